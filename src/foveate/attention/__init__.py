@@ -1,0 +1,36 @@
+"""Attention as a function and its parts as values: what joins them is `attend`."""
+
+from foveate.attention.attend import attend, attend_full
+from foveate.attention.biases import Bias, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.masks import Mask, causal, padding, segments, window
+from foveate.attention.memory import Memory
+from foveate.attention.positions import sinusoidal
+from foveate.attention.record import tapped
+from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score
+from foveate.attention.selection import Attended, Hard, Selection, Soft
+
+__all__ = [
+    "Additive",
+    "Attended",
+    "Biaffine",
+    "Bias",
+    "Dot",
+    "Hard",
+    "LinearDistance",
+    "Mask",
+    "Memory",
+    "RelativeKeys",
+    "RelativePosition",
+    "ScaledDot",
+    "Score",
+    "Selection",
+    "Soft",
+    "attend",
+    "attend_full",
+    "causal",
+    "padding",
+    "segments",
+    "sinusoidal",
+    "tapped",
+    "window",
+]

@@ -1,0 +1,109 @@
+"""The one place that attends."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.attention import record
+from foveate.attention.biases import Bias, as_bias
+from foveate.attention.call import Call
+from foveate.attention.kernels import choose
+from foveate.attention.masks import Mask, as_mask
+from foveate.attention.memory import Memory
+from foveate.attention.scores import ScaledDot, Score
+from foveate.attention.selection import Attended, Selection, Soft
+
+SCALED_DOT, SOFT = ScaledDot(), Soft()
+
+
+def attend(
+    q: Float[Tensor, "... T D"],
+    k: Float[Tensor, "... S E"] | Memory,
+    v: Float[Tensor, "... S V"] | None = None,
+    score: Score = SCALED_DOT,
+    mask: Mask | Tensor | None = None,
+    bias: Bias | Tensor | None = None,
+    select: Selection = SOFT,
+    dropout: float = 0.0,
+    kernel: str = "auto",
+) -> Float[Tensor, "... T V"]:
+    """Let every query look at the keys and take from the values: `softmax(score(q, k) + bias) v`.
+
+    The leading dimensions broadcast: heads that share keys are `q (B, G, H/G, T, D)` with `k (B, G, 1, S, D)`. A
+    `Memory` in place of `k` brings keys, values and score. A query that may look nowhere gets zeros. `dropout` is the
+    share of weights that are dropped; `kernel` names one of `attention.kernels.TABLE` or lets the table choose.
+    """
+    return _attend(_call(q, k, v, score, mask, bias, select, dropout), kernel).output
+
+
+def attend_full(
+    q: Float[Tensor, "... T D"],
+    k: Float[Tensor, "... S E"] | Memory,
+    v: Float[Tensor, "... S V"] | None = None,
+    score: Score = SCALED_DOT,
+    mask: Mask | Tensor | None = None,
+    bias: Bias | Tensor | None = None,
+    select: Selection = SOFT,
+    dropout: float = 0.0,
+    kernel: str = "auto",
+    *,
+    state: Any = None,
+    generator: torch.Generator | None = None,
+) -> Attended:
+    """`attend` with all that it can tell: log-sum-exp, and the choice and its log-probability of a hard selection.
+
+    `state` is the `Attended.state` of the previous call, for a selection that remembers; `generator` draws what is
+    random.
+    """
+    call = replace(_call(q, k, v, score, mask, bias, select, dropout), full=True, state=state, generator=generator)
+    return _attend(call, kernel)
+
+
+def _attend(call: Call, kernel: str) -> Attended:
+    attended = choose(call, kernel).attend(call)
+    if record.tap is not None:
+        record.tap(call, attended)
+    return attended
+
+
+def _call(q, k, v, score, mask, bias, select, dropout) -> Call:
+    if isinstance(k, Memory):
+        memory = k
+    elif v is None:
+        raise TypeError("attend needs values: attend(q, k, v), or attend(q, memory)")
+    else:
+        memory = Memory(k, v, score)
+    call = Call(
+        queries=memory.score.queries(q),
+        keys=memory.keys,
+        values=memory.values,
+        score=memory.score,
+        mask=None if mask is None else as_mask(mask),
+        bias=None if bias is None else as_bias(bias),
+        select=select,
+        dropout=dropout,
+        full=False,
+    )
+    _check(call)
+    return call
+
+
+def _check(call: Call) -> None:
+    if call.queries.shape[-1] != call.keys.shape[-1]:
+        raise ValueError(
+            f"queries {tuple(call.queries.shape)} and keys {tuple(call.keys.shape)} differ in width, "
+            f"{call.queries.shape[-1]} and {call.keys.shape[-1]}: project them, or join them by Additive or Biaffine"
+        )
+    try:
+        call.leading  # noqa: B018
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(part.shape)) for part in (call.queries, call.keys, call.values))
+        raise ValueError(
+            f"the leading dimensions of queries, keys and values do not broadcast: {shapes}; "
+            "is a batch or head dimension missing?"
+        ) from None
+    if not 0 <= call.dropout < 1:
+        raise ValueError(f"dropout is a share of at least 0 and below 1, not {call.dropout}")

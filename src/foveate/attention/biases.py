@@ -1,0 +1,111 @@
+"""What is added to the scores: numbers, possibly learned, possibly dependent on the query.
+
+A bias is another type than a mask on purpose: a mask of zeros and ones that is added by mistake hides nothing.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.attention.masks import cut
+
+
+class Bias(ABC):
+    """Numbers added to the scores, given block by block."""
+
+    @abstractmethod
+    def block(self, queries: Float[Tensor, "... T D"], rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        """What is added where the (prepared) queries `rows` meet the keys `columns`; broadcasts to the scores."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that `block` reads besides the queries."""
+        return ()
+
+    @property
+    def reads_queries(self) -> bool:
+        """Whether the queries change what is added."""
+        return False
+
+
+def as_bias(bias: "Bias | Tensor") -> Bias:
+    """A bias as it is, or a tensor of numbers, (..., T or 1, S or 1), made into one."""
+    if isinstance(bias, Bias):
+        return bias
+    if isinstance(bias, Tensor) and bias.is_floating_point():
+        return _Given(torch.atleast_2d(bias))
+    kind = str(bias.dtype) if isinstance(bias, Tensor) else type(bias).__name__
+    raise TypeError(f"a bias holds floating-point numbers, not {kind}; to hide keys pass mask=...")
+
+
+@dataclass(frozen=True, eq=False)
+class _Given(Bias):
+    tensor: Tensor
+
+    def block(self, queries, rows, columns):
+        return cut(self.tensor, rows, columns)
+
+    def tensors(self):
+        return (self.tensor,)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDistance(Bias):
+    """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022). `slopes` (H,), query i stands at `start + i`."""
+
+    slopes: Float[Tensor, "H"]
+    start: int = 0
+
+    def block(self, queries, rows, columns):
+        distance = _distances(rows, columns, self.start, queries.device).abs()
+        return -self.slopes[:, None, None] * distance
+
+    def tensors(self):
+        return (self.slopes,)
+
+
+class RelativePosition(nn.Module, Bias):
+    """A learned number for each head and distance `j - i`, the same beyond `radius` (T5's idea, unbucketed)."""
+
+    def __init__(self, heads: int, radius: int) -> None:
+        super().__init__()
+        self.radius = radius
+        self.table = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
+
+    def block(self, queries, rows, columns):
+        distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius)
+        return self.table[:, distance + self.radius]
+
+    def tensors(self):
+        return (self.table,)
+
+
+class RelativeKeys(nn.Module, Bias):
+    """`scale * q_i · r_(j - i)` with a learned vector for each distance up to `radius` (Shaw et al. 2018)."""
+
+    def __init__(self, width: int, radius: int, scale: float | None = None) -> None:
+        super().__init__()
+        self.radius = radius
+        self.scale = width**-0.5 if scale is None else scale
+        self.table = nn.Parameter(torch.empty(2 * radius + 1, width))
+        nn.init.xavier_uniform_(self.table)
+
+    def block(self, queries, rows, columns):
+        distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius) + self.radius
+        products = queries @ self.table.T * self.scale
+        return products.gather(-1, distance.expand(*products.shape[:-1], -1))
+
+    def tensors(self):
+        return (self.table,)
+
+    @property
+    def reads_queries(self):
+        return True
+
+
+def _distances(rows: range, columns: range, start: int, device: torch.device) -> Tensor:
+    """`j - i` for the keys j of `columns` and the queries i of `rows`, (T, S)."""
+    keys = torch.arange(columns.start, columns.stop, device=device)
+    return keys - torch.arange(rows.start, rows.stop, device=device)[:, None] - start

@@ -1,0 +1,65 @@
+"""One attention call as a value: what kernels compute from and what a recording keeps."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.attention.biases import Bias
+from foveate.attention.masks import Mask
+from foveate.attention.scores import Score
+from foveate.attention.selection import Selection
+
+
+@dataclass(eq=False)
+class Call:
+    """Queries and keys as the score prepared them, values, and everything that decides who looks at what."""
+
+    queries: Float[Tensor, "... T P"]
+    keys: Float[Tensor, "... S P"]
+    values: Float[Tensor, "... S V"]
+    score: Score
+    mask: Mask | None
+    bias: Bias | None
+    select: Selection
+    dropout: float
+    full: bool
+    """Whether the log-sum-exp is asked for, too."""
+    state: Any = None
+    generator: torch.Generator | None = None
+
+    @property
+    def leading(self) -> torch.Size:
+        """The leading dimensions of the output: those of queries, keys and values, broadcast."""
+        parts = (self.queries, self.keys, self.values)
+        return torch.broadcast_shapes(*(part.shape[:-2] for part in parts))
+
+    @property
+    def scale(self) -> float | None:
+        """The factor of a dot-product score, None for any other."""
+        return self.score.scale(self.queries.shape[-1])
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers an eager computation holds: T x S for every head and example, times C if additive."""
+        pairs = self.leading.numel() * self.queries.shape[-2] * self.keys.shape[-2]
+        return pairs * self.score.footprint(self.queries.shape[-1])
+
+    def scores(self, rows: range | None = None, columns: range | None = None) -> Float[Tensor, "... T S"]:
+        """The biased scores of these queries and keys (all of them by default), -inf where the mask hides."""
+        rows = range(self.queries.shape[-2]) if rows is None else rows
+        columns = range(self.keys.shape[-2]) if columns is None else columns
+        queries = self.queries[..., rows.start : rows.stop, :]
+        keys = self.keys[..., columns.start : columns.stop, :]
+        return self.finish(self.score.block(queries, keys), queries, rows, columns)
+
+    def finish(self, scores: Tensor, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        """Add the bias of this block to its raw scores and hide what the mask hides."""
+        if self.bias is not None:
+            scores = scores + self.bias.block(queries, rows, columns)
+        if self.mask is not None:
+            allowed = self.mask.block(rows, columns, len(self.leading), scores.device)
+            scores = scores.masked_fill(~allowed, -torch.inf)
+        return scores

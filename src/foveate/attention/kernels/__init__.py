@@ -1,0 +1,95 @@
+"""Which kernel computes an attention call: one table, read from the top.
+
+A call has needs; the first kernel that serves all of them is chosen. Dot products, masks and the backward pass are
+served by all. Every kernel but the eager one keeps memory linear in T and S, so a large call never goes to it unless
+it is named.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from foveate.attention.call import Call
+from foveate.attention.kernels import blocked, eager, sdpa
+from foveate.attention.selection import Attended, Soft
+
+LARGE = 2**22
+"""From how many numbers on (16 MiB in single precision) the eager kernel is not chosen."""
+
+NEEDS = {
+    "score": "a score that is no dot product",
+    "selection": "a selection other than soft",
+    "bias": "a bias",
+    "bias gradient": "the gradient of a bias",
+    "dropout": "dropout of the weights",
+    "value width": "values of another width than the keys",
+    "log-sum-exp": "the log-sum-exp on a CPU",
+    "log-sum-exp elsewhere": "the log-sum-exp on another device",
+    "log-sum-exp gradient": "the gradient of the log-sum-exp",
+    "large": "more than 2**22 scores",
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A way to compute attention, and the needs that it serves."""
+
+    name: str
+    attend: Callable[[Call], Attended]
+    serves: frozenset[str]
+
+
+TABLE = (
+    Kernel("sdpa", sdpa.attend, frozenset({"bias", "log-sum-exp", "large"})),
+    Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
+    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection"}),
+)
+
+
+def needs(call: Call) -> set[str]:
+    """Which of `NEEDS` a call has."""
+    bias_tensors = () if call.bias is None else (*call.bias.tensors(), *(call.queries,) * call.bias.reads_queries)
+    learning = torch.is_grad_enabled() and any(
+        part.requires_grad for part in (call.queries, call.keys, *call.score.tensors(), *bias_tensors)
+    )
+    on_cpu = call.queries.device.type == "cpu"
+    has = {
+        "score": call.scale is None,
+        "selection": not isinstance(call.select, Soft),
+        "bias": call.bias is not None,
+        "bias gradient": torch.is_grad_enabled() and any(part.requires_grad for part in bias_tensors),
+        "dropout": call.dropout > 0,
+        "value width": call.values.shape[-1] != call.keys.shape[-1],
+        "log-sum-exp": call.full and on_cpu,
+        "log-sum-exp elsewhere": call.full and not on_cpu,
+        "log-sum-exp gradient": call.full and learning,
+        "large": call.numbers > LARGE,
+    }
+    return {need for need, present in has.items() if present}
+
+
+def choose(call: Call, name: str = "auto") -> Kernel:
+    """The kernel for a call: the first of the table that serves it, or the named one if it does.
+
+    The eager kernel, asked for by name, also computes what is large.
+    """
+    wanted = needs(call)
+    if name == "auto":
+        for kernel in TABLE:
+            if wanted <= kernel.serves:
+                return kernel
+        raise ValueError(
+            f"no kernel of linear memory serves {_told(wanted)}; kernel='eager' does, with {call.numbers:,} numbers"
+        )
+    for kernel in TABLE:
+        if kernel.name == name:
+            missing = wanted - kernel.serves - ({"large"} if name == "eager" else set())
+            if missing:
+                raise ValueError(f"the {name} kernel does not serve {_told(missing)}; use kernel='auto'")
+            return kernel
+    raise ValueError(f"no kernel is named '{name}'; there are auto, {', '.join(kernel.name for kernel in TABLE)}")
+
+
+def _told(wanted: set[str]) -> str:
+    return " together with ".join(text for need, text in NEEDS.items() if need in wanted)

@@ -1,0 +1,168 @@
+"""Where a query may look: boolean values, True = may look, combined with `&`.
+
+A mask is a description. It becomes a flag for a kernel that knows causality, a row of booleans where only the key
+matters, or the block of rows and columns that a kernel is at; all T x S of it only where the whole fits one block.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+class Mask(ABC):
+    """Which keys each query may look at."""
+
+    @abstractmethod
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        """True where the queries `rows` may look at the keys `columns`.
+
+        Broadcasts to (leading dimensions of the call, T, S); `leading` is how many those are.
+        """
+
+    def reach(self, rows: range, keys: int) -> range:
+        """A span of keys outside of which none of these queries may look: what a kernel need not visit."""
+        return range(keys)
+
+    @property
+    def rowwise(self) -> bool:
+        """Whether queries differ in what they may look at."""
+        return True
+
+    def __and__(self, other: "Mask | Tensor") -> "Mask":
+        return _All((self, as_mask(other)))
+
+    def __rand__(self, other: "Mask | Tensor") -> "Mask":
+        return _All((as_mask(other), self))
+
+
+def as_mask(mask: "Mask | Tensor") -> Mask:
+    """A mask as it is, or a boolean tensor made into one."""
+    if isinstance(mask, Mask):
+        return mask
+    if isinstance(mask, Tensor) and mask.dtype == torch.bool:
+        return _Given(torch.atleast_2d(mask))
+    kind = str(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
+    raise TypeError(f"a mask holds booleans (True: may look), not {kind}; to add numbers to the scores pass bias=...")
+
+
+def causal(start: int = 0) -> Mask:
+    """Query i stands at position `start + i` and looks at the keys 0 to `start + i`."""
+    return Causal(start)
+
+
+def padding(lengths: Int[Tensor, "..."]) -> Mask:
+    """Only the first `lengths` keys of each example are real; lengths has the first of the leading dimensions."""
+    return _Padding(lengths)
+
+
+def window(radius: int, start: int = 0) -> Mask:
+    """Query i stands at `start + i` and looks at keys at most `radius` places away: restricted attention."""
+    return _Window(radius, start)
+
+
+def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | None = None) -> Mask:
+    """P texts packed one behind the other; a query looks only at keys of its own text."""
+    return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
+
+
+def _positions(span: range, device: torch.device) -> Tensor:
+    return torch.arange(span.start, span.stop, device=device)
+
+
+@dataclass(frozen=True)
+class Causal(Mask):
+    """See `causal`."""
+
+    start: int = 0
+
+    def block(self, rows, columns, leading, device):
+        return _positions(columns, device) <= _positions(rows, device)[:, None] + self.start
+
+    def reach(self, rows, keys):
+        return range(max(0, min(keys, rows.stop + self.start)))
+
+
+@dataclass(frozen=True)
+class _Window(Mask):
+    radius: int
+    start: int
+
+    def block(self, rows, columns, leading, device):
+        distance = _positions(columns, device) - _positions(rows, device)[:, None] - self.start
+        return distance.abs() <= self.radius
+
+    def reach(self, rows, keys):
+        first, last = rows.start + self.start - self.radius, rows.stop + self.start + self.radius
+        return range(min(keys, max(0, first)), max(0, min(keys, last)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Padding(Mask):
+    lengths: Tensor
+
+    def block(self, rows, columns, leading, device):
+        lengths = self.lengths.reshape(*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1)
+        return _positions(columns, device) < lengths
+
+    @property
+    def rowwise(self):
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class _Segments(Mask):
+    query_lengths: Tensor
+    key_lengths: Tensor
+
+    def block(self, rows, columns, leading, device):
+        own = _segment(self.query_lengths, _positions(rows, device))
+        other = _segment(self.key_lengths, _positions(columns, device))
+        return (own[:, None] == other) & (own[:, None] < len(self.query_lengths))
+
+
+def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
+    return torch.searchsorted(lengths.cumsum(0), positions, right=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given(Mask):
+    tensor: Tensor
+
+    def block(self, rows, columns, leading, device):
+        return cut(self.tensor, rows, columns)
+
+    @property
+    def rowwise(self):
+        return self.tensor.shape[-2] > 1
+
+
+@dataclass(frozen=True, eq=False)
+class _All(Mask):
+    parts: tuple[Mask, ...]
+
+    def block(self, rows, columns, leading, device):
+        first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
+        for other in others:
+            first = first & other
+        return first
+
+    def reach(self, rows, keys):
+        spans = [part.reach(rows, keys) for part in self.parts]
+        start = max(span.start for span in spans)
+        return range(start, max(start, min(span.stop for span in spans)))
+
+    @property
+    def rowwise(self):
+        return any(part.rowwise for part in self.parts)
+
+
+def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:
+    """The block of a tensor (..., T or 1, S or 1) that meets these rows and columns."""
+    if tensor.shape[-1] > 1:
+        tensor = tensor[..., columns.start : columns.stop]
+    if tensor.shape[-2] > 1:
+        tensor = tensor[..., rows.start : rows.stop, :]
+    return tensor

@@ -1,0 +1,61 @@
+"""The keys and values that queries look into: an encoded source, or a cache that grows token by token."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.attention.scores import Score
+
+
+class Memory:
+    """Keys, prepared once by the score, and their values. The leading dimension is the batch (or the beams).
+
+    `keys` (..., S, P) and `values` (..., S, V) are views: do not write into them.
+    """
+
+    def __init__(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score) -> None:
+        if k.shape[-2] != v.shape[-2]:
+            raise ValueError(
+                f"{k.shape[-2]} keys {tuple(k.shape)} but {v.shape[-2]} values {tuple(v.shape)}: each key needs a value"
+            )
+        self.score = score
+        self._keys, self._values = score.keys(k), v
+        self.length = k.shape[-2]
+
+    @property
+    def keys(self) -> Float[Tensor, "... S P"]:
+        return self._keys[..., : self.length, :]
+
+    @property
+    def values(self) -> Float[Tensor, "... S V"]:
+        return self._values[..., : self.length, :]
+
+    def append(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"]) -> None:
+        """Add keys and values behind those that are there."""
+        self._keys = _grown(self._keys, self.score.keys(k), self.length)
+        self._values = _grown(self._values, v, self.length)
+        self.length += k.shape[-2]
+
+    def reorder(self, rows: Int[Tensor, "R"]) -> None:
+        """Keep these rows of the batch, in this order; beam search names a row often or never."""
+        self._keys = self._keys.index_select(0, rows)
+        self._values = self._values.index_select(0, rows)
+
+    def crop(self, length: int) -> None:
+        """Forget all but the first `length` keys."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot crop a memory of {self.length} keys to {length}")
+        self.length = length
+
+
+def _grown(store: Tensor, new: Tensor, length: int) -> Tensor:
+    """A store whose rows from `length` on begin with `new`; without gradients there is spare room for later ones."""
+    total = length + new.shape[-2]
+    if torch.is_grad_enabled() and (store.requires_grad or new.requires_grad):
+        return torch.cat([store[..., :length, :], new], -2)
+    if total > store.shape[-2]:
+        roomy = store.new_empty(*store.shape[:-2], 2 * total, store.shape[-1])
+        roomy[..., :length, :] = store[..., :length, :]
+        store = roomy
+    store[..., length:total, :] = new
+    return store

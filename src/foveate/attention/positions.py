@@ -1,0 +1,19 @@
+"""Where in the sequence a vector stands, as a vector."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def sinusoidal(
+    length: int, width: int, start: int = 0, device: torch.device | str | None = None
+) -> Float[Tensor, "T D"]:
+    """Sine and cosine waves, interleaved: `p[i, 2j] = sin(i / 10000^(2j/D))`, `p[i, 2j+1] = cos(same)` (Vaswani et al. 2017).
+
+    Rows are the positions `start` to `start + length - 1`; any position has one, so no length is too long.
+    """
+    places = torch.arange(start, start + length, dtype=torch.float64, device=device)
+    waves = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
+    angles = places[:, None] * waves
+    table = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[:, :width]
+    return table.to(torch.get_default_dtype())

@@ -1,0 +1,142 @@
+"""How well a key answers a query: the score functions.
+
+A score works in two steps, so that what concerns only the keys is done once and not at every query:
+`queries(q)` and `keys(k)` prepare each side alone, `block(queries, keys)` joins what was prepared.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Score:
+    """Scores of every key for every query. Learned scores are modules, the others plain values."""
+
+    def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T P"]:
+        """What the score needs of the queries, computed once."""
+        return q
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
+        """What the score needs of the keys, computed once; `Memory` keeps it."""
+        return k
+
+    def scale(self, width: int) -> float | None:
+        """The factor if the score is a scaled dot product of prepared vectors of this width, else None."""
+        return None
+
+    def footprint(self, width: int) -> int:
+        """How many numbers `block` holds for each pair of a query and a key."""
+        return 1
+
+    def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
+        """The scores of prepared queries and keys."""
+        return queries @ keys.mT * self.scale(queries.shape[-1])
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The learned tensors that `block` reads."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Dot(Score):
+    """The dot product `q·k`. Its variance grows with the width D, which saturates the softmax: see `ScaledDot`."""
+
+    def scale(self, width: int) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class ScaledDot(Score):
+    """The scaled dot product `q·k / sqrt(D)` (Vaswani et al. 2017), or `q·k * factor`."""
+
+    factor: float | None = None
+
+    def scale(self, width: int) -> float:
+        return 1 / math.sqrt(width) if self.factor is None else self.factor
+
+
+class Biaffine(nn.Module, Score):
+    """`k^T W q` with a learned W, called "general" by Luong et al. (2015); with W applied to the keys it is `Dot`."""
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(key_width, query_width))
+        nn.init.xavier_uniform_(self.weight)
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
+        return k @ self.weight
+
+    def scale(self, width: int) -> float:
+        return 1.0
+
+
+class Additive(nn.Module, Score):
+    """`u·g(W1 k + W2 q + b)`, the multi-layer perceptron of Bahdanau et al. (2015); g is tanh or any other function."""
+
+    def __init__(
+        self, query_width: int, key_width: int, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh
+    ) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_width, width)
+        self.key = nn.Linear(key_width, width, bias=False)
+        self.direction = nn.Parameter(torch.empty(width))
+        self.activation = activation
+        nn.init.uniform_(self.direction, -1 / math.sqrt(width), 1 / math.sqrt(width))
+
+    def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T P"]:
+        return self.query(q)
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
+        return self.key(k)
+
+    def footprint(self, width: int) -> int:
+        return width
+
+    def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
+        if self.activation is torch.tanh:
+            return _AdditiveTanh.apply(queries, keys, self.direction)
+        return self.activation(queries.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.direction
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.direction,)
+
+
+class _AdditiveTanh(torch.autograd.Function):
+    """`tanh(q + k)·u` without a tanh for each pair: `tanh(q + k) = 1 - 2 / (1 + e^2q e^2k)`.
+
+    The exponentials belong to one side each; a pair costs a product and a reciprocal, eight times less than a tanh.
+    The backward pass needs one more array of that size and no transcendental function either.
+    """
+
+    @staticmethod
+    def forward(ctx, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        reciprocal = (_exp_twice(queries, exact).unsqueeze(-2) * _exp_twice(keys, exact).unsqueeze(-3)).add_(1)
+        reciprocal.reciprocal_()
+        ctx.save_for_backward(queries, keys, direction, reciprocal)
+        scores = direction.to(exact).sum() - 2 * (reciprocal @ direction.to(exact))
+        return scores.to(queries.dtype)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, direction, reciprocal = ctx.saved_tensors
+        gradient, factor = gradient.to(reciprocal.dtype), 4 * direction.to(reciprocal.dtype)
+        weighted = torch.addcmul(reciprocal, reciprocal, reciprocal, value=-1).mul_(gradient.unsqueeze(-1))
+        to_queries, to_keys = weighted.sum(-2) * factor, weighted.sum(-3) * factor
+        to_direction = gradient.sum() - 2 * (gradient.reshape(-1) @ reciprocal.reshape(-1, reciprocal.shape[-1]))
+        return (
+            to_queries.sum_to_size(queries.shape).to(queries.dtype),
+            to_keys.sum_to_size(keys.shape).to(keys.dtype),
+            to_direction.to(direction.dtype),
+        )
+
+
+def _exp_twice(side: Tensor, dtype: torch.dtype) -> Tensor:
+    """`e^(2x)`, bounded so that a product of two neither overflows nor is 0 times infinity."""
+    bound = math.log(torch.finfo(dtype).max) / 4
+    return (side.to(dtype).clamp(-bound, bound) * 2).exp_()

@@ -1,0 +1,82 @@
+"""What is taken from the values once the scores are known: a mean of all, or one place.
+
+`weights` is the only softmax over keys in foveate.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+@dataclass
+class Attended:
+    """All that one attention call can tell.
+
+    `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are the place that a hard selection took (-1: nowhere) and the
+    log-probability that it had; `state` is what a selection that remembers hands to its next call.
+    """
+
+    output: Float[Tensor, "... T V"]
+    log_sum_exp: Float[Tensor, "... T"] | None = None
+    choice: Int[Tensor, "... T"] | None = None
+    log_prob: Float[Tensor, "... T"] | None = None
+    state: Any = None
+
+
+def weights(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
+    """The softmax over the keys; a row of nothing but -inf gives zeros, and zero gradients."""
+    nowhere = scores.detach().amax(-1, keepdim=True) == -torch.inf
+    return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
+
+
+class Selection(ABC):
+    """How values are taken by their scores."""
+
+    @abstractmethod
+    def select(
+        self,
+        scores: Float[Tensor, "... T S"],
+        values: Float[Tensor, "... S V"],
+        dropout: float = 0.0,
+        state: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
+        """Take from the values; `dropout` silences places, `state` is this selection's from its previous call."""
+
+
+@dataclass(frozen=True)
+class Soft(Selection):
+    """The mean of all values, weighted by the softmax of the scores."""
+
+    def select(self, scores, values, dropout=0.0, state=None, generator=None) -> Attended:
+        shares = weights(scores)
+        if dropout:
+            keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
+            shares = shares * keep / (1 - dropout)
+        return Attended(shares.to(values.dtype) @ values)
+
+
+class Hard(nn.Module, Selection):
+    """The value of one place, sampled by the softmax of the scores (Xu et al. 2015); in eval mode the likeliest place.
+
+    No gradient reaches the scores through the output: train them by REINFORCE on `Attended.log_prob`.
+    """
+
+    def select(self, scores, values, dropout=0.0, state=None, generator=None) -> Attended:
+        shares = weights(scores)
+        ranks = shares.detach()
+        if self.training:
+            # The largest of p / e, with exponential e, is each place with probability p.
+            ranks = ranks / torch.empty_like(ranks).exponential_(generator=generator)
+        place = ranks.argmax(-1, keepdim=True)
+        somewhere = shares.gather(-1, place) > 0
+        log_prob = torch.where(somewhere, shares.gather(-1, place), 1.0).log()
+        leading = torch.broadcast_shapes(place.shape[:-2], values.shape[:-2])
+        index = place.expand(*leading, -1, values.shape[-1])
+        taken = values.expand(*leading, -1, -1).gather(-2, index) * somewhere
+        choice = torch.where(somewhere, place, -1).squeeze(-1)
+        return Attended(taken, choice=choice, log_prob=log_prob.squeeze(-1), state=state)

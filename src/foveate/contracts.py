@@ -1,0 +1,143 @@
+"""What the parts of foveate agree on, so that each works with all others and knows none of them.
+
+The shape legend, used in every annotation of the library:
+
+    B  batch            H  heads           C  model width
+    T  queries, target  D  key width       N  vocabulary
+    S  keys, source     V  value width
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import dacite
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+PAD, START, END, UNKNOWN = 0, 1, 2, 3
+"""Token ids that every tokenizer of foveate reserves, in this order."""
+
+IGNORE = -100
+"""The label of a place that counts in no loss and no mean: `torch.nn.functional.cross_entropy`'s own default."""
+
+
+Config = TypeVar("Config")
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a `name` that is none of the `known` ones, with the nearest of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    return UserError(f"unknown {kind} '{name}'; {hint}")
+
+
+def from_dict(kind: type[Config], values: dict[str, Any], where: str) -> Config:
+    """The dataclass `kind` (a tree of them) filled from plain values; `where` names their origin in an error.
+
+    Raises UserError on a field that does not exist, is missing or has another type.
+    """
+    try:
+        # json and toml know no tuples, and write 1 for 1.0
+        return dacite.from_dict(kind, values, dacite.Config(strict=True, cast=[tuple], type_hooks={float: _number}))
+    except dacite.UnexpectedDataError as error:
+        raise unknown(f"field in {where}", min(error.keys), _field_names(kind)) from None
+    except dacite.DaciteError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _field_names(kind: Any) -> set[str]:
+    names = set()
+    for part in fields(kind):
+        names.add(part.name)
+        if is_dataclass(part.type):
+            names |= _field_names(part.type)
+    return names
+
+
+@dataclass
+class Output:
+    """What a model computes: no loss, no decision.
+
+    `log_prob` is the log-probability of the places that hard attention sampled at each step, None for soft attention.
+    """
+
+    logits: Float[Tensor, "B T N"]
+    log_prob: Float[Tensor, "B T"] | None = None
+
+
+@dataclass
+class Batch:
+    """Examples to train on: `model(**inputs)` gives an `Output` to compare with the `labels`."""
+
+    inputs: dict[str, Tensor]
+    labels: Int[Tensor, "B T"]
+    name: str
+    """Which examples these are, for a message to the user: "lines 17, 243 and 58 of train.en"."""
+
+    @property
+    def tokens(self) -> int:
+        """How many labels count."""
+        return int((self.labels != IGNORE).sum())
+
+    def to(self, device: torch.device | str) -> "Batch":
+        moved = {key: value.to(device, non_blocking=True) for key, value in self.inputs.items()}
+        return Batch(moved, self.labels.to(device, non_blocking=True), self.name)
+
+
+@dataclass
+class Hypothesis:
+    """One decoded sequence: its token ids without START and END, its log-probability (END included when it ended),
+    and the score that ranks it among its rivals."""
+
+    tokens: list[int]
+    log_prob: float
+    score: float
+    ended: bool = True
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a decoder remembers between two steps, one row for each hypothesis."""
+
+    def reorder(self, rows: Int[Tensor, "R"]) -> None:
+        """Keep the given rows, in the given order; a row may be named often or never."""
+
+
+@runtime_checkable
+class StepDecoder(Protocol):
+    """A model that writes one token after the other."""
+
+    def start(self, **inputs: Tensor) -> State:
+        """Read the input (the source); the state before the first step, one row for each example."""
+
+    def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
+        """Feed one token (START at first) to every row; the logits of the next token. Changes the state in place."""
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Text to token ids and back. Ids never hold START or END unless a caller puts them there."""
+
+    def __len__(self) -> int: ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]: ...
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """What to write beside a picture for each token: a word's first piece plain, a later piece with a leading '·'."""
+
+    def save(self, path: Path) -> None: ...
