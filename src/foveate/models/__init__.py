@@ -1,0 +1,74 @@
+"""The models, by family and preset: one file per family, one line per family here.
+
+`create` builds any preset; `build` makes a model from a family's name and config, as a saved folder has them.
+"""
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from foveate.contracts import from_dict, unknown
+
+FAMILIES = {
+    "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
+    "transformer": "foveate.models.text.transformer",
+}
+"""Each family's module. It has a MODEL, its CONFIG, and PRESETS: a summary and the fields that it sets, by name."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named configuration of a family; sizes that depend on data, such as a vocabulary's, are left open."""
+
+    name: str
+    family: str
+    values: dict[str, Any]
+    summary: str
+
+
+def presets() -> dict[str, Preset]:
+    """All presets by name."""
+    return {
+        name: Preset(name, family, dict(values), summary)
+        for family, module in FAMILIES.items()
+        for name, (summary, values) in importlib.import_module(module).PRESETS.items()
+    }
+
+
+def preset(name: str) -> Preset:
+    """A preset by its name; UserError with the nearest names if there is none."""
+    known = presets()
+    if name not in known:
+        raise unknown("model", name, known)
+    return known[name]
+
+
+def config_class(family: str) -> type:
+    """The dataclass that configures a family."""
+    return _module(family).CONFIG
+
+
+def build(family: str, config: Any) -> nn.Module:
+    """A model of a family, with random weights."""
+    return _module(family).MODEL(config)
+
+
+def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
+    """A preset's model with random weights; `values` fill or replace fields of its config.
+
+    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field.
+    """
+    chosen = preset(name)
+    kind = config_class(chosen.family)
+    config = from_dict(kind, {**chosen.values, **values}, name)
+    with torch.device(device or torch.get_default_device()):
+        return build(chosen.family, config)
+
+
+def _module(family: str) -> Any:
+    if family not in FAMILIES:
+        raise unknown("family of models", family, FAMILIES)
+    return importlib.import_module(FAMILIES[family])

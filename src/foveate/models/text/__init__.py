@@ -1,0 +1,1 @@
+"""Models that read or write text."""

@@ -1,0 +1,159 @@
+"""Recurrent encoder and decoder, without attention (Sutskever et al. 2014) and with it.
+
+With attention, the score reads the decoder's state before the step and the context enters the step (Bahdanau et al.
+2015, https://arxiv.org/abs/1409.0473), or it reads the state after the step (Luong et al. 2015,
+https://arxiv.org/abs/1508.04025).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Additive, Biaffine, Dot, Hard, ScaledDot, Score, Soft
+from foveate.contracts import Output, UserError
+from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
+
+
+@dataclass
+class RNNSeq2SeqConfig:
+    """The sizes of a recurrent translator, and how (or whether) its decoder attends."""
+
+    src_vocab: int
+    """Size of the source vocabulary."""
+    tgt_vocab: int
+    """Size of the target vocabulary."""
+    embedding: int = 256
+    """Width of the word embeddings."""
+    width: int = 256
+    """Width C of the recurrent states; a both-ways encoder gives half to each direction."""
+    layers: int = 1
+    """Recurrent layers of encoder and decoder."""
+    cell: Literal["lstm", "gru", "vanilla"] = "gru"
+    """The recurrent cell."""
+    encoder: Literal["both-ways", "one-way", "embeddings"] = "both-ways"
+    """Read the source both ways, left to right only, or not at all: plain word embeddings."""
+    score: Literal["none", "additive", "dot", "scaled-dot", "biaffine"] = "additive"
+    """How the decoder scores source positions; "none" leaves it with one fixed vector of the source."""
+    select: Literal["soft", "hard"] = "soft"
+    """Take the mean of the source by its weights, or one place, sampled in training."""
+    score_from: Literal["before", "after"] = "after"
+    """Score from the state before the step (Bahdanau) or after it (Luong)."""
+    input_feeding: bool = False
+    """With the score from "after": feed what the last step attended to into the next (Luong)."""
+    fixed_vector: Literal["first", "every"] = "first"
+    """Without attention: the source's vector starts the decoder's state, or is also fed at every step."""
+    dropout: float = 0.2
+    """Share of embeddings and outputs that is dropped in training."""
+
+
+class RNNSeq2Seq(nn.Module):
+    """Reads a source sentence word by word, writes the target word by word."""
+
+    def __init__(self, config: RNNSeq2SeqConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.source_embedding = nn.Embedding(config.src_vocab, config.embedding)
+        self.target_embedding = nn.Embedding(config.tgt_vocab, config.embedding)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = _encoder(config)
+        self.bridge = nn.Linear(self.encoder.width, config.width)
+        self.decoder = _decoder(config, self.encoder.width)
+        self.output = nn.Linear(config.width, config.tgt_vocab)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token; with hard attention, how probable its choices were."""
+        hidden, log_prob = self._advance(target, self.start(source, source_lengths))
+        return Output(self.output(hidden), log_prob)
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
+        encoded, last = self.encoder(self.dropout(self.source_embedding(source)), lengths=source_lengths)
+        hidden = tuple(torch.tanh(self.bridge(part)) for part in last)
+        return self.decoder.start(hidden, encoded, source_lengths)
+
+    def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
+        hidden, _ = self._advance(tokens[:, None], state)
+        return self.output(hidden).squeeze(1)
+
+    def _advance(self, tokens: Int[Tensor, "R T"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+        hidden, log_prob = self.decoder(self.dropout(self.target_embedding(tokens)), state)
+        return self.dropout(hidden), log_prob
+
+
+class WordEncoder(nn.Module):
+    """No encoder at all: each word is its embedding, the sentence their mean."""
+
+    def __init__(self, width: int, states: int, layers: int) -> None:
+        super().__init__()
+        self.width, self.states, self.layers = width, states, layers
+
+    def forward(
+        self, x: Float[Tensor, "B S E"], lengths: Int[Tensor, "B"]
+    ) -> tuple[Float[Tensor, "B S E"], tuple[Tensor, ...]]:
+        real = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+        mean = (x * real[..., None]).sum(1) / lengths[:, None]
+        return x, (mean.expand(self.layers, -1, -1),) * self.states
+
+
+def _encoder(config: RNNSeq2SeqConfig) -> Recurrent | WordEncoder:
+    if config.encoder == "embeddings":
+        return WordEncoder(config.embedding, 2 if config.cell == "lstm" else 1, config.layers)
+    both_ways = config.encoder == "both-ways"
+    return Recurrent(config.cell, config.embedding, config.width, config.layers, both_ways, config.dropout)
+
+
+def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder | BahdanauDecoder | LuongDecoder:
+    def recurrent(further_width: int) -> Recurrent:
+        input_width = config.embedding + further_width
+        return Recurrent(config.cell, input_width, config.width, config.layers, dropout=config.dropout)
+
+    if config.score == "none":
+        return FixedVectorDecoder(recurrent, config.width, every_step=config.fixed_vector == "every")
+    score = _score(config, source_width)
+    select = Hard() if config.select == "hard" else Soft()
+    if config.score_from == "before":
+        return BahdanauDecoder(recurrent, config.width, source_width, score, select)
+    return LuongDecoder(recurrent, config.width, source_width, score, select, config.input_feeding)
+
+
+def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
+    if config.score == "additive":
+        return Additive(config.width, source_width, config.width)
+    if config.score == "biaffine":
+        return Biaffine(config.width, source_width)
+    if source_width != config.width:
+        raise UserError(
+            f"a dot product needs states and source of one width, not {config.width} and {source_width}; "
+            "make `embedding` equal to `width`, or use the additive or biaffine score"
+        )
+    return Dot() if config.score == "dot" else ScaledDot()
+
+
+MODEL, CONFIG = RNNSeq2Seq, RNNSeq2SeqConfig
+
+PRESETS = {
+    "rnn": (
+        "GRU without attention: the source is one fixed vector (Sutskever et al. 2014)",
+        {"score": "none"},
+    ),
+    "rnn-bahdanau": (
+        "GRU with additive attention before each step (Bahdanau et al. 2015)",
+        {"score": "additive", "score_from": "before"},
+    ),
+    "rnn-luong": (
+        "LSTM with biaffine attention after each step and input feeding (Luong et al. 2015)",
+        {"cell": "lstm", "score": "biaffine", "input_feeding": True},
+    ),
+    "rnn-attentive": (
+        "GRU with scaled dot-product attention after each step: the fastest of the attentive ones",
+        {"score": "scaled-dot"},
+    ),
+}

@@ -1,0 +1,203 @@
+"""The Transformer, encoder and decoder (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762)."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Mask, Memory, causal, padding
+from foveate.contracts import Output, UserError
+from foveate.nn import (
+    DecoderBlock,
+    EncoderBlock,
+    FeedForward,
+    LearnedPositions,
+    MultiHeadAttention,
+    Positioned,
+    SinusoidalPositions,
+)
+
+
+@dataclass
+class TransformerConfig:
+    """The sizes of a Transformer and the choices that its paper leaves to variants."""
+
+    src_vocab: int
+    """Size of the source vocabulary."""
+    tgt_vocab: int
+    """Size of the target vocabulary."""
+    width: int = 512
+    """Width C of all layers."""
+    heads: int = 8
+    """Attention heads of each layer."""
+    feedforward: int = 2048
+    """Inner width of the feed-forward layers."""
+    encoder_layers: int = 6
+    """Blocks of the encoder."""
+    decoder_layers: int = 6
+    """Blocks of the decoder."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer norm after each residual sum (the paper), or before each layer (more stable)."""
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    """What bends the feed-forward layers."""
+    dropout: float = 0.1
+    """Share of embeddings and layer outputs that is dropped in training."""
+    attention_dropout: float = 0.0
+    """Share of attention weights that is dropped in training."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Positions as waves of any length, or as a learned table."""
+    max_length: int = 1024
+    """Rows of the learned table."""
+    tie: Literal["none", "output", "all"] = "output"
+    """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
+
+
+class Transformer(nn.Module):
+    """Reads a source sentence at once, writes the target from left to right."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        if config.tie == "all" and config.src_vocab != config.tgt_vocab:
+            raise UserError(
+                f"tie='all' shares one embedding, but the vocabularies have {config.src_vocab} and "
+                f"{config.tgt_vocab} entries; train a shared one, or use tie='output'"
+            )
+        self.config = config
+        self.target_embedding = nn.Embedding(config.tgt_vocab, config.width)
+        self.source_embedding = (
+            self.target_embedding if config.tie == "all" else nn.Embedding(config.src_vocab, config.width)
+        )
+        self.source_positions = Positioned(_positions(config))
+        self.target_positions = Positioned(_positions(config))
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))
+        # Post-norm blocks end with a norm of their own.
+        last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
+        self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
+        self._initialize()
+        if config.tie != "none":
+            self.output.weight = self.target_embedding.weight
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token. Padding behind a target's end changes nothing before it."""
+        source_mask = padding(source_lengths)
+        encoded = self.encode(source, source_mask)
+        x = self._embed(target, self.target_embedding, self.target_positions)
+        for block in self.decoder:
+            x = block(x, encoded, mask=causal(), source_mask=source_mask)
+        return Output(self.output(self.decoder_norm(x)))
+
+    def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
+        """The source, each token seen in the light of all others."""
+        x = self._embed(source, self.source_embedding, self.source_positions)
+        for block in self.encoder:
+            x = block(x, mask=mask)
+        return self.encoder_norm(x)
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> "TransformerState":
+        encoded = self.encode(source, padding(source_lengths))
+        return TransformerState(
+            past=[block.self.memory(encoded[:, :0]) for block in self.decoder],
+            source=[block.cross.memory(encoded) for block in self.decoder],
+            source_lengths=source_lengths,
+            examples=torch.arange(len(source), device=source.device),
+        )
+
+    def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
+        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, state.past[0].length)
+        source_mask = padding(state.source_lengths)
+        for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
+            x = block(x, source, source_mask=source_mask, past=past)
+        return self.output(self.decoder_norm(x)).squeeze(1)
+
+    def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: Positioned, start: int = 0) -> Tensor:
+        return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
+
+    def _initialize(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.width**-0.5)
+
+
+@dataclass
+class TransformerState:
+    """For each row, the tokens so far and the source, as the keys and values of every decoder block."""
+
+    past: list[Memory]
+    source: list[Memory]
+    source_lengths: Int[Tensor, "R"]
+    examples: Int[Tensor, "R"]
+    """Which source each row translates: rows that change places within a source need not move its memory."""
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        for memory in self.past:
+            memory.reorder(rows)
+        examples = self.examples[rows]
+        if torch.equal(examples, self.examples):
+            return
+        for memory in self.source:
+            memory.reorder(rows)
+        self.source_lengths, self.examples = self.source_lengths[rows], examples
+
+
+def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.width)
+    return LearnedPositions(config.max_length, config.width)
+
+
+def _attention(config: TransformerConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout)
+
+
+def _feedforward(config: TransformerConfig) -> FeedForward:
+    return FeedForward(config.width, config.feedforward, config.activation, config.dropout)
+
+
+def _encoder_block(config: TransformerConfig) -> EncoderBlock:
+    return EncoderBlock(_attention(config), _feedforward(config), config.norm, config.dropout)
+
+
+def _decoder_block(config: TransformerConfig) -> DecoderBlock:
+    return DecoderBlock(_attention(config), _attention(config), _feedforward(config), config.norm, config.dropout)
+
+
+MODEL, CONFIG = Transformer, TransformerConfig
+
+PRESETS = {
+    "transformer-tiny": (
+        "4+4 blocks, width 128, 4 heads, pre-norm: for tens of thousands of sentences, on a laptop",
+        {
+            "width": 128,
+            "heads": 4,
+            "feedforward": 256,
+            "encoder_layers": 4,
+            "decoder_layers": 4,
+            "norm": "pre",
+            "dropout": 0.3,
+        },
+    ),
+    "transformer-base": (
+        "6+6 blocks, width 512, 8 heads: the paper's base model, 65 M parameters with a shared vocabulary",
+        {"tie": "all"},
+    ),
+    "transformer-large": (
+        "6+6 blocks, width 1024, 16 heads: the paper's big model, 213 M parameters with a shared vocabulary",
+        {"width": 1024, "heads": 16, "feedforward": 4096, "dropout": 0.3, "tie": "all"},
+    ),
+}

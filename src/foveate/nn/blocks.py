@@ -1,0 +1,82 @@
+"""Transformer blocks: attention and feed-forward layers, each with a residual and a layer norm around it."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.attention import Mask, Memory
+from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.feedforward import FeedForward
+
+
+class Residual(nn.Module):
+    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017) or `x + f(norm(x))` (pre-norm, Xiong et al. 2020)."""
+
+    def __init__(self, width: int, norm: str, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.norm_first = norm == "pre"
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
+        if self.norm_first:
+            return x + self.dropout(layer(self.norm(x)))
+        return self.norm(x + self.dropout(layer(x)))
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then a feed-forward layer."""
+
+    def __init__(self, attention: MultiHeadAttention, feedforward: FeedForward, norm: str, dropout: float) -> None:
+        super().__init__()
+        width = feedforward.inner.in_features
+        self.self = attention
+        self.feedforward = feedforward
+        self.around_self = Residual(width, norm, dropout)
+        self.around_feedforward = Residual(width, norm, dropout)
+
+    def forward(self, x: Float[Tensor, "B T C"], mask: Mask | None = None) -> Float[Tensor, "B T C"]:
+        x = self.around_self(x, lambda y: self.self(y, mask=mask))
+        return self.around_feedforward(x, self.feedforward)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, attention to the encoded source, then a feed-forward layer."""
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        cross: MultiHeadAttention,
+        feedforward: FeedForward,
+        norm: str,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        width = feedforward.inner.in_features
+        self.self = attention
+        self.cross = cross
+        self.feedforward = feedforward
+        self.around_self = Residual(width, norm, dropout)
+        self.around_cross = Residual(width, norm, dropout)
+        self.around_feedforward = Residual(width, norm, dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T C"],
+        source: Tensor | Memory,
+        mask: Mask | None = None,
+        source_mask: Mask | None = None,
+        past: Memory | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """`past` is the block's own memory of the tokens so far; those of x are added to it."""
+
+        def attend_to_self(y: Tensor) -> Tensor:
+            if past is None:
+                return self.self(y, mask=mask)
+            self.self.append(past, y)
+            return self.self(y, past, mask=mask)
+
+        x = self.around_self(x, attend_to_self)
+        x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask))
+        return self.around_feedforward(x, self.feedforward)

@@ -1,0 +1,66 @@
+"""Positions joined to the vectors of a sequence."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.attention import sinusoidal
+
+
+class SinusoidalPositions(nn.Module):
+    """The interleaved sine and cosine waves of `foveate.attention.sinusoidal`, for any length."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self._table = torch.empty(0, width)
+
+    def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
+        end = start + length
+        if len(self._table) < end or self._table.device != device:
+            self._table = sinusoidal(max(64, 2 * end), self.width, device=device)
+        return self._table[start:end]
+
+
+class LearnedPositions(nn.Module):
+    """A learned vector for each of the first `length` positions; there are none beyond."""
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.table = nn.Parameter(torch.randn(length, width) * width**-0.5)
+
+    def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
+        if start + length > len(self.table):
+            raise ValueError(
+                f"a sequence of {start + length} positions, but only {len(self.table)} were learned; "
+                "shorten it, or use sinusoidal positions"
+            )
+        return self.table[start : start + length]
+
+
+class Positioned(nn.Module):
+    """A sequence with its positions added, or concatenated before it: `[P, Z]`."""
+
+    def __init__(
+        self,
+        positions: SinusoidalPositions | LearnedPositions,
+        join: Literal["add", "concatenate"] = "add",
+    ) -> None:
+        super().__init__()
+        self.positions = positions
+        self.join = join
+
+    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T P"]:
+        """The first vector of x stands at position `start`."""
+        table = self.positions(x.shape[1], start, x.device)
+        if self.join == "concatenate":
+            return torch.cat([table.expand(len(x), -1, -1), x], -1)
+        if table.shape[-1] != x.shape[-1]:
+            raise ValueError(
+                f"positions of width {table.shape[-1]} cannot be added to vectors of width {x.shape[-1]}; "
+                "make them equal, or concatenate"
+            )
+        return x + table

@@ -1,0 +1,53 @@
+"""Recurrent layers of any cell behind one face: the state is always a tuple of (layers, B, C) tensors."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+CELLS: dict[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
+
+RecurrentState = tuple[Tensor, ...]
+
+
+class Recurrent(nn.Module):
+    """A stack of LSTM, GRU or vanilla layers, one way or both ways; both ways share the width between them."""
+
+    def __init__(
+        self, cell: str, input_width: int, width: int, layers: int = 1, both_ways: bool = False, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if both_ways and width % 2:
+            raise ValueError(f"a width of {width} cannot be shared by two directions; make it even")
+        self.width = width
+        self.layer = CELLS[cell](
+            input_width,
+            width // 2 if both_ways else width,
+            layers,
+            batch_first=True,
+            bidirectional=both_ways,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T E"],
+        state: RecurrentState | None = None,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> tuple[Float[Tensor, "B T C"], RecurrentState]:
+        """The outputs at each step and the state after the last; with `lengths`, after each sequence's own last."""
+        start = None if state is None else (state if isinstance(self.layer, nn.LSTM) else state[0])
+        if lengths is None:
+            outputs, end = self.layer(x, start)
+        else:
+            packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            outputs, end = self.layer(packed, start)
+            outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
+        end = end if isinstance(end, tuple) else (end,)
+        return outputs, tuple(self._joined(part) for part in end)
+
+    def _joined(self, state: Float[Tensor, "L B D"]) -> Float[Tensor, "M B C"]:
+        """The states of both directions of a layer, side by side."""
+        if not self.layer.bidirectional:
+            return state
+        return torch.cat([state[0::2], state[1::2]], -1)
