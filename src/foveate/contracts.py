@@ -11,10 +11,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
 
 import dacite
 import torch
+import tyro
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -24,6 +25,9 @@ PAD, START, END, UNKNOWN = 0, 1, 2, 3
 IGNORE = -100
 """The label of a place that counts in no loss and no mean: `torch.nn.functional.cross_entropy`'s own default."""
 
+
+FromData = Annotated[int, tyro.conf.Suppress]
+"""The type of a model's field that the data decides, such as a vocabulary's size: not for a user to set by a flag."""
 
 Config = TypeVar("Config")
 

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import sinusoidal
+from foveate.contracts import UserError
 
 
 class SinusoidalPositions(nn.Module):
@@ -34,7 +35,7 @@ class LearnedPositions(nn.Module):
 
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
         if start + length > len(self.table):
-            raise ValueError(
+            raise UserError(
                 f"a sequence of {start + length} positions, but only {len(self.table)} were learned; "
                 "shorten it, or use sinusoidal positions"
             )

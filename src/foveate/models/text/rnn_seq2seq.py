@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Hard, ScaledDot, Score, Soft
-from foveate.contracts import Output, UserError
+from foveate.contracts import FromData, Output, UserError
 from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
 
 
@@ -21,9 +21,9 @@ from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurr
 class RNNSeq2SeqConfig:
     """The sizes of a recurrent translator, and how (or whether) its decoder attends."""
 
-    src_vocab: int
+    src_vocab: FromData
     """Size of the source vocabulary."""
-    tgt_vocab: int
+    tgt_vocab: FromData
     """Size of the target vocabulary."""
     embedding: int = 256
     """Width of the word embeddings."""

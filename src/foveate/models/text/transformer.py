@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Mask, Memory, causal, padding
-from foveate.contracts import Output, UserError
+from foveate.contracts import FromData, Output, UserError
 from foveate.nn import (
     DecoderBlock,
     EncoderBlock,
@@ -25,9 +25,9 @@ from foveate.nn import (
 class TransformerConfig:
     """The sizes of a Transformer and the choices that its paper leaves to variants."""
 
-    src_vocab: int
+    src_vocab: FromData
     """Size of the source vocabulary."""
-    tgt_vocab: int
+    tgt_vocab: FromData
     """Size of the target vocabulary."""
     width: int = 512
     """Width C of all layers."""

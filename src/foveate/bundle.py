@@ -1,0 +1,219 @@
+"""A run folder: everything that is needed to use a model, read and written as plain JSON and safetensors.
+
+    config.json         {"format": "foveate/1", ...}: what the model is; written last, so a folder that has it is whole
+    model.safetensors   the weights; tied ones once
+    ...                 files beside them, such as tokenizers, each written by whoever owns it
+
+A file is written under a temporary name and renamed, so that a reader sees the old one or the new one and nothing
+between. Nothing is ever unpickled, and nothing that was read is ever run.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from foveate.contracts import UserError
+
+FORMAT = "foveate/1"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+@dataclass
+class Bundle:
+    """A folder that `load` found whole."""
+
+    folder: Path
+    description: dict[str, Any]
+    """What `config.json` says, without its "format"."""
+
+    def fill(self, model: nn.Module) -> None:
+        """Give `model` the weights of this folder. Raises UserError where names or shapes do not fit."""
+        tensors = read_tensors(self.folder / WEIGHTS).tensors
+        fill(model, tensors, str(self.folder / WEIGHTS), f"{CONFIG} and {WEIGHTS} are of two different models")
+
+    def path(self, name: str) -> Path:
+        """Where the file `name` beside the weights lies. Raises UserError where there is none."""
+        path = self.folder / name
+        if not path.is_file():
+            raise UserError(f"{self.folder} has no {name}; {_contents(self.folder)}")
+        return path
+
+
+def save(
+    folder: Path | str,
+    description: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    files: Mapping[str, Callable[[Path], object]] | None = None,
+) -> None:
+    """Write a model's `tensors` (its `state_dict()`) and its `description` (plain JSON values) into `folder`.
+
+    `files` names further files and what writes each: {"tokenizer.json": tokenizer.save}. Raises UserError where the
+    disk refuses; the file it was about to replace is then still there.
+    """
+    folder = Path(folder)
+    for name, write in (files or {}).items():
+        with written(folder / name) as path:
+            write(path)
+    write_tensors(folder / WEIGHTS, tensors)
+    with written(folder / CONFIG) as path:
+        text = json.dumps({"format": FORMAT, **description}, indent=2, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def load(folder: Path | str) -> Bundle:
+    """Open a folder that `save` wrote. Raises UserError, one line, for anything missing, damaged or unknown."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'no folder'}")
+    if not (folder / CONFIG).is_file():
+        raise UserError(f"{folder} has no {CONFIG}: no model was ever saved there; {_contents(folder)}")
+    description = read_json(folder / CONFIG)
+    found = description.pop("format", None)
+    if found != FORMAT:
+        raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only")
+    if not (folder / WEIGHTS).is_file():
+        raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
+    _opened(folder / WEIGHTS)
+    return Bundle(folder, description)
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: str, cause: str) -> None:
+    """Copy `tensors` into `model`. Raises UserError that names `where` they come from and the likely `cause`."""
+    wanted = model.state_dict()
+    for kind, names in (("lacks", wanted.keys() - tensors.keys()), ("has the unknown", tensors.keys() - wanted.keys())):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UserError(f"{where} {kind} tensor '{min(names)}'{more}: probably {cause}")
+    for name, tensor in wanted.items():
+        if tensor.shape != tensors[name].shape:
+            shapes = f"{tuple(tensors[name].shape)} there, but {tuple(tensor.shape)} in the model"
+            raise UserError(f"{where}: '{name}' is {shapes}: probably {cause}")
+    model.load_state_dict(dict(tensors))
+
+
+@dataclass
+class TensorFile:
+    """What a safetensors file holds."""
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write one safetensors file; tensors that are one and the same in memory (tied) are written once."""
+    owners: dict[tuple, str] = {}
+    kept, tied = {}, {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        owner = owners.setdefault(_identity(tensor) if tensor.numel() else (name,), name)
+        if owner == name:
+            kept[name] = _own(tensor, taken)
+        else:
+            tied[name] = owner
+    with written(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        save_file(kept, temporary, {"format": "pt", "tied": json.dumps(tied), **(metadata or {})})
+        temporary.chmod(mode)  # safetensors makes its files readable to their owner only
+
+
+def read_tensors(path: Path, prefix: str = "") -> TensorFile:
+    """Read a file of `write_tensors`, tied names included: only names that begin with `prefix`, which is taken off.
+
+    Raises UserError where the file is missing, truncated or damaged.
+    """
+    with _opened(path) as file:
+        metadata = dict(file.metadata() or {})
+        names = {name: name for name in file.keys()} | json.loads(metadata.pop("tied", "{}"))  # noqa: SIM118
+        names = {name: owner for name, owner in names.items() if name.startswith(prefix)}
+        tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
+    return TensorFile({name.removeprefix(prefix): tensors[owner] for name, owner in names.items()}, metadata)
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file, without reading its tensors. Raises UserError like `read_tensors`."""
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`. Raises UserError where it is damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"could not read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
+    return value
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
+
+    Raises UserError where the disk refuses; whatever was at `path` is then still there.
+    """
+    workshop = path.parent / ".unfinished"  # a folder, because some writers put a temporary file beside theirs
+    try:
+        try:
+            shutil.rmtree(workshop, ignore_errors=True)  # left by a process that was killed
+            workshop.mkdir(parents=True)
+            yield workshop / path.name
+            _to_disk(workshop / path.name)
+            os.replace(workshop / path.name, path)
+            _to_disk(path.parent)
+        finally:
+            shutil.rmtree(workshop, ignore_errors=True)
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("I/O error: ")[-1]
+        raise UserError(f"could not write {path.name} in {path.parent}: {reason}") from None
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, would survive a power cut."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows opens no folders
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return safe_open(path, "pt")
+    except SafetensorError as error:
+        raise UserError(f"{path} is truncated or damaged ({path.stat().st_size:,} bytes): {error}") from None
+    except OSError as error:
+        raise UserError(f"could not read {path}: {error.strerror or error}") from None
+
+
+def _identity(tensor: Tensor) -> tuple:
+    return tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _own(tensor: Tensor, taken: set[int]) -> Tensor:
+    """The tensor on the CPU, contiguous, alone in its memory; `taken` collects the memory that has an owner."""
+    tensor = tensor.detach().cpu().contiguous()
+    storage = tensor.untyped_storage()
+    alone = storage.nbytes() == tensor.numel() * tensor.element_size() and storage.data_ptr() not in taken
+    taken.add(storage.data_ptr())
+    return tensor if alone else tensor.clone()
+
+
+def _contents(folder: Path) -> str:
+    names = sorted(path.name for path in folder.iterdir())
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return f"it holds {shown}" if names else "it is empty"

@@ -1,0 +1,54 @@
+"""The user's cache: what was fetched once stays there, whole or not at all."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import platformdirs
+
+from foveate.contracts import UserError
+
+BeforeFetch = Callable[[Path], None]
+"""Called with the place in the cache before something is fetched into it."""
+
+
+def cache_folder() -> Path:
+    """Where fetched data lives: $FOVEATE_CACHE, or the platform's place for a user's caches."""
+    return Path(os.environ.get("FOVEATE_CACHE") or platformdirs.user_cache_dir("foveate")).absolute()
+
+
+def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch) -> Path:
+    """The folder `name` of the cache; when it is not there, `fetch` fills an empty folder that then takes its place.
+
+    A fetch that fails or is broken off leaves nothing behind that a later one would take for whole.
+    """
+    place = cache_folder() / name
+    if place.is_dir():
+        return place
+    before_fetch(place)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=place.parent) as temporary:
+            filled = Path(temporary) / name
+            filled.mkdir()
+            fetch(filled)
+            if not place.is_dir():  # another process may have been faster
+                filled.rename(place)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"cannot write {place}: {reason}; FOVEATE_CACHE can name another folder") from None
+    return place
+
+
+def run(command: Sequence[str], purpose: str, folder: Path) -> None:
+    """Runs a program quietly in `folder`; when it fails, its last line of complaint is a UserError."""
+    english = {**os.environ, "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=english, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise UserError(f"cannot {purpose}: {command[0]} does not start ({error.strerror})") from None
+    if done.returncode != 0:
+        complaints = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
+        raise UserError(f"cannot {purpose}: {complaints[-1].strip()}")

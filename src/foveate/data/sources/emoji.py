@@ -1,0 +1,116 @@
+"""Names that people gave to emoji, in many languages, and messages made of them; from the Python package `emoji`.
+
+Nothing of the package is installed or run: its JSON tables are read out of the wheel.
+"""
+
+import json
+import random
+import sys
+import zipfile
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.contracts import UserError
+from foveate.data.sources.cache import BeforeFetch, fetched, run
+from foveate.data.sources.splits import Splits, sides
+from foveate.data.text import ParallelText
+
+VERSION = "2.16.0"
+WHEEL = f"emoji-{VERSION}-py3-none-any.whl"
+WHEEL_SHA256 = "c4230d80640def9071599ff56b1b5950fe13a2a94c0da98c5deab12431b24330"
+
+LANGUAGES = ("en", "fr", "de", "es", "it", "pt", "id", "tr", "ar", "fa", "ja", "ko", "zh")
+"""Russian is left out: the package misspells many of its names (и for й)."""
+
+HELD_OUT = 0.08
+"""Share of the names that are kept for dev, and again for test."""
+
+LONGEST_MESSAGE = 6
+
+
+class Name(NamedTuple):
+    """What an emoji is called in two languages; or a message: several emoji, and their names in a row."""
+
+    emoji: str
+    source: str
+    target: str
+
+
+def open_emoji(
+    source_language: str,
+    target_language: str,
+    before_fetch: BeforeFetch,
+    lines: tuple[int, int, int] = (20_000, 500, 1_000),
+    seed: int = 1,
+) -> Splits:
+    """Messages for train, dev and test, as many as `lines` says; no name occurs in two of the three.
+
+    Each text's `notes` hold the emoji of its lines.
+    """
+    wheel = fetched(f"emoji-{VERSION}", _download, before_fetch) / WHEEL
+    names = emoji_names(wheel, source_language, target_language)
+    side_of_name = sides([(name.source, name.target) for name in names], HELD_OUT)
+    texts = []
+    for side, count in zip(("train", "dev", "test"), lines, strict=True):
+        own = [name for name, place in zip(names, side_of_name, strict=True) if place == side]
+        messages = emoji_messages(own, count, seed)
+        pairs = [(message.source, message.target) for message in messages]
+        title = f"emoji.{source_language}-{target_language}.{side}"
+        texts.append(ParallelText.from_pairs(pairs, title, [message.emoji for message in messages]))
+    return Splits(*texts)
+
+
+def emoji_names(wheel: Path, source_language: str, target_language: str) -> list[Name]:
+    """The distinct pairs of names, in the package's order; 4,062 for English and French.
+
+    More than half of them are of people in five skin tones, put together by rule. About one in fifty emoji has two
+    translations, one for each way to write it (with and without the selector that asks for a coloured picture).
+    """
+    with zipfile.ZipFile(wheel) as package:
+        source_names, target_names = (_names(package, language) for language in (source_language, target_language))
+    distinct: dict[tuple[str, str], str] = {}
+    for emoji, source in source_names.items():
+        target = target_names.get(emoji)
+        if source and target:
+            distinct.setdefault((source, target), emoji)
+    return [Name(emoji, source, target) for (source, target), emoji in distinct.items()]
+
+
+def emoji_messages(names: Sequence[Name], count: int, seed: int) -> list[Name]:
+    """`count` messages, each of 1 to 6 different names drawn at random and joined by commas."""
+    generator = random.Random(seed)
+    messages = []
+    for _ in range(count):
+        drawn = generator.sample(names, generator.randint(1, LONGEST_MESSAGE))
+        emoji, sources, targets = zip(*drawn, strict=True)
+        messages.append(Name("".join(emoji), ", ".join(sources), ", ".join(targets)))
+    return messages
+
+
+def _names(package: zipfile.ZipFile, language: str) -> dict[str, str]:
+    """Each emoji's name. English is in a table of its own layout, beside other facts."""
+    if language == "en":
+        table = json.loads(package.read("emoji/unicode_codes/emoji.json"))
+        return {emoji: _clean(facts["en"]) for emoji, facts in table.items()}
+    table = json.loads(package.read(f"emoji/unicode_codes/emoji_{language}.json"))
+    return {emoji: _clean(name) for emoji, name in table.items()}
+
+
+def _clean(name: str) -> str:
+    """':médaille_d’or:' is 'médaille d’or'."""
+    words = name.strip(":").replace("_", " ").replace(",", ", ")
+    return " ".join(words.split())
+
+
+def _download(folder: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    run(
+        [*pip, "--no-deps", "--only-binary=:all:", f"emoji=={VERSION}", "--dest", "."],
+        "fetch the emoji names (is the network up?)",
+        folder,
+    )
+    wheel = folder / WHEEL
+    if not wheel.is_file() or sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
+        raise UserError(f"what was fetched is not the published {WHEEL}: its SHA-256 is another")

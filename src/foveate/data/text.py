@@ -1,0 +1,201 @@
+"""Text as the user has it: sentence pairs and plain sentences, streamed from disk, in Unicode NFC, counted."""
+
+import gzip
+import unicodedata
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.contracts import UserError
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, with the number (from 1) of the line they stand on."""
+
+    line: int
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one pass over a text found."""
+
+    kept: int
+    empty: int
+    """Pairs left out because a side, or both, is empty."""
+    first_empty: int | None
+    """The line of the first of them."""
+
+
+class ParallelText:
+    """Sentence pairs in the order of their lines, read anew at each iteration; files are never held in memory.
+
+    Iterating yields `(source, target)` in Unicode NFC without surrounding space; `pairs()` gives the line numbers too.
+    Pairs with an empty side are left out, counted, and told by `report`. What is wrong with a file is a UserError,
+    raised when a pass reaches it: `check()` makes a whole pass, so that nothing fails later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Iterable[tuple[str, str]]],
+        notes: Sequence[str] = (),
+        keep: Callable[[int], bool] | None = None,
+    ) -> None:
+        """`read` starts a pass: one raw pair for each line. `name` stands for the text in messages.
+
+        With `keep`, only the lines whose number it accepts belong to this text.
+        """
+        self.name = name
+        self.notes = notes
+        """What to show beside the pair of each line (the emoji of a message), where there is such a thing."""
+        self._read = read
+        self._keep = keep
+        self._counts: Counts | None = None
+
+    @classmethod
+    def from_files(cls, source: Path, target: Path) -> "ParallelText":
+        """Two files, plain or .gz, whose line N are translations of each other."""
+        return cls(source.name, lambda: _read_aligned(source, target))
+
+    @classmethod
+    def from_tsv(cls, path: Path) -> "ParallelText":
+        """One file, plain or .gz, with `source<TAB>target` on each line."""
+        return cls(path.name, lambda: _read_tsv(path))
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Path]) -> "ParallelText":
+        """What a user names: one TSV, or a source and a target file."""
+        if len(paths) == 1:
+            return cls.from_tsv(paths[0])
+        if len(paths) == 2:
+            return cls.from_files(paths[0], paths[1])
+        raise UserError(f"parallel text is one TSV file, or a source and a target file; {len(paths)} files were given")
+
+    @classmethod
+    def from_pairs(
+        cls, pairs: Sequence[tuple[str, str]], name: str = "memory", notes: Sequence[str] = ()
+    ) -> "ParallelText":
+        return cls(name, lambda: pairs, notes)
+
+    def part(self, name: str, keep: Callable[[int], bool]) -> "ParallelText":
+        """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
+        return ParallelText(name, self._read, self.notes, keep)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((source, target) for _, source, target in self.pairs())
+
+    def pairs(self) -> Iterator[Pair]:
+        return (pair for pair in self._lines() if pair.source and pair.target)
+
+    def sources(self) -> Iterator[str]:
+        return (source for source, _ in self)
+
+    def targets(self) -> Iterator[str]:
+        return (target for _, target in self)
+
+    def check(self) -> Counts:
+        """Read everything once (and only once, however often this is called) and count.
+
+        Raises UserError on whatever is wrong with the files, and when no pair is left.
+        """
+        if self._counts is None:
+            kept, empty, first_empty = 0, 0, None
+            for pair in self._lines():
+                if pair.source and pair.target:
+                    kept += 1
+                else:
+                    empty += 1
+                    first_empty = first_empty or pair.line
+            if not kept:
+                raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
+            self._counts = Counts(kept, empty, first_empty)
+        return self._counts
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how many pairs there are, and how many were left out and why."""
+        counts = self.check()
+        kept = f"{self.name}: {counts.kept:,} pairs"
+        if not counts.empty:
+            return kept
+        return f"{kept}, {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
+
+    def _lines(self) -> Iterator[Pair]:
+        for line, (source, target) in enumerate(self._read(), 1):
+            if self._keep is None or self._keep(line):
+                yield Pair(line, _tidy(source), _tidy(target))
+
+
+def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
+    """The sentences of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, one a line.
+
+    In Unicode NFC, without surrounding space. Empty lines come as empty strings, so that answers can be given line by
+    line. Raises UserError on a missing, empty, damaged or non-UTF-8 file.
+    """
+    if isinstance(origin, Path):
+        return map(_tidy, _read_lines(origin))
+    return map(_tidy, _decode_lines(origin, getattr(origin, "name", "the input")))
+
+
+def _tidy(text: str) -> str:
+    return unicodedata.normalize("NFC", text).strip()
+
+
+def _read_aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    sources, targets = _read_lines(source), _read_lines(target)
+    for number, (source_line, target_line) in enumerate(zip_longest(sources, targets), 1):
+        if source_line is None:
+            raise _unequal(source, target, number, targets)
+        if target_line is None:
+            raise _unequal(target, source, number, sources)
+        yield source_line, target_line
+
+
+def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -> UserError:
+    lines = first_odd + sum(1 for _ in rest)
+    return UserError(
+        f"{shorter} has {first_odd - 1:,} lines but {longer} has {lines:,}: "
+        f"line {first_odd} of {longer.name} is the first without a partner"
+    )
+
+
+def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(_read_lines(path), 1):
+        tabs = line.count("\t")
+        if tabs == 1:
+            source, target = line.split("\t")
+            yield source, target
+        elif not line.strip():
+            yield "", ""
+        else:
+            raise UserError(f"{path}, line {number}: {tabs} tabs, where one tab must part source and target")
+
+
+def _read_lines(path: Path) -> Iterator[str]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield from _decode_lines(stream, str(path))
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines end at line feeds alone: the other line ends that Unicode knows occur inside sentences."""
+    offset = 0
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            place = f"byte {offset + error.start} (line {number})"
+            raise UserError(f"{name} is not UTF-8: see {place}; save it as UTF-8, with iconv for instance") from None
+        offset += len(line)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+    if offset == 0:
+        raise UserError(f"{name} is empty")

@@ -1,0 +1,107 @@
+"""Subword vocabularies: byte-pair encoding by the `tokenizers` library, behind foveate's own token ids."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from foveate.contracts import END, PAD, START, UNKNOWN, UserError
+
+SPACE = "▁"
+"""Stands for the space before a word, as in SentencePiece; a '▁' of the text itself is read as a space."""
+
+SPECIAL = ("<pad>", "<start>", "<end>", "⁇")
+"""The texts of the ids PAD, START, END and UNKNOWN. The same characters inside a sentence are ordinary text."""
+
+WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+(['’](?=\p{{L}}))?|{SPACE}?\p{{N}}|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
+"""What no subword reaches across: a word (an apostrophe inside ends it, so that l'|homme and l'|eau share an article),
+a single digit, a run of punctuation; each with the space before it."""
+
+
+class SubwordTokenizer:
+    """Text to subword ids and back; a `foveate.contracts.Tokenizer`.
+
+    Text is brought to NFC and single spaces first (a no-break space becomes a plain one, surrounding space is dropped);
+    apart from that `decode` gives back what `encode` read. A run of characters that the training text did not have is
+    one UNKNOWN, which decodes to '⁇'.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.encode_special_tokens = True  # a user who writes "<end>" means these five characters
+        self._tokenizer = tokenizer
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        shown = [[token for token in sentence if token not in (PAD, START, END)] for sentence in tokens]
+        return self._tokenizer.decode_batch(shown, skip_special_tokens=False)
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        texts = [self._tokenizer.id_to_token(token) or SPECIAL[UNKNOWN] for token in tokens]
+        return [_shown(text, before) for text, before in zip(texts, ["", *texts], strict=False)]
+
+    def save(self, path: Path) -> None:
+        self._tokenizer.save(str(path))
+
+
+def train_bpe(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+    """Learns a vocabulary of at most `size` entries, the four special ones included, from sentences.
+
+    Fewer entries come out when the texts are too small to give more. With `lowercase`, decoded text is lower-cased too.
+    Neural Machine Translation of Rare Words with Subword Units, Sennrich, Haddow, Birch, 2016.
+
+    Raises UserError when there is no text, or when its characters alone are more than `size`.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True))
+    case = [normalizers.Lowercase()] if lowercase else []
+    spaces = [normalizers.Replace(Regex(rf"[\s{SPACE}]+"), " "), normalizers.Strip()]
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, *spaces])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False),
+            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+        ]
+    )
+    tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
+    # no limit_alphabet: between characters of one frequency the library would choose by chance
+    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    entries = tokenizer.get_vocab_size()
+    if entries == len(SPECIAL):
+        raise UserError("there is no text to learn a vocabulary from")
+    if entries > size:
+        raise UserError(f"a vocabulary of {size:,} entries is too small: the characters alone take {entries:,}")
+    return SubwordTokenizer(tokenizer)
+
+
+def load_tokenizer(path: Path) -> SubwordTokenizer:
+    """Reads what `SubwordTokenizer.save` wrote; raises UserError when the file is missing, damaged or another's."""
+    if not path.is_file():
+        raise UserError(f"there is no tokenizer {path}")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more precise
+        raise UserError(f"{path} is no tokenizer, or is damaged: {error}") from None
+    if tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) != SPECIAL:
+        raise UserError(f"{path} is not a tokenizer of foveate: its first entries are not {' '.join(SPECIAL)}")
+    return SubwordTokenizer(tokenizer)
+
+
+def _shown(piece: str, before: str) -> str:
+    """A piece for a picture: a letter or digit right after another, or after an apostrophe, continues a word."""
+    if piece in SPECIAL or piece == SPACE:
+        return piece
+    if piece.startswith(SPACE):
+        return piece.removeprefix(SPACE)
+    continues = _in_word(piece[0]) and before and (_in_word(before[-1]) or before[-1] in "'’")
+    return f"·{piece}" if continues else piece
+
+
+def _in_word(character: str) -> bool:
+    """Whether it is a letter, a mark on one, or a digit."""
+    return unicodedata.category(character)[0] in "LMN"

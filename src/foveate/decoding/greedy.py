@@ -1,0 +1,61 @@
+"""Greedy search, and the loop it shares with sampling: rows that are written side by side and never compete."""
+
+from collections.abc import Callable
+from itertools import count
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.contracts import END, START, Hypothesis, State, StepDecoder
+from foveate.decoding.ranking import hypothesis, limits, log_normalizer
+
+Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
+"""Picks a place in each row of logits."""
+
+
+@torch.no_grad()
+def greedy(model: StepDecoder, inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> list[Hypothesis]:
+    """For each example the sequence in which every token is the likeliest next one; its score is its log-probability.
+
+    `max_length` is the most tokens of an output, END included: one number, or one for each example. An output that has
+    not ended by then says so (`ended=False`). The model should be in evaluation mode. Raises UserError on a bad limit.
+    """
+    return write(model, model.start(**inputs), _likeliest, limits(inputs, max_length))
+
+
+def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
+    return logits.argmax(1)
+
+
+def write(model: StepDecoder, state: State, choose: Choice, steps: Int[Tensor, "R"]) -> list[Hypothesis]:
+    """Write every row of `state` until END or for its number of `steps`; rows that are done leave the batch."""
+    rows = torch.arange(len(steps), device=steps.device)
+    written = torch.full_like(rows, START)[:, None]
+    log_prob = torch.zeros(len(rows), device=steps.device)
+    done: dict[int, Hypothesis] = {}
+    for step in count(1):
+        logits = model.step(written[:, -1], state)
+        # PAD and START come before END and are never written
+        tokens = choose(logits[:, END:]) + END
+        log_prob = log_prob + logits.gather(1, tokens[:, None])[:, 0].float() - log_normalizer(logits)
+        written = torch.cat([written, tokens[:, None]], 1)
+        leave = (tokens == END) | (steps <= step)
+        if leave.any():
+            done.update(_finished(rows[leave], written[leave, 1:], log_prob[leave]))
+            stay = (~leave).nonzero()[:, 0]
+            if not len(stay):
+                break
+            state.reorder(stay)
+            rows, written, log_prob, steps = rows[stay], written[stay], log_prob[stay], steps[stay]
+    return [done[row] for row in range(len(done))]
+
+
+def _finished(
+    rows: Int[Tensor, "R"], written: Int[Tensor, "R T"], log_prob: Float[Tensor, "R"]
+) -> list[tuple[int, Hypothesis]]:
+    finished = []
+    for row, tokens, total in zip(rows.tolist(), written.tolist(), log_prob.tolist(), strict=True):
+        ended = tokens[-1] == END
+        finished.append((row, hypothesis(tokens[:-1] if ended else tokens, total, total, ended)))
+    return finished

@@ -1,0 +1,85 @@
+"""Sampling: outputs drawn at random, token by token, from the model's distribution or from its likeliest part."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.contracts import Hypothesis, StepDecoder, UserError
+from foveate.decoding.greedy import write
+from foveate.decoding.ranking import best, limits, log_normalizer
+
+
+@torch.no_grad()
+def sample(
+    model: StepDecoder,
+    inputs: dict[str, Tensor],
+    max_length: int | Int[Tensor, "B"],
+    samples: int = 1,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> list[list[Hypothesis]]:
+    """For each example as many `samples`, drawn independently, in the order drawn.
+
+    Logits are divided by the `temperature`; then only the `top_k` likeliest tokens are kept; then, of these, the fewest
+    likeliest ones (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
+    https://arxiv.org/abs/1904.09751). PAD and START are never drawn. `log_prob` and `score` are the model's own
+    log-probability, before temperature and truncation. A `generator` on the inputs' device makes draws repeat.
+
+    `max_length` is the most tokens of an output, END included: one number, or one for each example. The model should be
+    in evaluation mode. Raises UserError on a setting that makes no sense.
+    """
+    _check(samples, temperature, top_k, top_p)
+    steps = limits(inputs, max_length)
+    state = model.start(**inputs)
+    rows = torch.arange(len(steps), device=steps.device).repeat_interleave(samples)
+    if samples > 1:
+        state.reorder(rows)
+
+    def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
+        kept, tokens = candidates(logits.float() / temperature, top_k, top_p)
+        places = torch.multinomial(kept.softmax(1), 1, generator=generator)
+        return (places if tokens is None else tokens.gather(1, places))[:, 0]
+
+    drawn = write(model, state, draw, steps[rows])
+    return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
+
+
+def candidates(
+    logits: Float[Tensor, "R N"], top_k: int | None, top_p: float | None
+) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"] | None]:
+    """The logits that may be drawn, -inf where not, and the tokens these belong to (None: all, in their order)."""
+    tokens = None
+    if top_k is not None:
+        logits, tokens = best(logits, top_k)
+    if top_p is not None and top_p < 1:
+        logits, places = _nucleus(logits, top_p)
+        tokens = places if tokens is None else tokens.gather(1, places)
+    return logits, tokens
+
+
+def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    log_prob = logits - log_normalizer(logits)[:, None]
+    # sorting a whole vocabulary takes longer than most models: look at more only if the nucleus is not among the few
+    for count in (64, 512, logits.shape[1]):
+        kept, tokens = best(log_prob, count)
+        reached = kept.exp().cumsum(1)
+        if (reached[:, -1] >= top_p).all():
+            break
+    outside = reached - kept.exp() >= top_p
+    outside[:, 0] = False
+    return kept.masked_fill(outside, -torch.inf), tokens
+
+
+def _check(samples: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+    if samples < 1:
+        raise UserError(f"the number of samples must be at least 1, not {samples}")
+    if not 0 < temperature < float("inf"):
+        raise UserError(
+            f"temperature must be greater than 0, not {temperature}; for the likeliest tokens use greedy search"
+        )
+    if top_k is not None and top_k < 1:
+        raise UserError(f"top_k must be at least 1, not {top_k}; None draws from the whole vocabulary")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise UserError(f"top_p must be greater than 0 and at most 1, not {top_p}")

@@ -1,0 +1,41 @@
+"""The log-probability that a model gives to known outputs: all places at once, or step by step."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from foveate.contracts import IGNORE, PAD, START, Batch, Output, StepDecoder, UserError
+
+
+@torch.no_grad()
+def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
+    """The log-probability of each example's labels, IGNORE left out, from one teacher-forced call of the model.
+
+    Raises UserError if the model gives logits for another number of places than there are labels.
+    """
+    logits = model(**batch.inputs).logits
+    if logits.shape[:2] != batch.labels.shape:
+        raise UserError(
+            f"the model gave logits of shape {tuple(logits.shape)} for labels of shape {tuple(batch.labels.shape)}"
+        )
+    losses = cross_entropy(logits.flatten(0, 1).float(), batch.labels.flatten(), ignore_index=IGNORE, reduction="none")
+    return -losses.view(batch.labels.shape).sum(1)
+
+
+@torch.no_grad()
+def step_scores(model: StepDecoder, inputs: dict[str, Tensor], labels: Int[Tensor, "B T"]) -> Float[Tensor, "B"]:
+    """The same, fed to the model token by token after `start(**inputs)`, as in decoding. It must equal `score`.
+
+    Each row of `labels` is one output, END included, with IGNORE after it.
+    """
+    state = model.start(**inputs)
+    tokens = torch.full_like(labels[:, 0], START)
+    total = torch.zeros(len(labels), device=labels.device)
+    for expected in labels.unbind(1):
+        logits = model.step(tokens, state)
+        total = total - cross_entropy(logits.float(), expected, ignore_index=IGNORE, reduction="none")
+        tokens = expected.masked_fill(expected == IGNORE, PAD)
+    return total

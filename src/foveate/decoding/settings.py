@@ -1,0 +1,63 @@
+"""How a model's output is written, as one set of choices for configurations and the command line."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from foveate.contracts import Hypothesis, StepDecoder, UserError
+from foveate.decoding.beam import beam
+from foveate.decoding.greedy import greedy
+from foveate.decoding.sampling import sample
+
+
+@dataclass
+class Decoding:
+    """How outputs are searched for or drawn."""
+
+    method: Literal["greedy", "beam", "sample"] = "beam"
+    """The likeliest token at each step, the best of several beginnings, or random draws."""
+    n_best: int = 1
+    """Outputs for each input: the best of a beam search (at most its width), or as many random draws."""
+    length_factor: float = 2.0
+    """An input of S tokens may give length_factor * S + length_extra tokens."""
+    length_extra: int = 10
+    """Tokens that every output may have, however short its input."""
+    width: int = 5
+    """Beam search: how many beginnings are kept at each step."""
+    length_penalty: float = 1.0
+    """Beam search: outputs are ranked by log-probability / length ** length_penalty; more favours longer ones."""
+    patience: float | None = 1.0
+    """Beam search: stop when patience * width outputs have ended; None goes on until no other can win (slower)."""
+    temperature: float = 1.0
+    """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
+    top_k: int | None = None
+    """Sampling: draw from this many likeliest tokens only."""
+    top_p: float | None = None
+    """Sampling: draw from the fewest likeliest tokens that together have this probability."""
+
+
+def decode(
+    model: StepDecoder,
+    inputs: dict[str, Tensor],
+    source_lengths: Int[Tensor, "B"],
+    settings: Decoding,
+    generator: torch.Generator | None = None,
+) -> list[list[Hypothesis]]:
+    """For each example its `n_best` outputs, written as `settings` say; the `generator` makes random draws repeat.
+
+    `source_lengths` set how long an output may become; zeros where inputs have no length. The model should be in
+    evaluation mode. Raises UserError on settings that make no sense.
+    """
+    longest = (source_lengths * settings.length_factor).long() + settings.length_extra
+    if settings.method == "beam":
+        return beam(model, inputs, longest, settings.width, settings.n_best, settings.length_penalty, settings.patience)
+    if settings.method == "sample":
+        return sample(
+            model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator
+        )
+    if settings.n_best != 1:
+        raise UserError(f"greedy search finds one output, not n_best={settings.n_best}; use beam search or sampling")
+    return [[found] for found in greedy(model, inputs, longest)]

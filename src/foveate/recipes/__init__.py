@@ -1,0 +1,34 @@
+"""Tasks: one recipe each, which brings data, model, training, decoding and sight together."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.contracts import UserError, unknown
+
+TASKS = {
+    "translate": ("foveate.recipes.translate", "foveate.recipes.translator", "Translator"),
+}
+"""Each task's recipe, and where the class is that a trained model of it is used by."""
+
+
+def load(folder: Path | str, device: str = "cpu") -> Any:
+    """What was trained into a run folder, ready to `run`. Raises UserError, one line, for a folder that is damaged."""
+    task = bundle.load(folder).description.get("task")
+    if task not in TASKS:
+        raise UserError(f"{folder} is of the task {task!r}; there are {', '.join(TASKS)}")
+    _, module, name = TASKS[task]
+    return getattr(importlib.import_module(module), name).load(folder, device)
+
+
+def train(recipe: Any) -> Any:
+    """Train what a recipe says, such as `foveate.recipes.translate.Translate`; gives what `load` would give."""
+    return importlib.import_module(type(recipe).__module__).run(recipe)
+
+
+def recipe_module(task: str) -> Any:
+    """The module of a task's recipe, by the task's name."""
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    return importlib.import_module(TASKS[task][0])

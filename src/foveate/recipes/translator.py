@@ -1,0 +1,145 @@
+"""A trained translator: its model, its tokenizers, and what can be done with them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.contracts import END, START, Tokenizer, from_dict
+from foveate.data import load_tokenizer, source_batches
+from foveate.decoding import Decoding, decode
+from foveate.sight import look
+
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
+
+
+@dataclass
+class Prediction:
+    """A translation, and what else the search found."""
+
+    source: str
+    text: str
+    log_prob: float
+    """The log-probability of the tokens of `text`, in nats."""
+    ended: bool = True
+    """False if the search reached the length limit before the model ended the sentence."""
+    others: list[str] = field(default_factory=list)
+    """The next best translations, if more than one was asked for."""
+
+
+@dataclass
+class Alignment:
+    """Where each piece of a translation looked in the source: rows sum to 1."""
+
+    weights: Float[Tensor, "T S"]
+    source: list[str]
+    target: list[str]
+    site: str
+    """Which attention this is, such as "decoder.2.cross, mean of 4 heads"."""
+
+
+@dataclass
+class Translator:
+    """A model with the tokenizers that it was trained with."""
+
+    model: nn.Module
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    description: dict[str, Any]
+    """What `config.json` of its folder says: family, sizes, and the recipe that trained it."""
+    decoding: Decoding = field(default_factory=Decoding)
+    batch_tokens: int = 4096
+
+    @classmethod
+    def load(cls, folder: Path | str, device: torch.device | str = "cpu") -> "Translator":
+        """The translator of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
+        found = bundle.load(folder)
+        where = str(found.folder / bundle.CONFIG)
+        family = found.description.get("family", "")
+        config = from_dict(models.config_class(family), found.description.get("architecture", {}), where)
+        model = models.build(family, config)
+        found.fill(model)
+        recipe = found.description.get("recipe", {})
+        return cls(
+            model.to(device).eval(),
+            load_tokenizer(found.path(SOURCE_TOKENIZER)),
+            load_tokenizer(found.path(TARGET_TOKENIZER)),
+            found.description,
+            from_dict(Decoding, recipe.get("decoding", {}), where),
+        )
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs."""
+        files = {SOURCE_TOKENIZER: self.source_tokenizer.save, TARGET_TOKENIZER: self.target_tokenizer.save}
+        bundle.save(folder, self.description, self.model.state_dict(), files)
+
+    def run(self, text: str, **decoding: Any) -> Prediction:
+        """Translate one sentence; keyword arguments replace fields of `decoding`."""
+        return self.translate([text], replace(self.decoding, **decoding))[0]
+
+    def translate(self, sentences: Sequence[str], decoding: Decoding | None = None) -> list[Prediction]:
+        """Translate many sentences, in batches of like length; an empty one gives an empty translation."""
+        found = dict(self.translations(sentences, decoding))
+        return [found.get(place) or Prediction(sentence, "", 0.0) for place, sentence in enumerate(sentences)]
+
+    def translations(
+        self, sentences: Sequence[str], decoding: Decoding | None = None
+    ) -> Iterator[tuple[int, Prediction]]:
+        """As `translate`, each translation with its sentence's place, as soon as its batch is done."""
+        decoding = self.decoding if decoding is None else decoding
+        places = [place for place, sentence in enumerate(sentences) if sentence.strip()]
+        tokens = self.source_tokenizer.encode([sentences[place] for place in places])
+        device = next(self.model.parameters()).device
+        generator = torch.Generator(device).manual_seed(torch.initial_seed() % 2**63)
+        for rows, inputs in source_batches(tokens, self.batch_tokens):
+            inputs = {name: value.to(device) for name, value in inputs.items()}
+            with torch.inference_mode():
+                found = decode(self.model, inputs, inputs["source_lengths"], decoding, generator)
+            texts = [self.target_tokenizer.decode([one.tokens for one in each]) for each in found]
+            for row, each, (best, *others) in zip(rows, found, texts, strict=True):
+                prediction = Prediction(sentences[places[row]], best, each[0].log_prob, each[0].ended, others)
+                yield places[row], prediction
+
+    def too_long(self, sentences: Iterable[str]) -> list[int]:
+        """The places of sentences with more tokens than any that the model was trained on."""
+        limit = self.description.get("recipe", {}).get("text", {}).get("max_length")
+        lengths = map(len, self.source_tokenizer.encode(list(sentences)))
+        return [] if limit is None else [place for place, length in enumerate(lengths) if length > limit]
+
+    def alignment(self, source: str, target: str) -> Alignment | None:
+        """Where each piece of `target` looked in `source` while the model read both; None if it does not attend.
+
+        A model with several layers of heads shows the mean of the heads of the layer that looks most decidedly at
+        words: the ends of sentences, where heads rest that have nothing to do, do not count.
+        """
+        (source_tokens,), (target_tokens,) = self.source_tokenizer.encode([source]), self.target_tokenizer.encode([target])
+        device = next(self.model.parameters()).device
+        inputs = {
+            "source": torch.tensor([[*source_tokens, END]], device=device),
+            "source_lengths": torch.tensor([len(source_tokens) + 1], device=device),
+            "target": torch.tensor([[START, *target_tokens]], device=device),
+        }
+        with torch.inference_mode(), look(self.model) as sight:
+            self.model(**inputs)
+        maps = {}
+        for site in sight.sites:
+            if site == "decoder" or site.endswith(".cross"):
+                weights = sight[site].weights()[0]
+                heads = f", mean of {len(weights)} heads" if len(weights) > 1 else ""
+                maps[site + heads] = weights.mean(0).cpu()
+        if not maps:
+            return None
+        site, weights = max(maps.items(), key=lambda item: float(item[1][:-1, :-1].amax(-1).mean()) if len(target_tokens) else 0.0)
+        end = ["⏎"]
+        return Alignment(
+            weights,
+            self.source_tokenizer.pieces(source_tokens) + end,
+            self.target_tokenizer.pieces(target_tokens) + end,
+            site,
+        )
+

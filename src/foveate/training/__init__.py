@@ -1,0 +1,9 @@
+"""Training: one visible loop, its settings, objectives and checkpoints."""
+
+from foveate.training.interruption import Interrupted
+from foveate.training.loop import Batches, Result, train
+from foveate.training.objectives import CrossEntropy, Loss, Objective
+from foveate.training.settings import Training
+from foveate.training.validation import Validation
+
+__all__ = ["Batches", "CrossEntropy", "Interrupted", "Loss", "Objective", "Result", "Training", "Validation", "train"]

@@ -1,0 +1,173 @@
+"""Checkpoints: one safetensors file for all that a training must remember.
+
+    model/...        the model's state
+    optimizer/...    the optimizer's state, by the number of the parameter
+    random/...       the states of the random number generators
+    metadata         progress and settings, as JSON
+
+From the newest one a training on a CPU goes on and ends bit for bit where it would have ended without the break.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from foveate import bundle
+from foveate.contracts import UserError, from_dict
+from foveate.training.settings import Progress, Training
+
+FORMAT = "foveate-checkpoint/1"
+CHANGED = "the model is built differently from when this training began"
+
+
+class Checkpoints:
+    """The checkpoints in one folder: the last few, for resuming and averaging, and the best."""
+
+    def __init__(self, folder: Path, settings: Training, identity: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.latest: Progress | None = None
+        """What the last checkpoint that was written or read says."""
+        # through JSON, so that it compares equal to what a file gives back
+        self.fixed = json.loads(json.dumps({**_flat(identity), **settings.fixed()}))
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"step-{step:08d}.safetensors"
+
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, from the first to the last."""
+        names = [path.stem.removeprefix("step-") for path in self.folder.glob("step-*.safetensors")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        """Write a checkpoint, then remove those that nothing needs any more."""
+        tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+        for index, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
+        tensors |= {f"random/{name}": state for name, state in random_states().items()}
+        metadata = {"format": FORMAT, "progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
+        try:
+            bundle.write_tensors(self.path(progress.step), tensors, metadata)
+        except UserError as error:
+            raise UserError(f"{error}; {self._intact()}") from None
+        self.latest = replace(progress)
+        self._prune(progress)
+
+    def _intact(self) -> str:
+        steps = self.steps()
+        return (
+            f"{self.path(steps[-1]).name} is intact: the same command resumes from there" if steps else "none was yet"
+        )
+
+    def refuse(self) -> None:
+        """Raise UserError where the folder has checkpoints of another training."""
+        if steps := self.steps():
+            raise UserError(
+                f"{self.folder.parent} holds a training at step {steps[-1]:,}: resume it, or name another folder"
+            )
+
+    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
+        """Put everything back as the newest readable checkpoint says; change nothing where there is none.
+
+        The second value is a line for each newer checkpoint that was damaged and passed over. Raises UserError where
+        all are damaged, where a setting changed that may not change, and where the model is another.
+        """
+        damaged: list[str] = []
+        for step in reversed(self.steps()):
+            try:
+                metadata = self._metadata(step)
+                tensors = bundle.read_tensors(self.path(step)).tensors
+            except UserError as error:
+                damaged.append(str(error))
+                continue
+            self._compare(json.loads(metadata["fixed"]), self.path(step))
+            bundle.fill(model, _part(tensors, "model/"), str(self.path(step)), CHANGED)
+            _restore_optimizer(optimizer, _part(tensors, "optimizer/"))
+            restore_random_states(_part(tensors, "random/"))
+            self.latest = from_dict(Progress, json.loads(metadata["progress"]), str(self.path(step)))
+            return replace(self.latest), damaged
+        if damaged:
+            raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
+        return Progress(), []
+
+    def fill(self, model: nn.Module, step: int) -> None:
+        """Give `model` the weights it had at `step`."""
+        self._metadata(step)
+        bundle.fill(model, bundle.read_tensors(self.path(step), "model/").tensors, str(self.path(step)), CHANGED)
+
+    def last_regular(self) -> list[int]:
+        """The last checkpoints that were due, for averaging: not those that an interruption wrote between them."""
+        steps = self.steps()
+        regular = [step for step in steps if self.settings.saves(step) or step == steps[-1]]
+        return regular[-self.settings.average :]
+
+    def average(self, steps: Sequence[int]) -> dict[str, Tensor]:
+        """The mean of the models at `steps`; what is no floating-point number (a counter) is that of the last."""
+        sums: dict[str, Tensor] = {}
+        last: dict[str, Tensor] = {}
+        for step in steps:
+            last = bundle.read_tensors(self.path(step), "model/").tensors
+            sums = {name: sums.get(name, 0) + tensor.double() for name, tensor in last.items()}
+        means = {name: (total / len(steps)).to(last[name].dtype) for name, total in sums.items()}
+        return {name: means[name] if tensor.is_floating_point() else tensor for name, tensor in last.items()}
+
+    def _metadata(self, step: int) -> dict[str, str]:
+        metadata = bundle.read_metadata(self.path(step))
+        if metadata.get("format") != FORMAT:
+            raise UserError(f"{self.path(step)} is no checkpoint that this version of foveate wrote")
+        return metadata
+
+    def _compare(self, then: dict[str, Any], path: Path) -> None:
+        for name in sorted(then.keys() | self.fixed.keys()):
+            before, now = then.get(name), self.fixed.get(name)
+            if before != now:
+                raise UserError(
+                    f"{path.parent.parent} holds a training with {name} {before!r}, not {now!r}: resume it with "
+                    f"{before!r}, or train in another folder"
+                )
+
+    def _prune(self, progress: Progress) -> None:
+        kept = {*self.last_regular(), progress.best_step, self.steps()[-1]}
+        for step in self.steps():
+            if step not in kept:
+                self.path(step).unlink()
+
+
+def random_states() -> dict[str, Tensor]:
+    """The states of PyTorch's generators, the CPU's and those of all GPUs."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda:{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def restore_random_states(states: Mapping[str, Tensor]) -> None:
+    """Undo what was drawn since `random_states`; generators that this machine lacks are left out."""
+    torch.set_rng_state(states["cpu"])
+    for name in states.keys() & random_states().keys() - {"cpu"}:
+        torch.cuda.set_rng_state(states[name], name)
+
+
+def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, key = name.split("/")
+        state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree of mappings as one, with names like "model.width"."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,73 @@
+"""What a user sees while a model trains: a live bar on a terminal, now and then a line elsewhere."""
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from foveate.training.journal import Row
+from foveate.training.settings import Progress, Training
+
+QUIET_SECONDS = 60
+"""Between two lines where there is no terminal; validations always get one."""
+
+
+class Display:
+    """A writer of rows that shows the latest figures, how far training is and how long it will still take."""
+
+    def __init__(self, console: Console, settings: Training, progress: Progress, metric: str | None) -> None:
+        self.console, self.settings, self.metric = console, settings, metric
+        self.began, self.done_before = time.monotonic(), progress.done(settings)
+        self.figures = ""
+        self.best = _best(metric, progress)
+        self.spoke = self.began
+        columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+        self.bar = Bar(*columns, console=console, disable=not console.is_terminal, transient=True)
+        self.task = self.bar.add_task("", total=1.0)
+
+    def tick(self, progress: Progress) -> None:
+        """Show that another step is done."""
+        self.bar.start()
+        done = progress.done(self.settings)
+        self.best = _best(self.metric, progress)
+        text = f"step {progress.step:,}  {self.figures}{self.best}{self._left(done)}"
+        self.bar.update(self.task, completed=done, description=text)
+
+    def write(self, row: Row) -> None:
+        if "loss" in row:
+            self.figures = _figures(row)
+            if not self.console.is_terminal and time.monotonic() - self.spoke >= QUIET_SECONDS:
+                self.say(f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}{self.best}")
+        if "validation" in row:
+            metrics = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items())
+            self.say(f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}validation: {metrics}")
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self.spoke = time.monotonic()
+        self.console.print(escape(line.rstrip()), soft_wrap=True, highlight=False)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+    def _left(self, done: float) -> str:
+        if done <= self.done_before:
+            return ""
+        seconds = (time.monotonic() - self.began) * (1 - done) / (done - self.done_before)
+        return f"{duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a clock shows them: 1:02:03 or 2:03."""
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _figures(row: Row) -> str:
+    return f"loss {row['loss']:.3f}  {row['tokens_per_second']:,.0f} tokens/s  rate {row['learning_rate']:.2e}  "
+
+
+def _best(metric: str | None, progress: Progress) -> str:
+    return f"best {metric} {progress.best[metric]:.4g}  " if metric in progress.best else ""

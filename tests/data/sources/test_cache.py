@@ -1,0 +1,72 @@
+"""The cache: whole or not at all."""
+
+import sys
+
+import pytest
+
+from foveate.contracts import UserError
+from foveate.data.sources.cache import cache_folder, fetched, run
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_the_place_of_the_cache(cache, monkeypatch):
+    assert cache_folder() == cache
+    monkeypatch.delenv("FOVEATE_CACHE")
+    assert cache_folder().name == "foveate"
+
+
+def test_fetched_once_and_announced_once(cache):
+    told = []
+
+    def fetch(folder):
+        (folder / "data").write_text("whole")
+
+    for _ in range(2):
+        assert (fetched("thing-1", fetch, told.append) / "data").read_text() == "whole"
+    assert told == [cache / "thing-1"]
+    assert [path.name for path in cache.iterdir()] == ["thing-1"]
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt(), UserError("no network")])
+def test_a_broken_fetch_leaves_nothing(cache, trouble):
+    def fetch(folder):
+        (folder / "data").write_text("hal")
+        raise trouble
+
+    with pytest.raises(type(trouble)):
+        fetched("thing-1", fetch, print)
+    assert list(cache.iterdir()) == []
+
+
+def test_another_process_may_be_faster(cache):
+    def fetch(folder):
+        (cache / "thing-1").mkdir()
+        (cache / "thing-1" / "data").write_text("theirs")
+
+    assert (fetched("thing-1", fetch, print) / "data").read_text() == "theirs"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UserError, match=r"cannot write .*FOVEATE_CACHE can name another folder"):
+        fetched("thing-1", print, print)
+
+
+def test_a_failing_program_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"^cannot count: two$"):
+        run([sys.executable, "-c", "import sys; sys.exit('one\\ntwo\\n')"], "count", tmp_path)
+    with pytest.raises(UserError, match=r"^cannot count: exit status 3$"):
+        run([sys.executable, "-c", "raise SystemExit(3)"], "count", tmp_path)
+    with pytest.raises(UserError, match="cannot count: no-such-program does not start"):
+        run(["no-such-program"], "count", tmp_path)
+
+
+def test_a_program_runs_in_the_folder(tmp_path):
+    run([sys.executable, "-c", "open('here', 'w').close()"], "write", tmp_path)
+    assert (tmp_path / "here").is_file()

@@ -1,0 +1,38 @@
+"""Splits: nothing held out is seen in training."""
+
+import random
+
+from foveate.data.sources.splits import sides
+
+PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]
+
+
+def test_shares():
+    parts = sides(PAIRS, held_out=0.1)
+    # 2,003 draws at 0.1: 200 expected, deviation 13.4
+    assert 150 < parts.count("dev") < 250
+    assert 150 < parts.count("test") < 250
+
+
+def test_pairs_that_share_a_text_are_on_one_side():
+    # a chain: each pair shares a text with the next, in another letter case
+    chain = [("a0", "b0"), ("A0", "b1"), ("a1", "B1"), ("a1", "b2"), ("a2", "b2")]
+    for shift in range(50):
+        links = [(f"{shift} {source}", f"{shift} {target}") for source, target in chain]
+        assert len(set(sides(links, held_out=0.3))) == 1
+
+
+def test_a_word_of_one_language_is_no_link_to_the_same_word_of_the_other():
+    crossed = [(f"x{number}", f"x{number + 1}") for number in range(97)]
+    assert set(sides(crossed, held_out=0.3)) == {"train", "dev", "test"}
+
+
+def test_the_side_depends_on_no_order_and_on_no_other_pair():
+    before = dict(zip(PAIRS, sides(PAIRS, 0.1), strict=True))
+    shuffled = random.Random(5).sample(PAIRS, 1009)
+    assert sides(shuffled, 0.1) == [before[pair] for pair in shuffled]
+
+
+def test_sides_stay_over_versions():
+    letters = "".join(side[0] for side in sides(PAIRS[:11], 0.2))
+    assert letters == "ttttdtttttt"

@@ -1,0 +1,131 @@
+"""Subword tokenizers: nothing is lost, the reserved ids hold, the same text gives the same vocabulary."""
+
+import pytest
+
+from foveate.contracts import END, PAD, START, UNKNOWN, UserError
+from foveate.data.tokenizers import load_tokenizer, train_bpe
+
+TEXT = [
+    "A man in a black hat is looking at the sea.",
+    "Un homme au chapeau noir regarde la mer, l'air pensif.",
+    "Is it 1937 (or 2016)? – “No”, said the woman's dog…",
+    "Aujourd'hui, l'eau est froide : 3,5 °C !",
+    "Qu'est-ce que c'est ? Une chauve-souris & un café.",
+    "Müde Füße laufen; größere Straßen bleiben leer.",
+] * 2
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_bpe(TEXT, 211)
+
+
+def test_decoding_gives_back_the_text(tokenizer):
+    unseen = ["la mer noire, l'homme : 1973 !", "dog… (sea)", "“air”-chapeau"]
+    assert tokenizer.decode(tokenizer.encode(TEXT + unseen)) == TEXT + unseen
+
+
+def test_reserved_ids(tokenizer):
+    assert (PAD, START, END, UNKNOWN) == (0, 1, 2, 3)
+    assert tokenizer.pieces([PAD, START, END, UNKNOWN]) == ["<pad>", "<start>", "<end>", "⁇"]
+    assert all(token > UNKNOWN for sentence in tokenizer.encode(TEXT) for token in sentence)
+
+
+def test_the_names_of_reserved_ids_in_a_text_are_text(tokenizer):
+    (tokens,) = tokenizer.encode(["<start>a</start> <pad> <end> ⁇"])
+    assert not {PAD, START, END} & set(tokens)
+
+
+def test_decoding_drops_padding_start_and_end(tokenizer):
+    (tokens,) = tokenizer.encode(["la mer"])
+    assert tokenizer.decode([[START, *tokens, END, PAD, PAD]]) == ["la mer"]
+
+
+def test_a_run_of_unknown_characters_is_one_unknown(tokenizer):
+    (tokens,) = tokenizer.encode(["la 海上 mer"])
+    assert tokens.count(UNKNOWN) == 1
+    assert tokenizer.decode([tokens]) == ["la ⁇ mer"]
+
+
+def test_spaces_and_composition_are_normalised(tokenizer):
+    texts = [" Un  café\u00a0!\n", "Un▁cafe\u0301 !"]
+    assert tokenizer.decode(tokenizer.encode(texts)) == ["Un café !"] * 2
+
+
+def test_nothing_gives_nothing(tokenizer):
+    assert tokenizer.encode([]) == []
+    assert tokenizer.encode(["", " "]) == [[], []]
+    assert tokenizer.decode([[]]) == [""]
+
+
+def test_pieces_mark_what_continues_a_word():
+    tokenizer = train_bpe(["la mer l'air 3 7 (3) s"] * 2, 61)
+    (tokens,) = tokenizer.encode(["la mers, l'air (37)"])
+    assert tokenizer.pieces(tokens) == ["la", "mer", "·s", "⁇", "l'", "·air", "(", "3", "·7", ")"]
+
+
+def test_no_piece_reaches_across_words_digits_or_an_apostrophe(tokenizer):
+    (tokens,) = tokenizer.encode(["l'eau 2016 mer."])
+    pieces = tokenizer.pieces(tokens)
+    assert pieces[0] == "l'"
+    assert pieces[-1] == "."
+    assert [piece for piece in pieces if piece.strip("·").isdigit()] == ["2", "·0", "·1", "·6"]
+
+
+def test_the_same_text_gives_the_same_vocabulary(tmp_path):
+    saved = []
+    for name in ("first.json", "second.json"):
+        train_bpe(iter(TEXT), 211).save(tmp_path / name)
+        saved.append((tmp_path / name).read_bytes())
+    assert saved[0] == saved[1]
+
+
+def test_size_is_a_limit():
+    assert len(train_bpe(TEXT, 211)) == 211
+    assert len(train_bpe(["ab ab"], 8000)) < 13
+    with pytest.raises(UserError, match="a vocabulary of 7 entries is too small: the characters alone take"):
+        train_bpe(TEXT, 7)
+
+
+def test_lowercase():
+    tokenizer = train_bpe(TEXT, 211, lowercase=True)
+    assert tokenizer.decode(tokenizer.encode(["Un HOMME À la mer"])) == ["un homme à la mer".replace("à", "⁇")]
+    assert tokenizer.encode(["Mer"]) == tokenizer.encode(["mer"])
+
+
+def test_no_text_is_an_error():
+    with pytest.raises(UserError, match="no text"):
+        train_bpe(["", " "], 211)
+
+
+def test_an_error_of_the_text_comes_through():
+    def texts():
+        yield "a"
+        raise UserError("train.en is not UTF-8")
+
+    with pytest.raises(UserError, match=r"train\.en is not UTF-8"):
+        train_bpe(texts(), 211)
+
+
+def test_save_and_load(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(path)
+    loaded = load_tokenizer(path)
+    text = [*TEXT, "<start> 海"]
+    assert len(loaded) == len(tokenizer) == 211
+    assert loaded.encode(text) == tokenizer.encode(text)
+    assert loaded.decode(loaded.encode(TEXT)) == TEXT
+
+
+def test_files_that_are_no_tokenizer(tokenizer, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(UserError, match=r"there is no tokenizer .*tokenizer\.json"):
+        load_tokenizer(path)
+    tokenizer.save(path)
+    path.write_bytes(path.read_bytes()[:997])
+    with pytest.raises(UserError, match=r"tokenizer\.json is no tokenizer, or is damaged: "):
+        load_tokenizer(path)
+    tokenizer.save(path)
+    path.write_text(path.read_text().replace("<start>", "<s>"))
+    with pytest.raises(UserError, match="its first entries are not <pad> <start> <end> ⁇"):
+        load_tokenizer(path)

@@ -1,0 +1,138 @@
+"""Beam search against outputs counted out one by one."""
+
+import math
+
+import pytest
+import torch
+
+from foveate.contracts import END, START, UserError
+from foveate.decoding import beam, greedy
+
+A, B, C = 4, 5, 6
+SOURCES = {"source": torch.tensor([11, 5, 7])}
+ONE = {"source": torch.tensor([0])}
+
+
+def close(expected):
+    return pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 0.6, 1.0, 2.0])
+def test_a_beam_as_wide_as_all_beginnings_finds_the_best_outputs(scripted, all_outputs, length_penalty) -> None:
+    # words 3 to 5 and at most 4 tokens: no more than 3 ** 3 = 27 beginnings ever
+    model = scripted(vocabulary=6)
+    found = beam(model, SOURCES, 4, width=27, n_best=5, length_penalty=length_penalty, patience=None)
+    for source, hypotheses in zip(SOURCES["source"].tolist(), found, strict=True):
+        expected = all_outputs(model, source, 4, length_penalty)[:5]
+        assert [known.tokens for known in hypotheses] == [known.tokens for known in expected]
+        assert [known.log_prob for known in hypotheses] == close([known.log_prob for known in expected])
+        assert [known.score for known in hypotheses] == close([known.score for known in expected])
+        assert all(known.ended for known in hypotheses)
+
+
+def test_finds_what_greedy_search_misses(markov) -> None:
+    # A looks better at first, but after it nothing is likely
+    model = markov(
+        {START: {A: 0.6, B: 0.4}, A: {END: 0.3, A: 0.3, B: 0.2, C: 0.2}, B: {END: 0.9, C: 0.1}}, vocabulary=7
+    )
+    assert greedy(model, ONE, 2)[0].tokens == [A]
+    ((found,),) = beam(model, ONE, 2, width=2)
+    assert found.tokens == [B]
+    assert found.log_prob == pytest.approx(math.log(0.4 * 0.9), abs=1e-6)
+    assert found.score == pytest.approx(math.log(0.4 * 0.9) / 2, abs=1e-6)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_beam_of_one_is_greedy_search(scripted, length_penalty) -> None:
+    model = scripted(vocabulary=11)
+    inputs = {"source": torch.arange(23)}
+    ends = set()
+    for (found,), expected in zip(beam(model, inputs, 7, 1, 1, length_penalty), greedy(model, inputs, 7), strict=True):
+        assert (found.tokens, found.ended) == (expected.tokens, expected.ended)
+        assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-6)
+        ends.add(found.ended)
+    assert ends == {True, False}
+
+
+def test_every_hypothesis_is_scored_on_its_own_history(scripted) -> None:
+    # logits depend on all tokens so far: a state reordered wrongly gives another log-probability
+    model = scripted(vocabulary=13)
+    for source, hypotheses in zip(SOURCES["source"].tolist(), beam(model, SOURCES, 9, 5, 5), strict=True):
+        assert len(hypotheses) == 5
+        for known in hypotheses:
+            tokens = (*known.tokens, END) if known.ended else tuple(known.tokens)
+            assert known.log_prob == close(model.log_prob(source, tokens))
+        assert len({tuple(known.tokens) for known in hypotheses}) == 5
+
+
+def test_an_example_is_searched_as_if_it_were_alone(scripted) -> None:
+    model = scripted(vocabulary=13)
+    longest = torch.tensor([3, 11, 7])
+    together = beam(model, SOURCES, longest, 3, 2)
+    for place, found in enumerate(together):
+        alone = {"source": SOURCES["source"][place : place + 1]}
+        assert beam(model, alone, longest[place : place + 1], 3, 2) == [found]
+
+
+def test_one_row_an_example_at_first_then_width_rows_until_it_is_done(scripted) -> None:
+    model = scripted(vocabulary=13)
+    beam(model, SOURCES, torch.tensor([1, 2, 4]), 5, 5)
+    assert model.rows == [3, 2 * 5, 5, 5]
+
+
+def test_leaves_when_no_open_hypothesis_can_win(markov) -> None:
+    # "A" has log 0.81 after two steps; "A C", still open, has log 0.09 and loses log 0.999 with each further step
+    table = {START: {A: 0.9, B: 0.1}, A: {END: 0.9, C: 0.1}, B: {END: 1.0}, C: {C: 0.999, END: 0.001}}
+    model = markov(table, vocabulary=7)
+    # by log-probability it is beaten at once; by the mean, log 0.81 / 2 = -0.10536 is beyond log 0.09 / 22 but not
+    # beyond log 0.09 / 23 = -0.10469, until 16 more steps have made that -0.10538
+    for length_penalty, limit, steps in [(0.0, 60, 2), (1.0, 22, 2), (1.0, 23, 18), (1.0, 60, 60)]:
+        model.rows.clear()
+        ((found,),) = beam(model, ONE, limit, 2, 1, length_penalty, patience=None)
+        assert found.tokens == [A]
+        assert len(model.rows) == steps
+
+
+def test_patience_stops_once_enough_have_ended(markov) -> None:
+    # from the second step on one hypothesis ends at each step, and the longer the better
+    model = markov({START: {A: 1.0}, A: {END: 0.5, A: 0.5}}, vocabulary=7)
+    for patience, steps in [(0.5, 3), (1.0, 4), (2.0, 7), (None, 13)]:
+        model.rows.clear()
+        ((found,),) = beam(model, ONE, 13, 3, 1, 3.0, patience)
+        assert len(model.rows) == steps
+        assert found.tokens == [A] * (steps - 1)
+
+
+def test_only_missing_places_go_to_outputs_that_did_not_end(markov) -> None:
+    model = markov({START: {A: 0.99, B: 0.01}, A: {A: 1.0}, B: {END: 1.0}}, vocabulary=7)
+    ((first, second),) = beam(model, ONE, 3, width=2, n_best=2)
+    assert (first.tokens, first.ended) == ([B], True)
+    assert (second.tokens, second.ended) == ([A, A, A], False)
+    assert second.log_prob == pytest.approx(math.log(0.99), abs=1e-6)
+    assert second.score == pytest.approx(math.log(0.99) / 3, abs=1e-6)
+
+
+def test_a_vocabulary_smaller_than_the_beam_gives_what_there_is(markov) -> None:
+    model = markov({START: {A: 0.75, END: 0.25}, A: {END: 1.0}}, vocabulary=5)
+    ((first, second),) = beam(model, ONE, 7, width=5, n_best=5, length_penalty=0.0)
+    assert (first.tokens, second.tokens) == ([A], [])
+    assert math.exp(second.log_prob) == pytest.approx(0.25)
+
+
+def test_equal_scores_are_ordered_by_token(markov) -> None:
+    model = markov({START: dict.fromkeys(range(END + 1, 997), 1 / 994)}, vocabulary=997)
+    (found,) = beam(model, ONE, 2, width=3, n_best=3)
+    assert [known.tokens for known in found] == [[3], [4], [5]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
+        ({"width": 0}, "from 1 to the beam width, 0; it is 1"),
+        ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:
+    with pytest.raises(UserError, match=message):
+        beam(markov({}, vocabulary=7), ONE, 5, **settings)

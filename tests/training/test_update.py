@@ -1,0 +1,129 @@
+"""One step of training, and the optimizer's choice of what decays."""
+
+import pytest
+import torch
+from tiny_training import TinyBatches, TinyModel
+from torch import nn
+
+from foveate.contracts import IGNORE, Batch, Output, UserError
+from foveate.training import CrossEntropy, Training
+from foveate.training.hardware import choose_device, wants_bfloat16
+from foveate.training.update import Updater, adamw
+
+CPU = torch.device("cpu")
+
+
+def stepped(group: list[Batch], **settings: object) -> tuple[nn.Module, float]:
+    """A tiny model after one step without dropout, and the norm of its gradient."""
+    model = TinyModel()
+    model.dropout.p = 0.0
+    update = Updater(model, CrossEntropy(0.1), Training(device="cpu", **settings))(group, 0.01, 1)
+    return model, update.gradient_norm
+
+
+def test_accumulation_equals_one_large_batch():
+    parts = [TinyBatches().batch(0, index) for index in range(3)]
+    whole = Batch(
+        {"tokens": torch.cat([part.inputs["tokens"] for part in parts])},
+        torch.cat([part.labels for part in parts]),
+        "whole",
+    )
+    assert len({part.tokens for part in parts}) > 1, "equal parts would hide a mean of means"
+    (apart, norm_apart), (together, norm_together) = stepped(parts), stepped([whole])
+    assert norm_apart == pytest.approx(norm_together, rel=1e-6)
+    for one, other in zip(apart.parameters(), together.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+
+
+def test_padding_changes_nothing():
+    batch = TinyBatches().batch(0, 1)
+    width = batch.labels.shape[1]
+    tokens, labels = torch.zeros(3, 2 * width, dtype=torch.long), torch.full((3, 2 * width), IGNORE)
+    tokens[:, :width], labels[:, :width] = batch.inputs["tokens"], batch.labels
+    padded = Batch({"tokens": tokens}, labels, "padded")
+    assert padded.tokens == batch.tokens
+    updates = []
+    for each in (batch, padded):
+        model = TinyModel().eval()
+        updates.append(Updater(model, CrossEntropy(0.1), Training(device="cpu"))([each], 0.01, 1))
+    assert updates[0].tokens == updates[1].tokens == batch.tokens
+    assert updates[0].sums["loss"] == pytest.approx(updates[1].sums["loss"], rel=1e-6)
+    assert updates[0].gradient_norm == pytest.approx(updates[1].gradient_norm, rel=1e-6)
+
+
+def test_clipping_by_hand():
+    class Line(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2))
+
+        def forward(self) -> Output:
+            return Output(self.weight.expand(1, 1, 2) * 40)
+
+    model = Line()
+    updater = Updater(model, CrossEntropy(), Training(device="cpu", clip=1.0))
+    seen = []
+    updater.optimizer.register_step_pre_hook(lambda *_: seen.append(model.weight.grad.clone()))
+    update = updater([Batch({}, torch.zeros(1, 1, dtype=torch.long), "one")], 0.01, 1)
+    # the gradient of -log softmax is (-1/2, 1/2) * 40
+    assert update.gradient_norm == pytest.approx(20 * 2**0.5)
+    torch.testing.assert_close(seen[0], torch.tensor([-(0.5**0.5), 0.5**0.5]), rtol=1e-5, atol=1e-6)
+
+
+def test_one_step_of_adamw_by_hand_decays_matrices_only():
+    model = nn.Linear(2, 3)
+    nn.init.ones_(model.weight)
+    nn.init.ones_(model.bias)
+    optimizer = adamw(model, Training(weight_decay=0.5, learning_rate=0.1), CPU)
+    (model(torch.tensor([1.0, 2.0])).sum()).backward()
+    optimizer.step()
+    # a first step of Adam moves each weight by the learning rate against its gradient's sign
+    torch.testing.assert_close(model.weight.detach(), torch.full((3, 2), 1 - 0.1 * 0.5 - 0.1))
+    torch.testing.assert_close(model.bias.detach(), torch.full((3,), 1 - 0.1))
+    assert optimizer.param_groups[0]["fused"]
+
+
+@pytest.mark.parametrize("poison", ["loss", "gradient"])
+def test_a_non_finite_step_changes_nothing_and_names_the_batch(poison: str):
+    model = TinyModel()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    batch = TinyBatches().batch(0, 4)
+    if poison == "loss":
+        model.forward = lambda tokens: Output(TinyModel.forward(model, tokens).logits / 0.0 * 0.0)
+        message = (
+            r"step 8 stopped: the loss is nan on batch 4 of epoch 0; the weights were not changed; try a learning_"
+        )
+    else:
+        model.hidden.weight.register_hook(lambda gradient: gradient * torch.inf)
+        message = r"step 8 stopped: the norm of the gradient is (nan|inf) on batch 4 of epoch 0; the weights were not"
+    with pytest.raises(UserError, match=message):
+        Updater(model, CrossEntropy(), Training(device="cpu"))([batch], 0.01, 8)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_precision(monkeypatch: pytest.MonkeyPatch):
+    narrow, wide = nn.Linear(257, 257), nn.Linear(521, 521)
+    monkeypatch.setattr("foveate.training.hardware._cpu_has_bfloat16", lambda: True)
+    assert wants_bfloat16("bfloat16", narrow, CPU)
+    assert not wants_bfloat16("float32", wide, CPU)
+    assert not wants_bfloat16("auto", narrow, CPU)
+    assert wants_bfloat16("auto", wide, CPU)
+    monkeypatch.setattr("foveate.training.hardware._cpu_has_bfloat16", lambda: False)
+    assert not wants_bfloat16("auto", wide, CPU)
+
+
+def test_bfloat16_trains_float32_weights():
+    model, _ = stepped([TinyBatches().batch(0, 1)], precision="bfloat16")
+    exact, _ = stepped([TinyBatches().batch(0, 1)], precision="float32")
+    assert model.hidden.weight.dtype == torch.float32
+    assert not torch.equal(model.hidden.weight, exact.hidden.weight)
+    assert (model.hidden.weight - exact.hidden.weight).abs().max() <= 0.02
+
+
+def test_devices():
+    assert choose_device("cpu") == CPU
+    assert choose_device("auto").type in ("cpu", "cuda")
+    for name in ("gpu", "cuda:99"):
+        with pytest.raises(UserError, match=f"device '{name}' cannot be used on this machine"):
+            choose_device(name)
