@@ -3,10 +3,12 @@
 import json
 import resource
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers.models
 import torch
 from torch import nn
 
@@ -170,19 +172,37 @@ def test_weights_of_another_model(tmp_path: Path, model: nn.Module, expected: st
         bundle.load(tmp_path).fill(model)
 
 
-def test_no_space_left_keeps_what_was_there(tmp_path: Path):
-    before = saved(tmp_path).state_dict()["head.bias"].clone()
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Files end at 300 bytes, with the same kind of error as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
-    try:
-        with pytest.raises(UserError, match=rf"^could not write model.safetensors in {tmp_path}: .*File too large"):
-            saved(tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors", "words.txt"]
-    model = Tied()
-    bundle.load(tmp_path).fill(model)
-    assert torch.equal(model.head.bias, before)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> tuple[Path, Tied]:
+    return tmp_path, saved(tmp_path)
+
+
+def test_no_space_left_keeps_what_was_there(run_folder: tuple[Path, Tied], full_disk: None):
+    folder, model = run_folder
+    with pytest.raises(
+        UserError, match=rf"^could not write model.safetensors in {folder}: File too large \(os error 27\)$"
+    ):
+        saved(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "words.txt"]
+    other = Tied()
+    bundle.load(folder).fill(other)
+    assert torch.equal(other.head.bias, model.head.bias)
+
+
+def test_no_space_left_for_a_tokenizer(tmp_path: Path, full_disk: None):
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({f"word {index}": index for index in range(101)}))
+    with pytest.raises(UserError, match=r"^could not write tokenizer.json in .*: File too large \(os error 27\)$"):
+        bundle.save(tmp_path, {}, {}, {"tokenizer.json": lambda path: tokenizer.save(str(path))})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_reader_of_the_old_file_never_sees_the_new_one(tmp_path: Path):

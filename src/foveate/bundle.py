@@ -175,9 +175,18 @@ def written(path: Path) -> Iterator[Path]:
             _to_disk(path.parent)
         finally:
             shutil.rmtree(workshop, ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("I/O error: ")[-1]
+    except Exception as error:
+        reason = _refusal(error)
+        if reason is None:
+            raise
         raise UserError(f"could not write {path.name} in {path.parent}: {reason}") from None
+
+
+def _refusal(error: Exception) -> str | None:
+    """Why the disk refused, if that is what `error` means: libraries written in Rust raise other things than OSError."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error).split("I/O error: ")[-1] if "(os error " in str(error) else None
 
 
 def _to_disk(path: Path) -> None:

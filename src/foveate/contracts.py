@@ -51,7 +51,7 @@ def from_dict(kind: type[Config], values: dict[str, Any], where: str) -> Config:
     """
     try:
         # json and toml know no tuples, and write 1 for 1.0
-        return dacite.from_dict(kind, values, dacite.Config(strict=True, cast=[tuple], type_hooks={float: _number}))
+        return dacite.from_dict(kind, values, dacite.Config(strict=True, cast=[tuple], type_hooks={float: _number, Path: Path}))
     except dacite.UnexpectedDataError as error:
         raise unknown(f"field in {where}", min(error.keys), _field_names(kind)) from None
     except dacite.DaciteError as error:

@@ -120,6 +120,9 @@ def shown(terminal: bool, seconds_between: float = 0.0) -> str:
     display.write(ROW)
     display.tick(progress)
     display.write({"step": 7, "epoch": 2, "validation": {"bleu": 21.537, "loss": 1.5}})
+    display.write(
+        {"step": 7, "final": {"kept": "step 5", "compared": {"step 5": {"bleu": 3}, "step 7": {"bleu": 2.5}}}}
+    )
     display.close()
     return console.file.getvalue()
 
@@ -133,7 +136,8 @@ def test_a_terminal_gets_a_bar():
 
 def test_elsewhere_a_validation_gets_a_plain_line():
     line = "step 7  epoch 2  loss 1.250  12,346 tokens/s  rate 1.00e-03  "
-    assert shown(terminal=False) == f"{line}validation: bleu 21.54  loss 1.5\n"
+    end = "kept the weights of step 5; step 5: bleu 3; step 7: bleu 2.5\n"
+    assert shown(terminal=False) == f"{line}validation: bleu 21.54  loss 1.5\n{end}"
     assert shown(terminal=False, seconds_between=displays.QUIET_SECONDS).startswith(f"{line}best bleu 21.5\n{line}val")
 
 

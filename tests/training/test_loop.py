@@ -84,8 +84,7 @@ def test_patience_ends_it_and_the_best_is_kept(tmp_path: Path):
     assert (result.step, result.kept, result.metrics) == (25, "step 10", {"score": 3.0})
     assert rows(tmp_path)[-1]["final"] == {
         "kept": "step 10",
-        "step 10": {"score": 3.0},
-        "average of steps 20, 25": {"score": 2.9},
+        "compared": {"step 10": {"score": 3.0}, "the average of steps 20, 25": {"score": 2.9}},
     }
 
 
@@ -108,13 +107,13 @@ def test_the_average_is_kept_where_it_is_better(tmp_path: Path):
     console = Console(file=StringIO())
     validation = Validation(weights, "order")
     result = train(model, TinyBatches(), CrossEntropy(), settings, tmp_path, validation, console=console)
-    assert (result.kept, result.metrics) == ("average of steps 10, 15", {"order": 4.0})
+    assert (result.kept, result.metrics) == ("the average of steps 10, 15", {"order": 4.0})
     torch.testing.assert_close(model.hidden.weight.detach(), (seen[1] + seen[2]) / 2)
 
 
 def test_without_validation_the_average_is_kept(tmp_path: Path):
     result = trained(tmp_path, None, steps=12, average=3)
-    assert (result.kept, result.metrics) == ("average of steps 5, 10, 12", {})
+    assert (result.kept, result.metrics) == ("the average of steps 5, 10, 12", {})
     assert trained(tmp_path / "one", None, steps=12, average=1).kept == "step 12"
 
 
@@ -130,6 +129,11 @@ def test_validation_does_not_change_training(tmp_path: Path):
     trained(tmp_path / "two", None, steps=10, average=1)
     losses = [[row["loss"] for row in rows(tmp_path / name) if "loss" in row] for name in ("one", "two")]
     assert losses[0] == losses[1]
+
+
+def test_where_no_validation_gave_a_number_the_last_weights_are_kept(tmp_path: Path):
+    result = trained(tmp_path, scripted(*[float("nan")] * 4), steps=12, average=1)
+    assert result.kept == "step 12"
 
 
 def test_the_last_step_is_validated_too(tmp_path: Path):

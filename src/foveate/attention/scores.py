@@ -7,6 +7,7 @@ A score works in two steps, so that what concerns only the keys is done once and
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -106,29 +107,28 @@ class Additive(nn.Module, Score):
 
 
 class _AdditiveTanh(torch.autograd.Function):
-    """`tanh(q + k)·u` without a tanh for each pair: `tanh(q + k) = 1 - 2 / (1 + e^2q e^2k)`.
+    """`tanh(q + k)·u` without a tanh for each pair: `tanh(q + k) = 1 - 2r` with `r = 1 / (1 + e^2q e^2k)`.
 
-    The exponentials belong to one side each; a pair costs a product and a reciprocal, eight times less than a tanh.
-    The backward pass needs one more array of that size and no transcendental function either.
+    The exponentials belong to one side each, so that a pair costs a product and a reciprocal, eight times less than a
+    tanh. The backward pass computes r again, which is faster than to keep it, and then works in place.
     """
 
     @staticmethod
-    def forward(ctx, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
-        exact = torch.promote_types(queries.dtype, torch.float32)
-        reciprocal = (_exp_twice(queries, exact).unsqueeze(-2) * _exp_twice(keys, exact).unsqueeze(-3)).add_(1)
-        reciprocal.reciprocal_()
-        ctx.save_for_backward(queries, keys, direction, reciprocal)
-        scores = direction.to(exact).sum() - 2 * (reciprocal @ direction.to(exact))
-        return scores.to(queries.dtype)
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Float[Tensor, "... T S"]:
+        ctx.save_for_backward(queries, keys, direction)
+        r = _reciprocal(queries, keys)
+        direction = direction.to(r.dtype)
+        return (direction.sum() - 2 * (r @ direction)).to(queries.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, direction, reciprocal = ctx.saved_tensors
-        gradient, factor = gradient.to(reciprocal.dtype), 4 * direction.to(reciprocal.dtype)
-        weighted = torch.addcmul(reciprocal, reciprocal, reciprocal, value=-1).mul_(gradient.unsqueeze(-1))
-        to_queries, to_keys = weighted.sum(-2) * factor, weighted.sum(-3) * factor
-        to_direction = gradient.sum() - 2 * (gradient.reshape(-1) @ reciprocal.reshape(-1, reciprocal.shape[-1]))
+    def backward(ctx: Any, gradient: Float[Tensor, "... T S"]) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, direction = ctx.saved_tensors
+        r = _reciprocal(queries, keys)
+        gradient, factor = gradient.to(r.dtype), 4 * direction.to(r.dtype)
+        to_direction = gradient.sum() - 2 * (gradient.reshape(-1) @ r.reshape(-1, r.shape[-1]))
+        slopes = r.addcmul_(r, r, value=-1).mul_(gradient.unsqueeze(-1))
+        to_queries, to_keys = slopes.sum(-2) * factor, slopes.sum(-3) * factor
         return (
             to_queries.sum_to_size(queries.shape).to(queries.dtype),
             to_keys.sum_to_size(keys.shape).to(keys.dtype),
@@ -136,7 +136,19 @@ class _AdditiveTanh(torch.autograd.Function):
         )
 
 
-def _exp_twice(side: Tensor, dtype: torch.dtype) -> Tensor:
-    """`e^(2x)`, bounded so that a product of two neither overflows nor is 0 times infinity."""
-    bound = math.log(torch.finfo(dtype).max) / 4
-    return (side.to(dtype).clamp(-bound, bound) * 2).exp_()
+def _reciprocal(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S P"]:
+    """`1 / (1 + e^2q e^2k)` for each pair, in single precision at least.
+
+    Both exponents are bounded, so that no product is 0 times infinity; one that overflows or vanishes is right.
+    """
+    exact = torch.promote_types(queries.dtype, torch.float32)
+    bound = -math.log(torch.finfo(exact).tiny) / 2
+    rising, falling = ((side.to(exact).clamp(-bound, bound) * 2).exp_() for side in (queries, keys))
+    a, b = rising.unsqueeze(-2), falling.unsqueeze(-3)
+    shape = torch.broadcast_shapes(a.shape, b.shape)
+    n = shape.numel()
+    global BUF
+    if BUF is None or BUF.numel() < n: BUF = torch.empty(n)
+    out = BUF[:n].view(shape)
+    return torch.addcmul(rising.new_ones(()), a, b, out=out).reciprocal_()
+BUF = None

@@ -1,0 +1,50 @@
+"""The command line: `foveate VERB ...`, one thin file for each verb."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from foveate.contracts import UserError, unknown
+
+VERBS = {
+    "demo": "train three small translators on emoji names and see where they look",
+    "train": "train a model on your own data, or on text by name",
+    "run": "use a trained model on your own input",
+    "eval": "measure a trained model",
+    "models": "list the models that can be trained, with their sizes",
+    "data": "list the text that can be had by name",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command. A mistake of the user's ends it with one line and exit status 2."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not arguments or arguments[0] in ("-h", "--help"):
+            print(_overview())
+            return
+        verb, *rest = arguments
+        if verb not in VERBS:
+            raise unknown("command", verb, VERBS)
+        importlib.import_module(f"foveate.cli.{verb}").main(rest)
+        sys.stdout.flush()
+    except UserError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        _fail("stopped")
+    except BrokenPipeError:
+        # The reader of our output (such as `head`) has had enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(message: str) -> None:
+    print(f"foveate: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {verb:{width}}  {what}" for verb, what in VERBS.items())
+    return f"usage: foveate VERB ...\n\n{verbs}\n\n`foveate VERB --help` explains every option of a verb."

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -26,15 +26,15 @@ def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
 
 
 @torch.no_grad()
-def step_scores(model: StepDecoder, inputs: dict[str, Tensor], labels: Int[Tensor, "B T"]) -> Float[Tensor, "B"]:
-    """The same, fed to the model token by token after `start(**inputs)`, as in decoding. It must equal `score`.
+def step_scores(model: StepDecoder, batch: Batch) -> Float[Tensor, "B"]:
+    """The same as `score`, from feeding the labels to the model token by token, as in decoding.
 
-    Each row of `labels` is one output, END included, with IGNORE after it.
+    The model starts on the inputs whose names do not begin with "target".
     """
-    state = model.start(**inputs)
-    tokens = torch.full_like(labels[:, 0], START)
-    total = torch.zeros(len(labels), device=labels.device)
-    for expected in labels.unbind(1):
+    state = model.start(**{name: value for name, value in batch.inputs.items() if not name.startswith("target")})
+    tokens = torch.full_like(batch.labels[:, 0], START)
+    total = torch.zeros(len(tokens), device=tokens.device)
+    for expected in batch.labels.unbind(1):
         logits = model.step(tokens, state)
         total = total - cross_entropy(logits.float(), expected, ignore_index=IGNORE, reduction="none")
         tokens = expected.masked_fill(expected == IGNORE, PAD)

@@ -59,7 +59,11 @@ Architecture = TypeVar("Architecture")
 
 @dataclass
 class Translate(Generic[Architecture]):
-    """Train a translator on pairs of sentences."""
+    """Train a translator on pairs of sentences.
+
+    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
+    flags go before it.
+    """
 
     text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
     model: str = DEFAULT_MODEL
@@ -85,7 +89,8 @@ class Translate(Generic[Architecture]):
     def from_json(cls, values: dict[str, Any], where: str, **changes: Any) -> "Translate":
         """A recipe from plain values. Raises UserError with the nearest names for a field that does not exist."""
         values = {**values, **changes}
-        return from_dict(cls, {**values, "architecture": values.get("architecture")}, where)
+        architecture = values.pop("architecture", None)
+        return replace(from_dict(cls, values, where), architecture=architecture)
 
 
 def run(recipe: Translate, splits: Splits | None = None, console: Console | None = None) -> Translator:

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from foveate import bundle, models
 from foveate.contracts import END, START, Tokenizer, from_dict
 from foveate.data import load_tokenizer, source_batches
 from foveate.decoding import Decoding, decode
-from foveate.sight import look
+from foveate.sight import Alignment, look
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
+
+END_SIGN = "¶"
+"""Stands for the end of a sentence in pictures."""
 
 
 @dataclass
@@ -30,17 +32,6 @@ class Prediction:
     """False if the search reached the length limit before the model ended the sentence."""
     others: list[str] = field(default_factory=list)
     """The next best translations, if more than one was asked for."""
-
-
-@dataclass
-class Alignment:
-    """Where each piece of a translation looked in the source: rows sum to 1."""
-
-    weights: Float[Tensor, "T S"]
-    source: list[str]
-    target: list[str]
-    site: str
-    """Which attention this is, such as "decoder.2.cross, mean of 4 heads"."""
 
 
 @dataclass
@@ -114,32 +105,25 @@ class Translator:
     def alignment(self, source: str, target: str) -> Alignment | None:
         """Where each piece of `target` looked in `source` while the model read both; None if it does not attend.
 
-        A model with several layers of heads shows the mean of the heads of the layer that looks most decidedly at
-        words: the ends of sentences, where heads rest that have nothing to do, do not count.
+        A model with several layers shows the one that looks most decidedly at words, as the mean of its heads. The
+        ends of the sentences, where heads rest that have nothing to do, do not count in that choice.
         """
-        (source_tokens,), (target_tokens,) = self.source_tokenizer.encode([source]), self.target_tokenizer.encode([target])
+        (read,), (written,) = self.source_tokenizer.encode([source]), self.target_tokenizer.encode([target])
         device = next(self.model.parameters()).device
         inputs = {
-            "source": torch.tensor([[*source_tokens, END]], device=device),
-            "source_lengths": torch.tensor([len(source_tokens) + 1], device=device),
-            "target": torch.tensor([[START, *target_tokens]], device=device),
+            "source": torch.tensor([[*read, END]], device=device),
+            "source_lengths": torch.tensor([len(read) + 1], device=device),
+            "target": torch.tensor([[START, *written]], device=device),
         }
         with torch.inference_mode(), look(self.model) as sight:
             self.model(**inputs)
-        maps = {}
-        for site in sight.sites:
-            if site == "decoder" or site.endswith(".cross"):
-                weights = sight[site].weights()[0]
-                heads = f", mean of {len(weights)} heads" if len(weights) > 1 else ""
-                maps[site + heads] = weights.mean(0).cpu()
-        if not maps:
+        maps = {site: sight[site].weights()[0] for site in sight.sites if site == "decoder" or site.endswith("cross")}
+        if not maps or not read or not written:
             return None
-        site, weights = max(maps.items(), key=lambda item: float(item[1][:-1, :-1].amax(-1).mean()) if len(target_tokens) else 0.0)
-        end = ["⏎"]
+        site, heads = max(maps.items(), key=lambda found: float(found[1].mean(0)[:-1, :-1].amax(-1).mean()))
         return Alignment(
-            weights,
-            self.source_tokenizer.pieces(source_tokens) + end,
-            self.target_tokenizer.pieces(target_tokens) + end,
-            site,
+            heads.mean(0).cpu(),
+            [*self.target_tokenizer.pieces(written), END_SIGN],
+            [*self.source_tokenizer.pieces(read), END_SIGN],
+            site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads",
         )
-

@@ -59,10 +59,9 @@ class Checkpoints:
         self._prune(progress)
 
     def _intact(self) -> str:
-        steps = self.steps()
-        return (
-            f"{self.path(steps[-1]).name} is intact: the same command resumes from there" if steps else "none was yet"
-        )
+        if steps := self.steps():
+            return f"{self.path(steps[-1]).name} is intact: the same command resumes from there"
+        return "there was no checkpoint yet"
 
     def refuse(self) -> None:
         """Raise UserError where the folder has checkpoints of another training."""

@@ -41,8 +41,12 @@ class Display:
             if not self.console.is_terminal and time.monotonic() - self.spoke >= QUIET_SECONDS:
                 self.say(f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}{self.best}")
         if "validation" in row:
-            metrics = "  ".join(f"{name} {value:.4g}" for name, value in row["validation"].items())
-            self.say(f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}validation: {metrics}")
+            self.say(
+                f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}validation: {_listed(row['validation'])}"
+            )
+        if "final" in row:
+            compared = [f"{name}: {_listed(metrics)}" for name, metrics in row["final"]["compared"].items()]
+            self.say("; ".join([f"kept the weights of {row['final']['kept']}", *compared]))
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
@@ -63,6 +67,10 @@ def duration(seconds: float) -> str:
     """Seconds as a clock shows them: 1:02:03 or 2:03."""
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _listed(metrics: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 def _figures(row: Row) -> str:

@@ -38,7 +38,7 @@ class Result:
 
     step: int
     kept: str
-    """Which weights the model has now: "step 500", "average of steps 100, 200, 300"."""
+    """Which weights the model has now: "step 500", "the average of steps 100, 200, 300"."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Their validation, where there is one."""
 
@@ -142,19 +142,19 @@ def _keep_the_best(
     model: nn.Module, validation: Validation | None, checkpoints: Checkpoints, progress: Progress, journal: Journal
 ) -> Result:
     """Load the average of the last checkpoints, or the best one if that validates better."""
-    steps = checkpoints.last_regular()
-    kept, metrics = f"step {progress.best_step}", progress.best
-    candidates = {kept: metrics} if metrics else {}
-    if len(steps) > 1 or not candidates:
+    best, steps = f"step {progress.best_step}", checkpoints.last_regular()
+    kept, compared = best, {best: progress.best} if progress.best else {}
+    if len(steps) > 1 or not progress.best:
+        average = f"the average of steps {', '.join(map(str, steps))}" if len(steps) > 1 else f"step {steps[0]}"
         bundle.fill(model, checkpoints.average(steps), str(checkpoints.folder), CHANGED)
-        average = f"average of steps {', '.join(map(str, steps))}" if len(steps) > 1 else f"step {steps[0]}"
-        candidates[average] = validation.run(model) if validation else {}
-        if not metrics or validation is None or validation.better(candidates[average], metrics):
-            kept, metrics = average, candidates[average]
-    if kept == f"step {progress.best_step}":
+        if validation is not None:
+            compared[average] = validation.run(model)
+        if validation is None or not progress.best or validation.better(compared[average], progress.best):
+            kept = average
+    if kept == best:
         checkpoints.fill(model, progress.best_step)
-    journal.final(progress, {"kept": kept, **candidates})
-    return Result(progress.step, kept, metrics)
+    journal.final(progress, {"kept": kept, "compared": compared})
+    return Result(progress.step, kept, compared.get(kept, {}))
 
 
 def _writers(folder: Path, settings: Training, progress: Progress, display: Display) -> list[Writer]:

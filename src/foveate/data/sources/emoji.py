@@ -85,7 +85,7 @@ def emoji_messages(names: Sequence[Name], count: int, seed: int) -> list[Name]:
     for _ in range(count):
         drawn = generator.sample(names, generator.randint(1, LONGEST_MESSAGE))
         emoji, sources, targets = zip(*drawn, strict=True)
-        messages.append(Name("".join(emoji), ", ".join(sources), ", ".join(targets)))
+        messages.append(Name(" ".join(emoji), ", ".join(sources), ", ".join(targets)))
     return messages
 
 

@@ -1,0 +1,50 @@
+"""Flags from dataclasses, and what is wrong with them in one line."""
+
+import contextlib
+import difflib
+import io
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import tyro
+
+from foveate.contracts import UserError
+
+Options = TypeVar("Options")
+
+
+def parse(kind: type[Options], arguments: Sequence[str], command: str, default: Any = None) -> Options:
+    """The dataclass `kind` filled from a command's arguments; `--help` prints every field and ends the program."""
+    keywords: dict[str, Any] = {} if default is None else {"default": default}
+    if {"-h", "--help"} & set(arguments):
+        tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            found, extra = tyro.cli(
+                kind, args=list(arguments), prog=f"foveate {command}", return_unknown_args=True, **keywords
+            )
+    except SystemExit:
+        raise UserError(_one_line(complaint.getvalue(), command)) from None
+    if extra:
+        raise UserError(_unexpected(extra, kind, command, keywords))
+    return found
+
+
+def _unexpected(extra: Sequence[str], kind: type, command: str, keywords: dict[str, Any]) -> str:
+    flags = [word for word in extra if word.startswith("--")]
+    if not flags:
+        return f"unexpected '{extra[0]}'; see foveate {command} --help"
+    flag = flags[0].split("=")[0]
+    known = re.findall(r"--[a-z][a-z0-9.-]*", tyro.extras.get_parser(kind, **keywords).format_help())
+    near = difflib.get_close_matches(flag, sorted(set(known)), n=2, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see foveate {command} --help"
+    return f"unknown option {flag}; {hint}"
+
+
+def _one_line(box: str, command: str) -> str:
+    """What a box of several lines says, without the box."""
+    lines = [line.strip("│╭╰╮╯─┃ \n") for line in re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()]
+    words = " ".join(" ".join(line for line in lines[1:] if line).split())
+    return f"{re.split(' ?(?:Argument helptext:|For full helptext)', words)[0]}; see foveate {command} --help"

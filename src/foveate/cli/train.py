@@ -1,0 +1,67 @@
+"""`foveate train TASK ...`: train a model."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from foveate import models
+from foveate.cli.parse import parse
+from foveate.contracts import UserError
+from foveate.recipes import TASKS, recipe_module
+
+USAGE = f"""usage: foveate train TASK ...
+
+tasks: {", ".join(TASKS)}
+
+`foveate train TASK --help` explains every option of a task; the options of a model are those of its preset, so
+`foveate train TASK --model PRESET --help` shows another model's."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return
+    task, *rest = arguments
+    recipes = recipe_module(task)
+    file, rest = _taken(rest, "--config")
+    model, _ = _taken(rest, "--model")
+    values = {} if file is None else _read(Path(file))
+    if model is not None and model != values.get("model"):
+        # Another model than the file's has other fields.
+        values = {**values, "model": model, "architecture": None}
+    recipe = recipes.Translate.from_json(values, file or "the recipe")
+    kind = recipes.Translate[models.config_class(models.preset(recipe.model).family)]
+    recipe = parse(kind, rest, f"train {task}", recipe)
+    recipes.run(recipe)
+    print(f'saved in {recipe.out}; try: foveate run {recipe.out} "..."')
+
+
+def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
+    """The value of a flag that decides what the other flags are, and the arguments without it."""
+    rest, value, words = [], None, iter(arguments)
+    for word in words:
+        if word == flag:
+            value = next(words, None)
+            if value is None:
+                raise UserError(f"{flag} needs a value")
+        elif word.startswith(f"{flag}="):
+            value = word.partition("=")[2]
+        else:
+            rest.append(word)
+    return value, rest
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The recipe in a TOML or JSON file, such as the `config.json` of a run folder."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} holds no table of settings")
+    return values.get("recipe", values)
