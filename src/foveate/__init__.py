@@ -1,5 +1,11 @@
 """foveate: build, train and run attention models, and see where they look."""
 
+import os
+
+# Threads that wait for work shall sleep, not spin: where another program wants a core too, spinning made training two
+# to ten times slower. It only has an effect before torch is imported, hence the order here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from foveate import attention
 from foveate.contracts import UserError
 from foveate.models import create

@@ -183,7 +183,7 @@ def written(path: Path) -> Iterator[Path]:
 
 
 def _refusal(error: Exception) -> str | None:
-    """Why the disk refused, if that is what `error` means: libraries written in Rust raise other things than OSError."""
+    """Why the disk refused, if that is what `error` says: libraries written in Rust have errors of their own."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error).split("I/O error: ")[-1] if "(os error " in str(error) else None

@@ -8,10 +8,10 @@ The shape legend, used in every annotation of the library:
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints, runtime_checkable
 
 import dacite
 import torch
@@ -50,24 +50,49 @@ def from_dict(kind: type[Config], values: dict[str, Any], where: str) -> Config:
     Raises UserError on a field that does not exist, is missing or has another type.
     """
     try:
-        # json and toml know no tuples, and write 1 for 1.0
-        return dacite.from_dict(kind, values, dacite.Config(strict=True, cast=[tuple], type_hooks={float: _number, Path: Path}))
+        return dacite.from_dict(kind, _tuples(values), dacite.Config(strict=True, type_hooks=HOOKS))
     except dacite.UnexpectedDataError as error:
         raise unknown(f"field in {where}", min(error.keys), _field_names(kind)) from None
+    except dacite.WrongTypeError as error:
+        needed = _told(error.field_type)
+        raise UserError(f"{where}: {error.field_path} is {error.value!r}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(part) for key, part in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _path(value: Any) -> Any:
+    return Path(value) if isinstance(value, str) else value
+
+
+def _paths(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+HOOKS: dict[type[Any], Callable[[Any], Any]] = {float: _number, Path: _path, tuple[Path, ...]: _paths}
+"""JSON and TOML know no tuples and no paths, and write 1 for 1.0; one file needs no list."""
+
+
+def _told(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
 def _field_names(kind: Any) -> set[str]:
+    """The fields of a dataclass and of the dataclasses in it."""
     names = set()
-    for part in fields(kind):
-        names.add(part.name)
-        if is_dataclass(part.type):
-            names |= _field_names(part.type)
+    for name, part in get_type_hints(kind).items():
+        names |= {name} | (_field_names(part) if is_dataclass(part) else set())
     return names
 
 
@@ -142,6 +167,6 @@ class Tokenizer(Protocol):
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]: ...
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """What to write beside a picture for each token: a word's first piece plain, a later piece with a leading '·'."""
+        """What to write beside a picture for each token: a word's first piece plain, a later one with a leading '·'."""
 
     def save(self, path: Path) -> None: ...

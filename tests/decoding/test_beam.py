@@ -93,6 +93,21 @@ def test_leaves_when_no_open_hypothesis_can_win(markov) -> None:
         assert len(model.rows) == steps
 
 
+def test_with_a_negative_penalty_the_next_step_is_the_best_within_reach(markov) -> None:
+    # log 0.2 after one step; "A" would reach 13 * log 0.8 < log 0.2 at the limit, but 2 * log 0.76 > log 0.2 at once
+    model = markov({START: {END: 0.2, A: 0.8}, A: {END: 0.95, A: 0.05}}, vocabulary=7)
+    ((found,),) = beam(model, ONE, 13, 2, 1, -1.0, patience=None)
+    assert found.tokens == [A]
+    assert found.score == pytest.approx(2 * math.log(0.76), abs=1e-5)
+
+
+def test_an_end_among_the_best_costs_no_beam(markov) -> None:
+    # END, A and B: the first has ended, so both others must stay open
+    table = {START: {END: 0.4, A: 0.35, B: 0.25}, A: {A: 1.0}, B: {END: 1.0}}
+    ((first, second),) = beam(markov(table, vocabulary=7), ONE, 5, width=2, n_best=2, length_penalty=0.0)
+    assert (first.tokens, second.tokens) == ([], [B])
+
+
 def test_patience_stops_once_enough_have_ended(markov) -> None:
     # from the second step on one hypothesis ends at each step, and the longer the better
     model = markov({START: {A: 1.0}, A: {END: 0.5, A: 0.5}}, vocabulary=7)
@@ -101,6 +116,7 @@ def test_patience_stops_once_enough_have_ended(markov) -> None:
         ((found,),) = beam(model, ONE, 13, 3, 1, 3.0, patience)
         assert len(model.rows) == steps
         assert found.tokens == [A] * (steps - 1)
+    assert len(beam(model, ONE, 13, 3, 3, 3.0, patience=0.1)[0]) == 3
 
 
 def test_only_missing_places_go_to_outputs_that_did_not_end(markov) -> None:
@@ -117,6 +133,7 @@ def test_a_vocabulary_smaller_than_the_beam_gives_what_there_is(markov) -> None:
     ((first, second),) = beam(model, ONE, 7, width=5, n_best=5, length_penalty=0.0)
     assert (first.tokens, second.tokens) == ([A], [])
     assert math.exp(second.log_prob) == pytest.approx(0.25)
+    assert len(model.rows) == 2
 
 
 def test_equal_scores_are_ordered_by_token(markov) -> None:

@@ -11,6 +11,7 @@ from foveate.decoding.sampling import candidates
 
 A, B, C = 4, 5, 6
 ONE = {"source": torch.tensor([0])}
+TWO = {"source": torch.tensor([3, 7])}
 CHANCES = {PAD: 0.1, START: 0.1, A: 0.4, B: 0.24, C: 0.16}
 
 
@@ -80,8 +81,7 @@ def test_log_prob_is_the_models_own_whatever_was_cut(markov) -> None:
 
 def test_each_sample_keeps_its_own_history_and_leaves_when_it_ends(scripted) -> None:
     model = scripted(vocabulary=11)
-    sources = {"source": torch.tensor([3, 7])}
-    found = sample(model, sources, 13, samples=5, generator=torch.Generator().manual_seed(1))
+    found = sample(model, TWO, 13, samples=5, generator=torch.Generator().manual_seed(1))
     lengths = []
     for source, hypotheses in zip([3, 7], found, strict=True):
         assert len({tuple(hypothesis.tokens) for hypothesis in hypotheses}) > 1
@@ -90,6 +90,11 @@ def test_each_sample_keeps_its_own_history_and_leaves_when_it_ends(scripted) -> 
             assert hypothesis.log_prob == pytest.approx(model.log_prob(source, tokens), abs=1e-5)
             lengths.append(len(tokens))
     assert model.rows == [sum(length > step for length in lengths) for step in range(max(lengths))]
+
+
+def test_every_example_has_its_own_limit(markov) -> None:
+    found = sample(markov({START: {A: 1.0}, A: {A: 1.0}}, vocabulary=7), TWO, torch.tensor([2, 5]), samples=3)
+    assert [[len(hypothesis.tokens) for hypothesis in hypotheses] for hypotheses in found] == [[2] * 3, [5] * 3]
 
 
 def test_the_same_seed_draws_the_same(scripted) -> None:

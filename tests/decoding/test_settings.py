@@ -12,14 +12,14 @@ LENGTHS = torch.tensor([2, 0, 3])
 
 def test_each_method_is_the_function_of_its_name(scripted) -> None:
     model = scripted(vocabulary=11)
-    rule = {"length_factor": 1.5, "length_extra": 2}
-    longest = torch.tensor([5, 2, 6])
+    rule = {"length_factor": 1.5, "length_extra": 9}
+    longest = torch.tensor([12, 9, 13])
     assert decode(model, SOURCES, LENGTHS, Decoding("greedy", **rule)) == [
         [found] for found in greedy(model, SOURCES, longest)
     ]
-    assert decode(model, SOURCES, LENGTHS, Decoding(n_best=2, width=3, length_penalty=0.5, patience=None, **rule)) == (
-        beam(model, SOURCES, longest, 3, 2, 0.5, None)
-    )
+    found = decode(model, SOURCES, LENGTHS, Decoding(n_best=2, width=3, length_penalty=2.0, patience=None, **rule))
+    assert found == beam(model, SOURCES, longest, 3, 2, 2.0, None)
+    assert found != beam(model, SOURCES, longest, 3, 2, 2.0, 1.0)
     settings = Decoding("sample", n_best=3, temperature=0.7, top_k=5, top_p=0.8, **rule)
     first, second = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
     assert decode(model, SOURCES, LENGTHS, settings, first) == sample(model, SOURCES, longest, 3, 0.7, 5, 0.8, second)

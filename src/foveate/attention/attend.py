@@ -69,7 +69,16 @@ def _attend(call: Call, kernel: str) -> Attended:
     return attended
 
 
-def _call(q, k, v, score, mask, bias, select, dropout) -> Call:
+def _call(
+    q: Tensor,
+    k: Tensor | Memory,
+    v: Tensor | None,
+    score: Score,
+    mask: Mask | Tensor | None,
+    bias: Bias | Tensor | None,
+    select: Selection,
+    dropout: float,
+) -> Call:
     if isinstance(k, Memory):
         memory = k
     elif v is None:
@@ -105,5 +114,22 @@ def _check(call: Call) -> None:
             f"the leading dimensions of queries, keys and values do not broadcast: {shapes}; "
             "is a batch or head dimension missing?"
         ) from None
+    scores = torch.Size((*call.leading, call.queries.shape[-2], call.keys.shape[-2]))
+    if call.mask is not None:
+        _check_fits("mask", call.mask.shape(len(call.leading)), scores)
+    if call.bias is not None:
+        _check_fits("bias", call.bias.shape(), scores)
     if not 0 <= call.dropout < 1:
         raise ValueError(f"dropout is a share of at least 0 and below 1, not {call.dropout}")
+
+
+def _check_fits(name: str, shape: torch.Size, scores: torch.Size) -> None:
+    try:
+        fits = torch.broadcast_shapes(shape, scores) == scores
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"a {name} of shape {tuple(shape)} does not broadcast to scores of shape {tuple(scores)}; "
+            "is a head dimension missing or too many? To hide the padding of each example: mask=padding(lengths)"
+        )

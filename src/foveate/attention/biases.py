@@ -29,6 +29,10 @@ class Bias(ABC):
         """Whether the queries change what is added."""
         return False
 
+    def shape(self) -> torch.Size:
+        """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the bias has one."""
+        return torch.Size()
+
 
 def as_bias(bias: "Bias | Tensor") -> Bias:
     """A bias as it is, or a tensor of numbers, (..., T or 1, S or 1), made into one."""
@@ -44,26 +48,35 @@ def as_bias(bias: "Bias | Tensor") -> Bias:
 class _Given(Bias):
     tensor: Tensor
 
-    def block(self, queries, rows, columns):
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         return cut(self.tensor, rows, columns)
 
-    def tensors(self):
+    def tensors(self) -> tuple[Tensor, ...]:
         return (self.tensor,)
+
+    def shape(self) -> torch.Size:
+        return self.tensor.shape
 
 
 @dataclass(frozen=True, eq=False)
 class LinearDistance(Bias):
-    """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022). `slopes` (H,), query i stands at `start + i`."""
+    """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022); query i stands at `start + i`.
 
-    slopes: Float[Tensor, "H"]
+    `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for heads in groups.
+    """
+
+    slopes: Float[Tensor, "..."]
     start: int = 0
 
-    def block(self, queries, rows, columns):
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         distance = _distances(rows, columns, self.start, queries.device).abs()
-        return -self.slopes[:, None, None] * distance
+        return -self.slopes[..., None, None] * distance
 
-    def tensors(self):
+    def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
+
+    def shape(self) -> torch.Size:
+        return torch.Size((*self.slopes.shape, 1, 1))
 
 
 class RelativePosition(nn.Module, Bias):
@@ -74,12 +87,15 @@ class RelativePosition(nn.Module, Bias):
         self.radius = radius
         self.table = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
 
-    def block(self, queries, rows, columns):
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius)
         return self.table[:, distance + self.radius]
 
-    def tensors(self):
+    def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
+
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self.table), 1, 1))
 
 
 class RelativeKeys(nn.Module, Bias):
@@ -92,16 +108,16 @@ class RelativeKeys(nn.Module, Bias):
         self.table = nn.Parameter(torch.empty(2 * radius + 1, width))
         nn.init.xavier_uniform_(self.table)
 
-    def block(self, queries, rows, columns):
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius) + self.radius
         products = queries @ self.table.T * self.scale
         return products.gather(-1, distance.expand(*products.shape[:-1], -1))
 
-    def tensors(self):
+    def tensors(self) -> tuple[Tensor, ...]:
         return (self.table,)
 
     @property
-    def reads_queries(self):
+    def reads_queries(self) -> bool:
         return True
 
 

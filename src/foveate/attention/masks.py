@@ -31,6 +31,10 @@ class Mask(ABC):
         """Whether queries differ in what they may look at."""
         return True
 
+    def shape(self, leading: int) -> torch.Size:
+        """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the mask has one."""
+        return torch.Size()
+
     def __and__(self, other: "Mask | Tensor") -> "Mask":
         return _All((self, as_mask(other)))
 
@@ -78,10 +82,10 @@ class Causal(Mask):
 
     start: int = 0
 
-    def block(self, rows, columns, leading, device):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         return _positions(columns, device) <= _positions(rows, device)[:, None] + self.start
 
-    def reach(self, rows, keys):
+    def reach(self, rows: range, keys: int) -> range:
         return range(max(0, min(keys, rows.stop + self.start)))
 
 
@@ -90,11 +94,11 @@ class _Window(Mask):
     radius: int
     start: int
 
-    def block(self, rows, columns, leading, device):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         distance = _positions(columns, device) - _positions(rows, device)[:, None] - self.start
         return distance.abs() <= self.radius
 
-    def reach(self, rows, keys):
+    def reach(self, rows: range, keys: int) -> range:
         first, last = rows.start + self.start - self.radius, rows.stop + self.start + self.radius
         return range(min(keys, max(0, first)), max(0, min(keys, last)))
 
@@ -103,13 +107,15 @@ class _Window(Mask):
 class _Padding(Mask):
     lengths: Tensor
 
-    def block(self, rows, columns, leading, device):
-        lengths = self.lengths.reshape(*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1)
-        return _positions(columns, device) < lengths
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return _positions(columns, device) < self.lengths.reshape(self.shape(leading))
 
     @property
-    def rowwise(self):
+    def rowwise(self) -> bool:
         return False
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +123,7 @@ class _Segments(Mask):
     query_lengths: Tensor
     key_lengths: Tensor
 
-    def block(self, rows, columns, leading, device):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         own = _segment(self.query_lengths, _positions(rows, device))
         other = _segment(self.key_lengths, _positions(columns, device))
         return (own[:, None] == other) & (own[:, None] < len(self.query_lengths))
@@ -131,32 +137,38 @@ def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
 class _Given(Mask):
     tensor: Tensor
 
-    def block(self, rows, columns, leading, device):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         return cut(self.tensor, rows, columns)
 
     @property
-    def rowwise(self):
+    def rowwise(self) -> bool:
         return self.tensor.shape[-2] > 1
+
+    def shape(self, leading: int) -> torch.Size:
+        return self.tensor.shape
 
 
 @dataclass(frozen=True, eq=False)
 class _All(Mask):
     parts: tuple[Mask, ...]
 
-    def block(self, rows, columns, leading, device):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         first, *others = (part.block(rows, columns, leading, device) for part in self.parts)
         for other in others:
             first = first & other
         return first
 
-    def reach(self, rows, keys):
+    def reach(self, rows: range, keys: int) -> range:
         spans = [part.reach(rows, keys) for part in self.parts]
         start = max(span.start for span in spans)
         return range(start, max(start, min(span.stop for span in spans)))
 
     @property
-    def rowwise(self):
+    def rowwise(self) -> bool:
         return any(part.rowwise for part in self.parts)
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.broadcast_shapes(*(part.shape(leading) for part in self.parts))
 
 
 def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:

@@ -14,10 +14,7 @@ class Memory:
     """
 
     def __init__(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score) -> None:
-        if k.shape[-2] != v.shape[-2]:
-            raise ValueError(
-                f"{k.shape[-2]} keys {tuple(k.shape)} but {v.shape[-2]} values {tuple(v.shape)}: each key needs a value"
-            )
+        _check(k, v)
         self.score = score
         self._keys, self._values = score.keys(k), v
         self.length = k.shape[-2]
@@ -32,6 +29,7 @@ class Memory:
 
     def append(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"]) -> None:
         """Add keys and values behind those that are there."""
+        _check(k, v)
         self._keys = _grown(self._keys, self.score.keys(k), self.length)
         self._values = _grown(self._values, v, self.length)
         self.length += k.shape[-2]
@@ -45,13 +43,22 @@ class Memory:
         """Forget all but the first `length` keys."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot crop a memory of {self.length} keys to {length}")
+        # Cut off, not only hidden: a later `append` must not write where a caller or a recording may still look.
+        self._keys, self._values = self._keys[..., :length, :], self._values[..., :length, :]
         self.length = length
 
 
+def _check(k: Tensor, v: Tensor) -> None:
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"{k.shape[-2]} keys {tuple(k.shape)} but {v.shape[-2]} values {tuple(v.shape)}: each key needs a value"
+        )
+
+
 def _grown(store: Tensor, new: Tensor, length: int) -> Tensor:
-    """A store whose rows from `length` on begin with `new`; without gradients there is spare room for later ones."""
+    """A store whose rows from `length` on begin with `new`; where no gradients are kept, with room for later ones."""
     total = length + new.shape[-2]
-    if torch.is_grad_enabled() and (store.requires_grad or new.requires_grad):
+    if torch.is_grad_enabled():
         return torch.cat([store[..., :length, :], new], -2)
     if total > store.shape[-2]:
         roomy = store.new_empty(*store.shape[:-2], 2 * total, store.shape[-1])

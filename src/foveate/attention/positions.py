@@ -8,9 +8,10 @@ from torch import Tensor
 def sinusoidal(
     length: int, width: int, start: int = 0, device: torch.device | str | None = None
 ) -> Float[Tensor, "T D"]:
-    """Sine and cosine waves, interleaved: `p[i, 2j] = sin(i / 10000^(2j/D))`, `p[i, 2j+1] = cos(same)` (Vaswani et al. 2017).
+    """Sine and cosine waves, interleaved: `p[i, 2j] = sin(i / 10000^(2j/D))`, `p[i, 2j+1] = cos(same)`.
 
-    Rows are the positions `start` to `start + length - 1`; any position has one, so no length is too long.
+    (Vaswani et al. 2017.) Rows are the positions `start` to `start + length - 1`; any position has one, so no length
+    is too long.
     """
     places = torch.arange(start, start + length, dtype=torch.float64, device=device)
     waves = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)

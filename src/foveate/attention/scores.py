@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.attention import workspace
+
 
 class Score:
     """Scores of every key for every query. Learned scores are modules, the others plain values."""
@@ -35,7 +37,10 @@ class Score:
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
         """The scores of prepared queries and keys."""
-        return queries @ keys.mT * self.scale(queries.shape[-1])
+        scale = self.scale(queries.shape[-1])
+        if scale is None:
+            raise NotImplementedError(f"{type(self).__name__} is no dot product and has to define `block`")
+        return queries @ keys.mT * scale
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The learned tensors that `block` reads."""
@@ -110,13 +115,13 @@ class _AdditiveTanh(torch.autograd.Function):
     """`tanh(q + k)·u` without a tanh for each pair: `tanh(q + k) = 1 - 2r` with `r = 1 / (1 + e^2q e^2k)`.
 
     The exponentials belong to one side each, so that a pair costs a product and a reciprocal, eight times less than a
-    tanh. The backward pass computes r again, which is faster than to keep it, and then works in place.
+    tanh. The backward pass works in r's own memory; where a graph is used a second time, r is computed again.
     """
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Float[Tensor, "... T S"]:
         ctx.save_for_backward(queries, keys, direction)
-        r = _reciprocal(queries, keys)
+        ctx.r = r = _reciprocals(queries, keys)
         direction = direction.to(r.dtype)
         return (direction.sum() - 2 * (r @ direction)).to(queries.dtype)
 
@@ -124,7 +129,8 @@ class _AdditiveTanh(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Float[Tensor, "... T S"]) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, direction = ctx.saved_tensors
-        r = _reciprocal(queries, keys)
+        r = _reciprocals(queries, keys) if ctx.r is None else ctx.r
+        ctx.r = None
         gradient, factor = gradient.to(r.dtype), 4 * direction.to(r.dtype)
         to_direction = gradient.sum() - 2 * (gradient.reshape(-1) @ r.reshape(-1, r.shape[-1]))
         slopes = r.addcmul_(r, r, value=-1).mul_(gradient.unsqueeze(-1))
@@ -136,19 +142,15 @@ class _AdditiveTanh(torch.autograd.Function):
         )
 
 
-def _reciprocal(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S P"]:
+def _reciprocals(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S P"]:
     """`1 / (1 + e^2q e^2k)` for each pair, in single precision at least.
 
-    Both exponents are bounded, so that no product is 0 times infinity; one that overflows or vanishes is right.
+    Both exponents are bounded (in single precision to 87), so that no product is 0 times infinity. A product that
+    overflows or vanishes is right: there tanh is 1 or -1.
     """
     exact = torch.promote_types(queries.dtype, torch.float32)
     bound = -math.log(torch.finfo(exact).tiny) / 2
-    rising, falling = ((side.to(exact).clamp(-bound, bound) * 2).exp_() for side in (queries, keys))
-    a, b = rising.unsqueeze(-2), falling.unsqueeze(-3)
-    shape = torch.broadcast_shapes(a.shape, b.shape)
-    n = shape.numel()
-    global BUF
-    if BUF is None or BUF.numel() < n: BUF = torch.empty(n)
-    out = BUF[:n].view(shape)
-    return torch.addcmul(rising.new_ones(()), a, b, out=out).reciprocal_()
-BUF = None
+    of_queries, of_keys = ((side.to(exact).clamp(-bound, bound) * 2).exp_() for side in (queries, keys))
+    of_queries, of_keys = of_queries.unsqueeze(-2), of_keys.unsqueeze(-3)
+    r = workspace.empty(torch.broadcast_shapes(of_queries.shape, of_keys.shape), like=of_keys)
+    return torch.addcmul(r.new_ones(()), of_queries, of_keys, out=r).reciprocal_()

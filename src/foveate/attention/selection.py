@@ -16,8 +16,9 @@ from torch import Tensor, nn
 class Attended:
     """All that one attention call can tell.
 
-    `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are the place that a hard selection took (-1: nowhere) and the
-    log-probability that it had; `state` is what a selection that remembers hands to its next call.
+    `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are
+    the place that a hard selection took (-1: nowhere) and the log-probability that it had; `state` is what a selection
+    that remembers hands to its next call.
     """
 
     output: Float[Tensor, "... T V"]
@@ -29,7 +30,7 @@ class Attended:
 
 def weights(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
     """The softmax over the keys; a row of nothing but -inf gives zeros, and zero gradients."""
-    nowhere = scores.detach().amax(-1, keepdim=True) == -torch.inf
+    nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
     return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
 
 
@@ -52,7 +53,14 @@ class Selection(ABC):
 class Soft(Selection):
     """The mean of all values, weighted by the softmax of the scores."""
 
-    def select(self, scores, values, dropout=0.0, state=None, generator=None) -> Attended:
+    def select(
+        self,
+        scores: Float[Tensor, "... T S"],
+        values: Float[Tensor, "... S V"],
+        dropout: float = 0.0,
+        state: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
         shares = weights(scores)
         if dropout:
             keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
@@ -66,9 +74,19 @@ class Hard(nn.Module, Selection):
     No gradient reaches the scores through the output: train them by REINFORCE on `Attended.log_prob`.
     """
 
-    def select(self, scores, values, dropout=0.0, state=None, generator=None) -> Attended:
+    def select(
+        self,
+        scores: Float[Tensor, "... T S"],
+        values: Float[Tensor, "... S V"],
+        dropout: float = 0.0,
+        state: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
+        if dropout:
+            raise ValueError(f"dropout of {dropout} makes no sense where one place is taken; pass dropout=0")
         shares = weights(scores)
-        ranks = shares.detach()
+        # Half precision would make many places equally likely.
+        ranks = shares.detach().to(torch.promote_types(shares.dtype, torch.float32))
         if self.training:
             # The largest of p / e, with exponential e, is each place with probability p.
             ranks = ranks / torch.empty_like(ranks).exponential_(generator=generator)

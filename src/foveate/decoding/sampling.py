@@ -68,7 +68,6 @@ def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, 
         if (reached[:, -1] >= top_p).all():
             break
     outside = reached - kept.exp() >= top_p
-    outside[:, 0] = False
     return kept.masked_fill(outside, -torch.inf), tokens
 
 

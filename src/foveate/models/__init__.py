@@ -4,13 +4,13 @@
 """
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import nn
 
-from foveate.contracts import from_dict, unknown
+from foveate.contracts import UserError, from_dict, unknown
 
 FAMILIES = {
     "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
@@ -46,26 +46,38 @@ def preset(name: str) -> Preset:
     return known[name]
 
 
-def config_class(family: str) -> type:
+def config_class(family: str) -> type[Any]:
     """The dataclass that configures a family."""
     return _module(family).CONFIG
 
 
 def build(family: str, config: Any) -> nn.Module:
-    """A model of a family, with random weights."""
-    return _module(family).MODEL(config)
+    """A model of a family, with random weights. UserError for sizes that cannot be, or do not fit together."""
+    module = _module(family)
+    _check(config)
+    return module.MODEL(config)
 
 
 def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
     """A preset's model with random weights; `values` fill or replace fields of its config.
 
-    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field.
+    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field, and as `build`.
     """
     chosen = preset(name)
     kind = config_class(chosen.family)
     config = from_dict(kind, {**chosen.values, **values}, name)
     with torch.device(device or torch.get_default_device()):
         return build(chosen.family, config)
+
+
+def _check(config: Any) -> None:
+    """What holds for the fields of all families: a size is at least 1, what is dropped is a share."""
+    for part in fields(config):
+        value = getattr(config, part.name)
+        if type(value) is int and value < 1:
+            raise UserError(f"{part.name} is {value}, but must be at least 1")
+        if part.name.endswith("dropout") and not 0 <= value < 1:
+            raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 
 
 def _module(family: str) -> Any:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
+from foveate.contracts import UserError
 
 
 class MultiHeadAttention(nn.Module):
@@ -33,7 +34,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         source_width = width if source_width is None else source_width
         if head_width is None and width % heads:
-            raise ValueError(f"width {width} does not divide into {heads} heads; give head_width")
+            raise UserError(f"width {width} does not divide into {heads} heads: make it a multiple of them")
         self.head_width = width // heads if head_width is None else head_width
         self.value_width = self.head_width if value_width is None else value_width
         project = _SlicedLinear if split else _linear
@@ -74,13 +75,14 @@ class UnequalHeads(nn.Module):
 
     def __init__(self, width: int, head_widths: Sequence[int], source_width: int | None = None) -> None:
         super().__init__()
-        self.heads = nn.ModuleList(
+        heads = [
             MultiHeadAttention(width, 1, source_width, head_width=head_width, output_width=width)
             for head_width in head_widths
-        )
+        ]
         # The sum of each head's own projection is the projection of their concatenation; one bias is enough.
-        for head in self.heads[1:]:
+        for head in heads[1:]:
             head.output.register_parameter("bias", None)
+        self.heads = nn.ModuleList(heads)
 
     def forward(
         self,
@@ -101,7 +103,7 @@ class _SlicedLinear(nn.Module):
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
         if width % heads:
-            raise ValueError(f"an input of width {width} does not divide into slices for {heads} heads")
+            raise UserError(f"an input of width {width} does not divide into slices for {heads} heads")
         bound = math.sqrt(heads / width)
         self.weight = nn.Parameter(torch.empty(heads, width // heads, head_width).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(heads * head_width))

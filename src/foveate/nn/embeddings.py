@@ -56,7 +56,7 @@ class Positioned(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T P"]:
         """The first vector of x stands at position `start`."""
-        table = self.positions(x.shape[1], start, x.device)
+        table = self.positions(x.shape[1], start, x.device).to(x.dtype)
         if self.join == "concatenate":
             return torch.cat([table.expand(len(x), -1, -1), x], -1)
         if table.shape[-1] != x.shape[-1]:

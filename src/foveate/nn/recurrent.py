@@ -1,11 +1,15 @@
 """Recurrent layers of any cell behind one face: the state is always a tuple of (layers, B, C) tensors."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-CELLS: dict[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
+from foveate.contracts import UserError
+
+CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
 
 RecurrentState = tuple[Tensor, ...]
 
@@ -18,7 +22,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         if both_ways and width % 2:
-            raise ValueError(f"a width of {width} cannot be shared by two directions; make it even")
+            raise UserError(f"a width of {width} cannot be shared by two directions; make it even")
         self.width = width
         self.layer = CELLS[cell](
             input_width,

@@ -25,15 +25,23 @@ class RecurrentDecoderState:
     hidden: RecurrentState
     joined: Float[Tensor, "R C"]
     """What the decoder joins to its next input: the fixed vector, or what the last step attended to."""
-    source: Memory | None = None
-    source_lengths: Int[Tensor, "R"] | None = None
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
         self.joined = self.joined[rows]
-        if self.source is not None:
-            self.source.reorder(rows)
-            self.source_lengths = self.source_lengths[rows]
+
+
+@dataclass
+class AttentiveDecoderState(RecurrentDecoderState):
+    """With the source, which an attentive decoder looks into at every step."""
+
+    source: Memory
+    source_lengths: Int[Tensor, "R"]
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        super().reorder(rows)
+        self.source.reorder(rows)
+        self.source_lengths = self.source_lengths[rows]
 
 
 class FixedVectorDecoder(nn.Module):
@@ -66,21 +74,21 @@ class _AttentiveDecoder(nn.Module):
 
     def start(
         self, hidden: RecurrentState, encoded: Float[Tensor, "B S V"], lengths: Int[Tensor, "B"]
-    ) -> RecurrentDecoderState:
+    ) -> AttentiveDecoderState:
         memory = Memory(encoded, encoded, self.score)
-        return RecurrentDecoderState(hidden, torch.zeros_like(hidden[0][-1]), memory, lengths)
+        return AttentiveDecoderState(hidden, torch.zeros_like(hidden[0][-1]), memory, lengths)
 
-    def attend(self, queries: Float[Tensor, "R T C"], state: RecurrentDecoderState) -> Attended:
+    def attend(self, queries: Float[Tensor, "R T C"], state: AttentiveDecoderState) -> Attended:
         return attend_full(queries, state.source, mask=padding(state.source_lengths), select=self.select)
 
     def join(self, outputs: Float[Tensor, "R T C"], attended: Attended) -> Float[Tensor, "R T C"]:
         return torch.tanh(self.combine(torch.cat([outputs, attended.output], -1)))
 
-    def step(self, x: Float[Tensor, "R T E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def step(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         """Advance by one step (by many, if a step needs nothing of the one before)."""
         raise TypeError(f"{type(self).__name__} takes no step")
 
-    def loop(self, x: Float[Tensor, "R T E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def loop(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         steps = [self.step(one, state) for one in x.split(1, 1)]
         outputs, log_probs = zip(*steps, strict=True)
         return torch.cat(outputs, 1), None if log_probs[0] is None else torch.cat(log_probs, 1)
@@ -94,10 +102,10 @@ class BahdanauDecoder(_AttentiveDecoder):
     ) -> None:
         super().__init__(recurrent(source_width), width, source_width, score, select)
 
-    def forward(self, x: Float[Tensor, "R T E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         return self.loop(x, state)
 
-    def step(self, x: Float[Tensor, "R 1 E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def step(self, x: Float[Tensor, "R 1 E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         attended = self.attend(state.hidden[0][-1][:, None], state)
         outputs, state.hidden = self.recurrent(torch.cat([x, attended.output], -1), state.hidden)
         return self.join(outputs, attended), attended.log_prob
@@ -118,10 +126,10 @@ class LuongDecoder(_AttentiveDecoder):
         super().__init__(recurrent(width if input_feeding else 0), width, source_width, score, select)
         self.input_feeding = input_feeding
 
-    def forward(self, x: Float[Tensor, "R T E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         return self.loop(x, state) if self.input_feeding else self.step(x, state)
 
-    def step(self, x: Float[Tensor, "R T E"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
+    def step(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor | None]:
         if self.input_feeding:
             x = torch.cat([x, state.joined[:, None]], -1)
         outputs, state.hidden = self.recurrent(x, state.hidden)

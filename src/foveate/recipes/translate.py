@@ -1,6 +1,7 @@
 """Training a translator: text, tokenizers, model, objective, metric and decoding, brought together."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
@@ -76,9 +77,10 @@ class Translate(Generic[Architecture]):
     decoding: Decoding = field(default_factory=Decoding)
 
     def __post_init__(self) -> None:
-        if self.architecture is None or isinstance(self.architecture, Mapping):
+        given: Any = self.architecture
+        if given is None or isinstance(given, Mapping):
             preset = models.preset(self.model)
-            values = {"src_vocab": 0, "tgt_vocab": 0, **preset.values, **(self.architecture or {})}
+            values = {"src_vocab": 0, "tgt_vocab": 0, **preset.values, **(given or {})}
             self.architecture = from_dict(models.config_class(preset.family), values, self.model)
 
     def as_json(self) -> dict[str, Any]:
@@ -86,11 +88,14 @@ class Translate(Generic[Architecture]):
         return json.loads(json.dumps(asdict(self), default=str))
 
     @classmethod
-    def from_json(cls, values: dict[str, Any], where: str, **changes: Any) -> "Translate":
+    def from_json(cls, values: dict[str, Any], where: str) -> "Translate":
         """A recipe from plain values. Raises UserError with the nearest names for a field that does not exist."""
-        values = {**values, **changes}
+        values = dict(values)
         architecture = values.pop("architecture", None)
-        return replace(from_dict(cls, values, where), architecture=architecture)
+        if architecture is not None and not isinstance(architecture, Mapping):
+            raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
+        recipe: Any = from_dict(cls, values, where)
+        return replace(recipe, architecture=architecture)
 
 
 def run(recipe: Translate, splits: Splits | None = None, console: Console | None = None) -> Translator:
@@ -125,21 +130,25 @@ def _texts(text: Text) -> tuple[ParallelText, ParallelText]:
     """What to learn from and what to validate on."""
     if text.source is not None and text.data:
         raise UserError(f"both the source '{text.source}' and files are given; choose one")
+    validation = ParallelText.from_paths(text.validation) if text.validation else None
     if text.source is not None:
         splits = open_source(text.source, text.from_language, text.to_language)
-        return splits.train, splits.dev
+        return splits.train, validation or splits.dev
     if not text.data:
         raise UserError("no text to learn from: name a source (see `foveate data`) or give --data SRC TGT")
     learn = ParallelText.from_paths(text.data)
-    if text.validation:
-        return learn, ParallelText.from_paths(text.validation)
-    kept = learn.check().kept
-    every = max(20, kept // HELD_OUT)
+    return (learn, validation) if validation else _held_out(learn)
+
+
+def _held_out(text: ParallelText) -> tuple[ParallelText, ParallelText]:
+    """The text without every twentieth line (or, in a long one, fewer), and these lines."""
+    kept = text.check().kept
+    every = max(20, math.ceil(kept / HELD_OUT))
     if kept < every:
-        raise UserError(f"{learn.name} has {kept} pairs, too few to hold some out; give --validation SRC TGT")
+        raise UserError(f"{text.name} has {kept} pairs, too few to hold some out; give --validation SRC TGT")
     return (
-        learn.part(learn.name, lambda line: line % every != 0),
-        learn.part(f"{learn.name}, held out", lambda line: line % every == 0),
+        text.part(text.name, lambda line: line % every != 0),
+        text.part(f"{text.name}, held out", lambda line: line % every == 0),
     )
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from foveate import bundle, models
-from foveate.contracts import END, START, Tokenizer, from_dict
+from foveate.contracts import END, START, StepDecoder, Tokenizer, from_dict
 from foveate.data import load_tokenizer, source_batches
 from foveate.decoding import Decoding, decode
 from foveate.sight import Alignment, look
@@ -90,7 +90,7 @@ class Translator:
         for rows, inputs in source_batches(tokens, self.batch_tokens):
             inputs = {name: value.to(device) for name, value in inputs.items()}
             with torch.inference_mode():
-                found = decode(self.model, inputs, inputs["source_lengths"], decoding, generator)
+                found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding, generator)
             texts = [self.target_tokenizer.decode([one.tokens for one in each]) for each in found]
             for row, each, (best, *others) in zip(rows, found, texts, strict=True):
                 prediction = Prediction(sentences[places[row]], best, each[0].log_prob, each[0].ended, others)

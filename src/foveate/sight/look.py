@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from foveate.attention import Attended, tapped
 from foveate.attention.call import Call
 from foveate.attention.selection import weights
-from foveate.contracts import unknown
+from foveate.contracts import UserError, unknown
 
 
 class Site:
@@ -29,11 +29,17 @@ class Site:
     ) -> Float[Tensor, "B H T S"]:
         """The weights of the chosen heads and queries: the softmax that made the output, before any dropout.
 
-        Calls over one source are rows of one map; keys that a call did not have yet count as not looked at.
+        Calls over one source are rows of one map; keys that a call did not have yet count as not looked at. Raises
+        UserError if the calls were not for equally many examples, as in a beam search.
         """
         with torch.no_grad():
             maps = [weights(call.scores()) for call in self.calls]
         maps = [found.reshape(found.shape[0], -1, *found.shape[-2:]) for found in maps]
+        if len(batches := sorted({len(found) for found in maps})) > 1:
+            raise UserError(
+                f"{self.name} was called for {' and for '.join(map(str, batches))} examples, which are no rows of one "
+                "map; look at a pass over known targets instead"
+            )
         widest = max(found.shape[-1] for found in maps)
         maps = [nn.functional.pad(found, (0, widest - found.shape[-1])) for found in maps]
         return torch.cat(maps, -2)[:, heads][:, :, queries]
@@ -74,12 +80,16 @@ def look(model: nn.Module) -> Iterator[Sight]:
     path: list[str] = []
 
     def note(call: Call, attended: Attended) -> None:
-        sight.add(path[-1] if path else "", call)
+        if path:  # else it is no call of this model
+            sight.add(path[-1], call)
+
+    def leave(*_: object) -> None:  # what a hook returns would replace the module's output
+        path.pop()
 
     with ExitStack() as stack:
         for name, module in model.named_modules():
             entering = module.register_forward_pre_hook(lambda *_, name=name: path.append(name))
-            leaving = module.register_forward_hook(lambda *_: path.pop() and None, always_call=True)
+            leaving = module.register_forward_hook(leave, always_call=True)
             stack.callback(entering.remove)
             stack.callback(leaving.remove)
         stack.enter_context(tapped(note))

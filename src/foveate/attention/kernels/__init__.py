@@ -15,7 +15,8 @@ from foveate.attention.kernels import blocked, eager, sdpa
 from foveate.attention.selection import Attended, Soft
 
 LARGE = 2**22
-"""From how many numbers on (16 MiB in single precision) the eager kernel is not chosen."""
+"""From how many numbers on (16 MiB in single precision) the eager kernel is not chosen, unless queries, keys and values
+are as large: one query over many keys is no quadratic matter."""
 
 NEEDS = {
     "score": "a score that is no dot product",
@@ -27,7 +28,7 @@ NEEDS = {
     "log-sum-exp": "the log-sum-exp on a CPU",
     "log-sum-exp elsewhere": "the log-sum-exp on another device",
     "log-sum-exp gradient": "the gradient of the log-sum-exp",
-    "large": "more than 2**22 scores",
+    "large": "more than 2**22 scores and than its input is large",
 }
 
 
@@ -64,7 +65,7 @@ def needs(call: Call) -> set[str]:
         "log-sum-exp": call.full and on_cpu,
         "log-sum-exp elsewhere": call.full and not on_cpu,
         "log-sum-exp gradient": call.full and learning,
-        "large": call.numbers > LARGE,
+        "large": call.numbers > max(LARGE, sum(part.numel() for part in (call.queries, call.keys, call.values))),
     }
     return {need for need, present in has.items() if present}
 

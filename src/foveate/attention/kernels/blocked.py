@@ -8,36 +8,41 @@ exists but for one block.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from foveate.attention import workspace
 from foveate.attention.call import Call
 from foveate.attention.selection import Attended
 
-BLOCK = 2**20
-"""How many numbers a block of scores holds at most: 4 MiB in single precision."""
+BLOCK = 2**21
+"""How many numbers a block of scores holds at most: 8 MiB in single precision."""
 
 
 def attend(call: Call) -> Attended:
     leading = call.leading
     queries, keys, values = (part.expand(*leading, *part.shape[-2:]) for part in (call.queries, call.keys, call.values))
     learned = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
-    seed = int(torch.randint(2**62, (), generator=call.generator)) if call.dropout else 0
+    seed = _seed(call.generator) if call.dropout else 0
     output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)
     return Attended(output, log_sum_exp)
 
 
 class _Blocked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor):
+    def forward(
+        ctx: Any, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor
+    ) -> tuple[Tensor, Tensor]:
         call = replace(call, queries=queries, keys=keys, values=values)
         exact = torch.promote_types(queries.dtype, torch.float32)
         output = queries.new_zeros(*queries.shape[:-1], values.shape[-1], dtype=exact)
         log_sum_exp = queries.new_full(queries.shape[:-1], -torch.inf, dtype=exact)
-        for rows, blocks in _blocks(call):
-            span = slice(rows.start, rows.stop)
-            output[..., span, :], log_sum_exp[..., span] = _row_of_blocks(call, seed, rows, blocks, exact)
+        with workspace.reused():
+            for rows, blocks in _blocks(call):
+                span = slice(rows.start, rows.stop)
+                output[..., span, :], log_sum_exp[..., span] = _row_of_blocks(call, seed, rows, blocks, exact)
         output = output.to(values.dtype)
         ctx.call, ctx.seed = call, seed
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned)
@@ -45,7 +50,7 @@ class _Blocked(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, to_output: Tensor, to_log_sum_exp: Tensor):
+    def backward(ctx: Any, to_output: Tensor, to_log_sum_exp: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values, output, log_sum_exp, *learned = ctx.saved_tensors
         call = ctx.call
         inputs = (queries, keys, values, *learned)
@@ -55,9 +60,10 @@ class _Blocked(torch.autograd.Function):
         # What the softmax takes off every gradient of its row: the mean of those gradients, less what the sum gains.
         common = (to_output.to(exact) * output.to(exact)).sum(-1) - to_log_sum_exp
         finite = log_sum_exp.masked_fill(log_sum_exp == -torch.inf, 0.0)
-        for rows, blocks in _blocks(call):
-            for number, columns in blocks:
-                _backward_block(ctx, rows, columns, number, gradients, to_output, common, finite)
+        with workspace.reused():
+            for rows, blocks in _blocks(call):
+                for number, columns in blocks:
+                    _backward_block(ctx, rows, columns, number, gradients, to_output, common, finite)
         return (
             None,
             None,
@@ -65,9 +71,11 @@ class _Blocked(torch.autograd.Function):
         )
 
 
-def _row_of_blocks(call: Call, seed: int, rows: range, blocks: list, exact: torch.dtype) -> tuple[Tensor, Tensor]:
+def _row_of_blocks(
+    call: Call, seed: int, rows: range, blocks: list[tuple[int, range]], exact: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """The output and log-sum-exp of the queries `rows`, from one block of keys after the other."""
-    shape = call.leading + (len(rows),)
+    shape = (*call.leading, len(rows))
     highest = call.queries.new_full(shape, -torch.inf, dtype=exact)
     total = torch.zeros_like(highest)
     summed = highest.new_zeros(*shape, call.values.shape[-1])
@@ -86,7 +94,16 @@ def _row_of_blocks(call: Call, seed: int, rows: range, blocks: list, exact: torc
     return summed / total.masked_fill(total == 0, 1.0).unsqueeze(-1), highest + total.log()
 
 
-def _backward_block(ctx, rows, columns, number, gradients, to_output, common, log_sum_exp) -> None:
+def _backward_block(
+    ctx: Any,
+    rows: range,
+    columns: range,
+    number: int,
+    gradients: list[Tensor],
+    to_output: Tensor,
+    common: Tensor,
+    log_sum_exp: Tensor,
+) -> None:
     """Add what one block gives to the gradients of queries, keys, values and learned tensors."""
     queries, keys, values, _, _, *learned = ctx.saved_tensors
     call, over, along = ctx.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
@@ -124,6 +141,11 @@ def _blocks(call: Call) -> Iterator[tuple[range, list[tuple[int, range]]]]:
         reach = range(total) if call.mask is None else call.mask.reach(rows, total)
         spans = [range(left, min(reach.stop, left + breadth)) for left in range(reach.start, reach.stop, breadth)]
         yield rows, [(top * (total + 1) + span.start, span) for span in spans]
+
+
+def _seed(generator: torch.Generator | None) -> int:
+    device = "cpu" if generator is None else generator.device
+    return int(torch.randint(2**62, (), generator=generator, device=device))
 
 
 def _keep(call: Call, seed: int, number: int, like: Tensor) -> Tensor:

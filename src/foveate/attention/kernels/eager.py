@@ -1,4 +1,7 @@
-"""The reference: all T x S scores at once, any score, mask, bias and selection. Every other kernel is tested against it."""
+"""The reference: all T x S scores at once, any score, mask, bias and selection.
+
+Every other kernel is tested against it.
+"""
 
 from foveate.attention.call import Call
 from foveate.attention.selection import Attended
@@ -8,5 +11,5 @@ def attend(call: Call) -> Attended:
     scores = call.scores()
     attended = call.select.select(scores, call.values, call.dropout, call.state, call.generator)
     if call.full:
-        attended.log_sum_exp = scores.logsumexp(-1)
+        attended.log_sum_exp = scores.logsumexp(-1).expand(*call.leading, -1)
     return attended

@@ -2,6 +2,7 @@
 
 A mask that is a flag (causal from the first key) or a row of booleans (padding) is handed over as it is. Any other is
 handed over block by block of queries, each with only the keys that it may reach, so that T x S booleans never exist.
+Nor are they kept for the backward pass, which builds each block's mask, and its output, again.
 """
 
 import math
@@ -9,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from foveate.attention.call import Call
 from foveate.attention.masks import Causal
@@ -36,18 +38,24 @@ def _in_blocks(call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tup
     count, total = queries.shape[-2], keys.shape[-2]
     alike = call.bias is None and call.mask is not None and not call.mask.rowwise
     size = count if alike else max(1, BLOCK // max(1, total))
+    forgetful = size < count and torch.is_grad_enabled()
     outputs, sums = [], []
-    for start in range(0, count, size):
+    for start in range(0, max(1, count), max(1, size)):
         rows = range(start, min(count, start + size))
         columns = range(total) if call.mask is None else call.mask.reach(rows, total)
-        span = slice(columns.start, columns.stop)
-        output, log_sum_exp = _fused(
+        over, along = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
+        parts = (
             call,
-            queries[:, :, rows.start : rows.stop],
-            keys[:, :, span],
-            values[:, :, span],
-            _mask(call, range(1) if alike else rows, columns),
+            queries[:, :, over],
+            keys[:, :, along],
+            values[:, :, along],
+            range(1) if alike else rows,
+            columns,
         )
+        if forgetful:
+            output, log_sum_exp = checkpoint(_block, *parts, use_reentrant=False, preserve_rng_state=False)
+        else:
+            output, log_sum_exp = _block(*parts)
         outputs.append(output)
         sums.append(log_sum_exp)
     if len(outputs) == 1:
@@ -55,12 +63,18 @@ def _in_blocks(call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tup
     return torch.cat(outputs, -2), torch.cat(sums, -1) if call.full else None
 
 
+def _block(
+    call: Call, queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range
+) -> tuple[Tensor, Tensor | None]:
+    return _fused(call, queries, keys, values, _mask(call, rows, columns))
+
+
 def _fused(
     call: Call, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     if not keys.shape[-2]:
-        nothing = queries.new_zeros(*queries.shape[:-1], values.shape[-1])
-        return nothing, queries.new_full(queries.shape[:-1], -torch.inf)
+        # The sum of no values, with its gradients.
+        return queries @ keys.mT @ values, queries.new_full(queries.shape[:-1], -torch.inf)
     if not call.full:
         output = F.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, is_causal=causal, scale=call.scale
@@ -80,23 +94,27 @@ def _fused(
 
 def _mask(call: Call, rows: range, columns: range) -> Tensor:
     """The mask and bias of a block in the four dimensions of the kernel: booleans, or numbers to add."""
-    leading = call.leading
-    allowed = None if call.mask is None else call.mask.block(rows, columns, len(leading), call.queries.device)
-    if call.bias is None:
-        return _four(allowed, leading)
-    numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns).to(call.queries.dtype)
-    if allowed is not None:
-        numbers = numbers.masked_fill(~allowed, -torch.inf)
-    return _four(numbers, leading)
+    leading, device = call.leading, call.queries.device
+    allowed = None if call.mask is None else call.mask.block(rows, columns, len(leading), device)
+    if call.bias is not None:
+        numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns)
+        # Half precision would round a bias that grows with the distance; other devices' kernels want the queries' type.
+        exact = torch.promote_types(call.queries.dtype, torch.float32) if device.type == "cpu" else call.queries.dtype
+        numbers = numbers.to(exact)
+        return _four(numbers if allowed is None else numbers.masked_fill(~allowed, -torch.inf), leading)
+    assert allowed is not None
+    return _four(allowed, leading)
 
 
 def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
     """As (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
 
-    Dimensions that only repeat stay 1 where they can, so that a mask is not copied for each head.
+    Dimensions that only repeat stay 1 where they can, so that a mask is not copied for each head. The last dimension
+    lies densely: the fused kernel wants it so.
     """
     own = (1,) * (len(leading) + 2 - tensor.ndim) + tensor.shape[:-2]
     if math.prod(own[1:]) > 1:
         own = own[:1] + leading[1:]
     tensor = tensor.expand(*own, *tensor.shape[-2:])
-    return tensor.reshape(*(own[:1] or (1,)), math.prod(own[1:]), *tensor.shape[-2:])
+    tensor = tensor.reshape(*(own[:1] or (1,)), math.prod(own[1:]), *tensor.shape[-2:])
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()

@@ -1,6 +1,7 @@
 """The Transformer, encoder and decoder (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762)."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,8 @@ class TransformerConfig:
 class Transformer(nn.Module):
     """Reads a source sentence at once, writes the target from left to right."""
 
+    decoder: Iterable[DecoderBlock]
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         if config.tie == "all" and config.src_vocab != config.tgt_vocab:
@@ -74,7 +77,7 @@ class Transformer(nn.Module):
         self.target_positions = Positioned(_positions(config))
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
         # Post-norm blocks end with a norm of their own.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)

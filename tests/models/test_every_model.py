@@ -1,0 +1,152 @@
+"""What every model must do, whatever it is built of."""
+
+import importlib
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate.contracts import PAD, Output, State, StepDecoder
+
+SCORED = "key.bias"
+"""No gradient reaches what moves all keys alike: the softmax does not see it."""
+
+
+def steps(model: StepDecoder, inputs: dict[str, Tensor], state: State, targets: Tensor) -> Tensor:
+    return torch.stack([model.step(tokens, state) for tokens in targets.unbind(1)], 1)
+
+
+def source(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value for name, value in inputs.items() if name.startswith("source")}
+
+
+def test_logits_for_each_target_token(variant, inputs) -> None:
+    model = variant.build()
+    output = model(**inputs)
+    assert isinstance(model, StepDecoder)
+    assert isinstance(output, Output)
+    assert output.logits.shape == (3, 5, variant.config.tgt_vocab)
+    assert torch.equal(model(**inputs).logits, output.logits)
+    assert (output.log_prob is not None) == (variant.attends and getattr(variant.config, "select", "soft") == "hard")
+
+
+def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
+    model = variant.build().train()
+    output = model(**inputs)
+    loss = output.logits.logsumexp(-1).sum() + output.logits[..., 3].square().sum()
+    if output.log_prob is not None:
+        loss = loss + output.log_prob.sum()
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.isfinite().all()), name
+        assert name.endswith(SCORED) or bool(parameter.grad.any()), name
+
+
+def test_a_later_target_token_changes_nothing_before_it(variant, inputs) -> None:
+    model = variant.build()
+    logits = model(**inputs).logits
+    for place in (1, 4):
+        other = {**inputs, "target": inputs["target"].clone()}
+        other["target"][:, place:] = 11
+        changed = (model(**other).logits - logits).abs().amax((0, 2)) > 1e-6
+        assert changed.tolist() == [False] * place + [True] * (5 - place)
+
+
+def test_the_source_is_read_to_its_end_and_no_further(variant, inputs) -> None:
+    model = variant.build()
+    logits = model(**inputs).logits
+    padded = torch.nn.functional.pad(inputs["source"], (0, 2), value=PAD)
+    junk = torch.where(torch.arange(9) < inputs["source_lengths"][:, None], padded, 11)
+    for other in (padded, junk):
+        torch.testing.assert_close(model(**{**inputs, "source": other}).logits, logits, atol=1e-5, rtol=0)
+    last = inputs["source_lengths"] - 1
+    inputs["source"][torch.arange(3), last] = 11
+    changed = (model(**inputs).logits - logits).abs().amax((1, 2))
+    assert bool((changed > 1e-6).all())
+
+
+def test_each_sentence_as_if_it_were_alone(variant, inputs) -> None:
+    model = variant.build()
+    logits = model(**inputs).logits
+    for row in range(3):
+        alone = {name: value[row : row + 1] for name, value in inputs.items()}
+        alone["source"] = alone["source"][:, : int(alone["source_lengths"])]
+        torch.testing.assert_close(model(**alone).logits, logits[row : row + 1], atol=1e-5, rtol=0)
+
+
+def test_steps_equal_all_at_once(variant, inputs) -> None:
+    model = variant.build()
+    whole = model(**inputs).logits
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            found = steps(model, inputs, model.start(**source(inputs)), inputs["target"])
+        torch.testing.assert_close(found, whole, atol=1e-5, rtol=0)
+
+
+def test_steps_after_rows_changed_places(variant, inputs) -> None:
+    """As beam search does: rows that move to another sentence, are named often, or never."""
+    model, whole = variant.build(), None
+    with torch.no_grad():
+        whole, state = model(**inputs).logits, model.start(**source(inputs))
+        steps(model, inputs, state, inputs["target"][:, :2])
+        first, second = torch.tensor([2, 0, 0, 1]), torch.tensor([1, 0, 3])
+        state.reorder(first)
+        found = steps(model, inputs, state, inputs["target"][first, 2:3])
+        torch.testing.assert_close(found, whole[first, 2:3], atol=1e-5, rtol=0)
+        state.reorder(second)
+        rows = first[second]
+        found = steps(model, inputs, state, inputs["target"][rows, 3:])
+        torch.testing.assert_close(found, whole[rows, 3:], atol=1e-5, rtol=0)
+
+
+def test_beams_of_one_sentence_that_part(variant, inputs) -> None:
+    """Rows of one sentence go on with different tokens, and then swap."""
+    model = variant.build()
+    one = {name: value[:1] for name, value in inputs.items()}
+    beams = torch.tensor([[1, 4, 6, 8], [1, 5, 7, 9]])
+    expected = model(**{name: value.expand(2, *value.shape[1:]) for name, value in {**one, "target": beams}.items()})
+    with torch.no_grad():
+        state = model.start(**source(one))
+        steps(model, one, state, beams[:1, :1])
+        state.reorder(torch.tensor([0, 0]))
+        steps(model, one, state, beams[:, 1:3])
+        state.reorder(torch.tensor([1, 0]))
+        found = steps(model, one, state, beams[[1, 0], 3:])
+    torch.testing.assert_close(found, expected.logits[[1, 0], 3:], atol=1e-5, rtol=0)
+
+
+def test_only_one_place_attends(variant, inputs, monkeypatch) -> None:
+    class Attended(Exception):
+        """Says that the one place was asked."""
+
+    def refuse(*_: object) -> None:
+        raise Attended
+
+    # by its full name, because the package has a function of the module's name
+    monkeypatch.setattr(importlib.import_module("foveate.attention.attend"), "_attend", refuse)
+    model = variant.build()
+    if variant.attends:
+        with pytest.raises(Attended):
+            model(**inputs)
+    else:
+        assert model(**inputs).logits.shape[:2] == (3, 5)
+
+
+def test_other_precisions(variant, inputs) -> None:
+    model = variant.build()
+    single = model(**inputs).logits
+    torch.testing.assert_close(model.double()(**inputs).logits.float(), single, atol=1e-4, rtol=0)
+    low = model.bfloat16()(**inputs).logits
+    assert low.dtype == torch.bfloat16
+    assert bool(low.isfinite().all())
+
+
+def test_dropout_is_for_training_only(variant, inputs) -> None:
+    model = variant.build()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.5
+    assert torch.equal(model(**inputs).logits, model(**inputs).logits)
+    model.train()
+    assert not torch.equal(model(**inputs).logits, model(**inputs).logits)

@@ -1,0 +1,110 @@
+"""The table of families and presets, and what is said about names and sizes that cannot be."""
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+
+import foveate
+from foveate import models
+from foveate.contracts import UserError
+
+VOCABULARIES = {"src_vocab": 17, "tgt_vocab": 17}
+
+
+def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
+    presets = models.presets()
+    assert {preset.family for preset in presets.values()} == set(models.FAMILIES)
+    assert sum(len(models._module(family).PRESETS) for family in models.FAMILIES) == len(presets)
+    for name, preset in presets.items():
+        assert models.preset(name) == preset
+        assert preset.name == name
+        assert preset.summary[0].isupper() or preset.summary[0].isdigit()
+        assert set(preset.values) <= {part.name for part in fields(models.config_class(preset.family))}
+
+
+@pytest.mark.parametrize("name", models.presets())
+def test_presets_at_their_own_sizes_cost_no_memory_on_meta(name: str) -> None:
+    model = foveate.create(name, device="meta", src_vocab=37_000, tgt_vocab=37_000)
+    assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
+    assert {buffer.device.type for buffer in model.buffers()} <= {"meta"}
+    assert torch.empty(0).device.type == "cpu"
+
+
+@pytest.mark.parametrize("name", ["rnn-luong", "transformer-tiny"])
+def test_a_model_from_meta_works_once_it_has_weights(name: str) -> None:
+    small = {"width": 12, "dropout": 0.0, **VOCABULARIES}
+    inputs = (torch.tensor([[4, 5, 2]]), torch.tensor([3]), torch.tensor([[1, 4]]))
+    with_weights = foveate.create(name, **small).eval()
+    from_meta = foveate.create(name, device="meta", **small).eval().to_empty(device="cpu")
+    from_meta.load_state_dict(with_weights.state_dict())
+    torch.testing.assert_close(from_meta(*inputs).logits, with_weights(*inputs).logits)
+
+
+@pytest.mark.parametrize("name", models.presets())
+def test_an_untrained_model_is_nearly_indifferent(name: str) -> None:
+    """Its loss on random tokens is that of guessing: logits are small, whatever is tied and however deep it is."""
+    small = {"dropout": 0.0} if name.startswith("rnn") else {"dropout": 0.0, "width": 64, "heads": 4, "feedforward": 96}
+    model = foveate.create(name, src_vocab=997, tgt_vocab=997, **small).eval()
+    source, target = torch.randint(4, 997, (7, 11)), torch.randint(4, 997, (7, 13))
+    with torch.no_grad():
+        logits = model(source, torch.full((7,), 11), target).logits
+    labels = torch.randint(4, 997, (7, 13))
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    assert math.log(997) - 0.1 < float(loss) < math.log(997) + 1
+
+
+def test_create_fills_and_replaces_fields() -> None:
+    model = foveate.create("transformer-tiny", width=16, heads=2, **VOCABULARIES)
+    assert (model.config.width, model.config.heads, model.config.decoder_layers) == (16, 2, 4)
+    assert models.preset("transformer-tiny").values["width"] == 128
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: foveate.create("transfomer-tiny", **VOCABULARIES),
+            "unknown model 'transfomer-tiny'; did you mean transformer-tiny",
+        ),
+        (lambda: foveate.create("lstm"), "unknown model 'lstm'; known: rnn, rnn-attentive, rnn-bahdanau, rnn-luong"),
+        (
+            lambda: foveate.create("rnn", witdh=3, **VOCABULARIES),
+            "unknown field in rnn 'witdh'; did you mean width?",
+        ),
+        (lambda: foveate.create("rnn", src_vocab=3), 'rnn: missing value for field "tgt_vocab"'),
+        (
+            lambda: foveate.create("rnn", cell="lsmt", **VOCABULARIES),
+            "rnn: cell is 'lsmt', but must be 'lstm' or 'gru' or 'vanilla'",
+        ),
+        (lambda: foveate.create("rnn", width="12", **VOCABULARIES), "rnn: width is '12', but must be int"),
+        (lambda: foveate.create("rnn", layers=0, **VOCABULARIES), "layers is 0, but must be at least 1"),
+        (lambda: foveate.create("rnn", src_vocab=0, tgt_vocab=3), "src_vocab is 0, but must be at least 1"),
+        (
+            lambda: foveate.create("transformer-tiny", attention_dropout=1.0, **VOCABULARIES),
+            "attention_dropout is 1.0, but must be at least 0 and below 1",
+        ),
+        (
+            lambda: foveate.create("transformer-tiny", width=130, **VOCABULARIES),
+            "width 130 does not divide into 4 heads: make it a multiple of them",
+        ),
+        (
+            lambda: foveate.create("transformer-base", src_vocab=17, tgt_vocab=13),
+            "tie='all' shares one embedding, but the vocabularies have 17 and 13 entries; train a shared one, or use",
+        ),
+        (
+            lambda: foveate.create("rnn", width=7, **VOCABULARIES),
+            "a width of 7 cannot be shared by two directions; make it even",
+        ),
+        (
+            lambda: foveate.create("rnn-attentive", encoder="embeddings", embedding=10, **VOCABULARIES),
+            "a dot product needs states and source of one width, not 256 and 10; make `embedding` equal to `width`",
+        ),
+        (lambda: models.build("transfromer", None), "unknown family of models 'transfromer'; did you mean transformer"),
+    ],
+)
+def test_errors(call, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        call()
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,111 @@
+"""The Transformer: its parameters by hand, what is tied, and its state. Numbers of others: see `tests/parity`."""
+
+import pytest
+import torch
+from torch import nn
+
+from foveate import create
+from foveate.contracts import UserError
+
+SMALL = {
+    "src_vocab": 17,
+    "tgt_vocab": 17,
+    "width": 12,
+    "heads": 3,
+    "feedforward": 11,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "dropout": 0.0,
+}
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def blocks(width: int, feedforward: int, layers: int) -> int:
+    """The parameters of as many encoder as decoder blocks."""
+    attention = 4 * (width * width + width)
+    feed = width * feedforward + feedforward + feedforward * width + width
+    norm = 2 * width
+    encoder = attention + feed + 2 * norm
+    decoder = 2 * attention + feed + 3 * norm
+    return layers * (encoder + decoder)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "feedforward", "expected", "published"),
+    [("transformer-base", 512, 2048, 63_082_496, 65e6), ("transformer-large", 1024, 4096, 214_245_376, 213e6)],
+)
+def test_the_papers_sizes(name: str, width: int, feedforward: int, expected: int, published: float) -> None:
+    """With one vocabulary of 37,000 for source, target and output, as published; waves have no parameters."""
+    model = create(name, device="meta", src_vocab=37_000, tgt_vocab=37_000)
+    assert 37_000 * width + blocks(width, feedforward, layers=6) == expected
+    assert parameters(model) == expected
+    assert expected == pytest.approx(published, rel=0.03)
+
+
+def test_the_tiny_size() -> None:
+    """Two embeddings, the target's tied to the output, and pre-norm's two last norms."""
+    model = create("transformer-tiny", device="meta", src_vocab=8000, tgt_vocab=7000)
+    assert parameters(model) == (8000 + 7000) * 128 + blocks(128, 256, layers=4) + 2 * (2 * 128)
+
+
+@pytest.mark.parametrize(("tie", "tables"), [("none", 3), ("output", 2), ("all", 1)])
+def test_what_is_tied(tie: str, tables: int) -> None:
+    model = create("transformer-base", tie=tie, **SMALL)
+    assert parameters(model) == tables * 17 * 12 + blocks(12, 11, layers=2)
+    shared = (model.output.weight is model.target_embedding.weight, model.source_embedding is model.target_embedding)
+    assert shared == (tie != "none", tie == "all")
+
+
+def test_learned_positions_are_tables_of_their_own() -> None:
+    waves, learned = (
+        create("transformer-base", positions=kind, max_length=7, **SMALL) for kind in ("sinusoidal", "learned")
+    )
+    assert parameters(learned) - parameters(waves) == 2 * 7 * 12
+
+
+def test_a_text_longer_than_the_learned_positions() -> None:
+    model = create("transformer-base", positions="learned", max_length=7, **SMALL)
+    inputs = {"source_lengths": torch.tensor([3]), "target": torch.tensor([[1, 4]])}
+    model(source=torch.tensor([[4, 5, 6, 7, 8, 9, 2]]), **inputs)
+    with pytest.raises(UserError, match="a sequence of 8 positions, but only 7 were learned"):
+        model(source=torch.tensor([[4, 5, 6, 7, 8, 9, 10, 2]]), **inputs)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_only_pre_norm_ends_with_norms_of_its_own(norm: str) -> None:
+    model = create("transformer-base", norm=norm, **SMALL)
+    for last in (model.encoder_norm, model.decoder_norm):
+        assert isinstance(last, nn.LayerNorm) == (norm == "pre")
+
+
+def test_order_is_known_by_positions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, target = create("transformer-base", **SMALL).eval(), torch.tensor([[1, 4]])
+
+    def differ() -> bool:
+        one, other = (
+            model(torch.tensor([words]), torch.tensor([3]), target).logits for words in ([4, 5, 2], [5, 4, 2])
+        )
+        return not torch.allclose(one, other, atol=1e-6)
+
+    assert differ()
+    monkeypatch.setattr("foveate.nn.SinusoidalPositions.forward", lambda _, length, *__: torch.zeros(length, 12))
+    assert not differ()
+
+
+def test_beams_of_one_sentence_share_its_memory() -> None:
+    """Rows that change places within a source do not copy its keys and values; a row of another source does."""
+    model = create("transformer-base", **SMALL).eval()
+    with torch.no_grad():
+        state = model.start(torch.tensor([[4, 5, 2], [6, 7, 2]]), torch.tensor([3, 3]))
+        model.step(torch.tensor([1, 1]), state)
+        state.reorder(torch.tensor([0, 0, 1, 1]))
+        keys, past = state.source[0].keys.data_ptr(), state.past[0].keys.data_ptr()
+        state.reorder(torch.tensor([1, 0, 3, 2]))
+        assert state.source[0].keys.data_ptr() == keys
+        assert state.past[0].keys.data_ptr() != past
+        state.reorder(torch.tensor([0, 1, 2]))
+        assert state.source[0].keys.shape[0] == 3
+        assert state.examples.tolist() == [0, 0, 1]

@@ -1,0 +1,110 @@
+"""Recurrent layers: every cell, both ways, and sentences of different lengths."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from foveate.contracts import UserError
+from foveate.nn import Recurrent
+from foveate.nn.recurrent import CELLS
+
+B, T, E, C = 3, 5, 4, 6
+LENGTHS = torch.tensor([3, 5, 1])
+EVERY_CELL = pytest.mark.parametrize("cell", CELLS)
+BOTH = pytest.mark.parametrize("both_ways", [False, True])
+
+
+def states(cell: str) -> int:
+    return 2 if cell == "lstm" else 1
+
+
+@EVERY_CELL
+@BOTH
+@pytest.mark.parametrize("layers", [1, 2])
+def test_shapes(cell: str, both_ways: bool, layers: int) -> None:
+    """Both directions share the width: the output is C wide, and so is each state."""
+    outputs, state = Recurrent(cell, E, C, layers, both_ways)(torch.randn(B, T, E))
+    assert outputs.shape == (B, T, C)
+    assert [part.shape for part in state] == [(layers, B, C)] * states(cell)
+
+
+@EVERY_CELL
+def test_the_state_is_that_after_the_last_step(cell: str) -> None:
+    layer, x = Recurrent(cell, E, C, layers=2), torch.randn(B, T, E)
+    outputs, state = layer(x)
+    assert torch.equal(state[0][-1], outputs[:, -1])
+    first, between = layer(x[:, :2])
+    second, end = layer(x[:, 2:], between)
+    torch.testing.assert_close(torch.cat([first, second], 1), outputs)
+    torch.testing.assert_close(end, state)
+
+
+@EVERY_CELL
+@BOTH
+def test_padding_changes_nothing(cell: str, both_ways: bool) -> None:
+    """A padded batch gives what each sentence gives alone, outputs and final state, and zeros behind its end."""
+    layer, x = Recurrent(cell, E, C, 2, both_ways), torch.randn(B, T, E)
+    outputs, state = layer(x, lengths=LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        own, end = layer(x[row : row + 1, :length])
+        torch.testing.assert_close(outputs[row, :length], own[0])
+        assert not outputs[row, length:].any()
+        torch.testing.assert_close([part[:, row] for part in state], [part[:, 0] for part in end])
+
+
+@EVERY_CELL
+@BOTH
+def test_what_stands_in_the_padding_never_leaks(cell: str, both_ways: bool) -> None:
+    layer, x = Recurrent(cell, E, C, 2, both_ways), torch.randn(B, T, E)
+    junk = x.clone()
+    junk[torch.arange(T) >= LENGTHS[:, None]] = torch.nan
+    torch.testing.assert_close(layer(junk, lengths=LENGTHS), layer(x, lengths=LENGTHS))
+
+
+def test_no_row_needs_to_fill_the_width_of_the_batch() -> None:
+    layer = Recurrent("gru", E, C)
+    outputs, _ = layer(torch.randn(B, T + 2, E), lengths=LENGTHS)
+    assert outputs.shape == (B, T + 2, C)
+
+
+def ends(layer: Recurrent, x: Tensor) -> tuple[Tensor, Tensor]:
+    """What a both-ways layer knows of x at the ends of its two readings."""
+    outputs, _ = layer(x)
+    return outputs[:, -1, : C // 2], outputs[:, 0, C // 2 :]
+
+
+@EVERY_CELL
+def test_the_second_half_reads_backwards(cell: str) -> None:
+    """Both halves of the state are the ends of both readings; the first output knows of the last word, and so on."""
+    layer, x = Recurrent(cell, E, C, both_ways=True), torch.randn(B, T, E)
+    _, state = layer(x)
+    assert torch.equal(state[0][0], torch.cat(ends(layer, x), -1))
+    other = x.clone()
+    other[:, -1] += 1
+    changed = (layer(other)[0] - layer(x)[0]).abs().amax((0, 2)) > 1e-6
+    assert changed.all()
+    one_way = Recurrent(cell, E, C)
+    changed = (one_way(other)[0] - one_way(x)[0]).abs().amax((0, 2)) > 0
+    assert changed.tolist() == [False] * (T - 1) + [True]
+
+
+@EVERY_CELL
+def test_the_halves_of_each_layer_are_joined(cell: str) -> None:
+    """PyTorch gives the states as layer 0 forth, layer 0 back, layer 1 forth, layer 1 back."""
+    layer, x = Recurrent(cell, E, C, 2, both_ways=True), torch.randn(B, T, E)
+    _, raw = layer.layer(x)
+    raw = raw if isinstance(raw, tuple) else (raw,)
+    _, state = layer(x)
+    for joined, parts in zip(state, raw, strict=True):
+        assert torch.equal(joined[1], torch.cat([parts[2], parts[3]], -1))
+
+
+def test_dropout_is_between_layers() -> None:
+    for layers, varies in [(1, False), (2, True)]:
+        layer, x = Recurrent("gru", E, C, layers, dropout=0.5), torch.randn(B, T, E)
+        assert torch.equal(layer(x)[0], layer(x)[0]) != varies
+
+
+def test_two_directions_need_an_even_width() -> None:
+    with pytest.raises(UserError, match="a width of 7 cannot be shared by two directions; make it even"):
+        Recurrent("gru", E, 7, both_ways=True)

@@ -1,0 +1,250 @@
+"""Looking at a model: which sites there are, and that what is seen is what happened."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate import create, look
+from foveate.attention import ScaledDot, attend, causal
+from foveate.attention.call import Call
+from foveate.contracts import UserError
+from foveate.nn import MultiHeadAttention
+from foveate.sight.look import Sight
+
+SMALL = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "dropout": 0.0}
+SIZES = {**SMALL, "heads": 3, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 2}
+
+SOURCE = {
+    "source": torch.tensor([[4, 5, 6, 7, 8, 9, 2], [9, 16, 5, 2, 0, 0, 0]]),
+    "source_lengths": torch.tensor([7, 4]),
+}
+TARGET = torch.tensor([[1, 4, 12, 6, 7], [1, 8, 4, 9, 5]])
+
+ATTENTIVE = {
+    "transformer-tiny": SIZES,
+    "rnn-bahdanau": SMALL,
+    "rnn-luong": SMALL,
+    "rnn-attentive": SMALL,
+}
+
+
+def model_of(name: str) -> nn.Module:
+    """A model in evaluation mode, with weights that make it look decidedly."""
+    model = create(name, **ATTENTIVE[name]).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.7)
+    return model
+
+
+def seen(model: nn.Module) -> Sight:
+    with look(model) as sight, torch.no_grad():
+        model(**SOURCE, target=TARGET)
+    return sight
+
+
+def test_sites_of_a_transformer() -> None:
+    """Paths of modules, in the order of their calls."""
+    sight = seen(model_of("transformer-tiny"))
+    decoder = [f"decoder.{layer}.{part}" for layer in (0, 1) for part in ("self", "cross")]
+    assert sight.sites == ["encoder.0.self", "encoder.1.self", *decoder]
+    assert repr(sight["decoder.1.cross"]) == "Site('decoder.1.cross', 1 calls)"
+
+
+def test_sites_of_recurrent_translators() -> None:
+    assert seen(model_of("rnn-luong")).sites == ["decoder"]
+    assert seen(create("rnn", **SMALL).eval()).sites == []
+
+
+def test_an_unknown_site() -> None:
+    with pytest.raises(UserError, match=r"unknown site 'decoder.0.corss'; did you mean decoder.0.cross or"):
+        seen(model_of("transformer-tiny"))["decoder.0.corss"]
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_shapes_and_sums(name: str) -> None:
+    """(B, H, T, S) at every site; each row is shared among the real keys, none goes to padding or to the future."""
+    sight = seen(model_of(name))
+    for site in sight.sites:
+        found = sight[site].weights()
+        queries = 5 if site.startswith("decoder") else 7
+        keys = 5 if site.startswith("decoder") and site.endswith("self") else 7
+        assert found.shape == (2, 3 if name == "transformer-tiny" else 1, queries, keys)
+        torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:-1]))
+        if keys == 7:
+            assert not found[1, :, :, 4:].any()
+        else:
+            assert not found.triu(1).any()
+
+
+def test_weights_are_the_softmax_that_made_the_output() -> None:
+    """From what went into a layer, by hand; and the layer's output is their mean of the values."""
+    model, inputs = model_of("transformer-tiny"), {}
+    layer = model.decoder[1].cross
+    layer.register_forward_pre_hook(lambda _, arguments: inputs.update(x=arguments[0], source=arguments[1]))
+    outputs = []
+    layer.register_forward_hook(lambda _, __, output: outputs.append(output))
+    found = seen(model)["decoder.1.cross"].weights()
+
+    def heads(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (3, 4)).transpose(1, 2)
+
+    with torch.no_grad():
+        scores = heads(layer.query(inputs["x"])) @ heads(layer.key(inputs["source"])).mT / math.sqrt(4)
+        scores[1, :, :, 4:] = -torch.inf
+        torch.testing.assert_close(found, scores.softmax(-1))
+        values = heads(layer.value(inputs["source"]))
+        torch.testing.assert_close(layer.output((found @ values).transpose(1, 2).flatten(2)), outputs[0])
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_steps_are_rows_of_the_teacher_forced_map(name: str) -> None:
+    """Keys that a step did not have yet were not looked at: the causal zeros."""
+    model = model_of(name)
+    expected = seen(model)
+    with look(model) as sight, torch.no_grad():
+        state = model.start(**SOURCE)
+        for tokens in TARGET.unbind(1):
+            model.step(tokens, state)
+    assert sight.sites == expected.sites
+    for site in sight.sites:
+        torch.testing.assert_close(sight[site].weights(), expected[site].weights(), atol=1e-5, rtol=0)
+        assert len(sight[site].calls) == (5 if site.startswith("decoder") else 1)
+
+
+def test_some_heads_and_some_queries() -> None:
+    site = seen(model_of("transformer-tiny"))["decoder.0.cross"]
+    everything = site.weights()
+    assert torch.equal(site.weights(heads=[2, 0]), everything[:, [2, 0]])
+    assert torch.equal(site.weights(queries=slice(1, 3)), everything[:, :, 1:3])
+    assert torch.equal(site.weights([1], [4, 2]), everything[:, [1]][:, :, [4, 2]])
+
+
+@pytest.mark.parametrize("name", [*ATTENTIVE, "rnn"])
+@pytest.mark.parametrize("train", [False, True])
+def test_looking_changes_neither_outputs_nor_gradients(name: str, train: bool) -> None:
+    model = create(name, **{**ATTENTIVE.get(name, SMALL), "dropout": 0.3}).train(train)
+
+    def run() -> list[Tensor]:
+        torch.manual_seed(3)
+        logits = model(**SOURCE, target=TARGET).logits
+        return [logits, *torch.autograd.grad(logits.logsumexp(-1).sum(), list(model.parameters()))]
+
+    expected = run()
+    with look(model):
+        found = run()
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def test_nothing_is_computed_or_copied_while_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    memory = layer.memory(x)
+    with monkeypatch.context() as patched, look(layer) as sight:
+        patched.setattr(Call, "scores", None)
+        layer(x, memory)
+    (call,) = sight[""].calls
+    assert call.keys.data_ptr() == memory.keys.data_ptr()
+    assert not any(part.requires_grad for part in (call.queries, call.keys, call.values))
+    assert sight[""].weights().shape == (2, 3, 5, 5)
+
+
+def test_weights_are_those_before_dropout() -> None:
+    layer, x = MultiHeadAttention(12, 3, dropout=0.5), torch.randn(2, 5, 12)
+    with look(layer) as sight:
+        layer(x)
+    torch.testing.assert_close(sight[""].weights().sum(-1), torch.ones(2, 3, 5))
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_hard_attention_shows_the_chances_of_its_choices(train: bool) -> None:
+    model = create("rnn-luong", select="hard", **SMALL).train(train)
+    with look(model) as sight, torch.no_grad():
+        log_prob = model(**SOURCE, target=TARGET).log_prob
+    found = sight["decoder"].weights()[:, 0]
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 5))
+    if not train:
+        torch.testing.assert_close(found.amax(-1).log(), log_prob)
+    else:
+        nearest = (found.log() - log_prob[..., None]).abs().amin(-1)
+        torch.testing.assert_close(nearest, torch.zeros(2, 5), atol=1e-5, rtol=0)
+
+
+class Attends(nn.Module):
+    """Attends by itself, with a mask and a bias, and with queries that may look nowhere."""
+
+    def forward(self, x: Tensor, bias: Tensor, allowed: Tensor) -> Tensor:
+        return attend(x, x, x, score=ScaledDot(2.0), mask=causal() & allowed, bias=bias)
+
+
+def test_score_mask_and_bias_are_those_of_the_call() -> None:
+    model, x, bias = Attends(), torch.randn(2, 5, 3), torch.randn(5, 5)
+    allowed = torch.rand(5, 5) > 0.4
+    allowed[0] = False
+    with look(model) as sight:
+        output = model(x, bias, allowed)
+    found = sight[""].weights()
+    scores = (x @ x.mT * 2 + bias).masked_fill(~(allowed & torch.ones(5, 5).tril().bool()), -torch.inf)
+    torch.testing.assert_close(found[:, 0], scores.softmax(-1).nan_to_num())
+    assert not found[:, :, 0].any()
+    torch.testing.assert_close(found[:, 0] @ x, output)
+
+
+def test_only_the_calls_of_the_model() -> None:
+    """Another model's are not seen, nor those of a part that is not looked at."""
+    model, other = model_of("transformer-tiny"), model_of("rnn-luong")
+    with look(model.encoder) as sight, torch.no_grad():
+        other(**SOURCE, target=TARGET)
+        model(**SOURCE, target=TARGET)
+        attend(torch.randn(2, 3), torch.randn(5, 3), torch.randn(5, 3))
+    assert sight.sites == ["0.self", "1.self"]
+
+
+def test_calls_for_different_batches_are_no_map() -> None:
+    model = model_of("rnn-luong")
+    with look(model) as sight, torch.no_grad():
+        state = model.start(**SOURCE)
+        model.step(TARGET[:, 0], state)
+        state.reorder(torch.tensor([0, 0, 1]))
+        model.step(TARGET[[0, 0, 1], 1], state)
+    with pytest.raises(UserError, match="decoder was called for 2 and for 3 examples, which are no rows of one map"):
+        sight["decoder"].weights()
+
+
+def hooks(model: nn.Module) -> int:
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+def test_one_look_at_a_time() -> None:
+    model = model_of("transformer-tiny")
+    with look(model) as sight:
+        within = hooks(model)
+        with pytest.raises(RuntimeError, match="already being recorded; close the other recording first"), look(model):
+            pass
+        assert hooks(model) == within
+        model(**SOURCE, target=TARGET)
+    assert len(sight.sites) == 6
+    assert hooks(model) == 0
+
+
+def test_nothing_is_left_behind_after_an_error() -> None:
+    """Neither of the look, nor in it: an error within a layer does not change the paths of what follows."""
+    model = model_of("transformer-tiny")
+    sights = []
+
+    def fail_twice() -> None:
+        with look(model) as sight:
+            sights.append(sight)
+            with pytest.raises(IndexError):
+                model(**{**SOURCE, "source": SOURCE["source"] + 99}, target=TARGET)
+            model(**SOURCE, target=TARGET)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_twice()
+    (sight,) = sights
+    assert sight.sites == seen(model).sites
+    assert hooks(model) == 0
+    model(**SOURCE, target=TARGET)
+    assert len(sight["decoder.0.self"].calls) == 1
