@@ -4,9 +4,10 @@ The plain formula holds T x S x C numbers several times over; the blocked kernel
 
     python benchmarks/additive.py
 
-It needs about 7 GB of memory and a minute. Peak memory is measured in a process of its own for each of the two, as growth
-over what the process held before; time in one process, the two by turns, so that a busy machine slows both.
-Exits with status 1 when a bound does not hold.
+It needs about 7 GB of memory and a minute or two. Peak memory is measured in a process of its own for each of the two,
+as growth over what the process held before; time in one process, the two by turns, so that a busy machine slows both.
+Both have one thread: two would wait for each other at every operation when something else uses a core, which says more
+about that than about them. Exits with status 1 when a bound does not hold.
 """
 
 import gc
@@ -25,7 +26,7 @@ from foveate.attention import Additive, attend
 
 T = S = 1024
 C = 512
-ROUNDS = 7
+ROUNDS = 5
 LEAST_MEMORY_RATIO, LEAST_SPEED_RATIO = 20, 4
 
 
@@ -49,6 +50,7 @@ def step(attention: Callable[..., Tensor]) -> Callable[[], None]:
 
 def peak_memory(attention: Callable[..., Tensor]) -> float:
     """By how many MiB a pass raises the peak of this process."""
+    torch.set_num_threads(1)
     run = step(attention)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run()
@@ -69,6 +71,7 @@ def timed(run: Callable[[], None]) -> tuple[float, float]:
 
 
 def main() -> int:
+    torch.set_num_threads(1)
     memory = {attention.__name__: in_own_process(attention) for attention in (naive, blocked)}
     runs = {attention.__name__: step(attention) for attention in (naive, blocked)}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
@@ -76,7 +79,7 @@ def main() -> int:
         for name, run in runs.items():
             times[name].append(timed(run))
     seconds, processor = ({n: statistics.median(t[part] for t in times[n][1:]) for n in runs} for part in (0, 1))
-    print(f"additive attention, forward and backward, B=1, T={T}, S={S}, C={C}, {torch.get_num_threads()} threads")
+    print(f"additive attention, forward and backward, B=1, T={T}, S={S}, C={C}, one thread")
     for name in runs:
         print(f"{name:8}  {memory[name]:8.0f} MiB  {seconds[name]:7.3f} s  {processor[name]:7.3f} s of processor")
     memory_ratio = memory["naive"] / memory["blocked"]

@@ -44,11 +44,13 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} '{name}'; {hint}")
 
 
-def from_dict(kind: type[Config], values: dict[str, Any], where: str) -> Config:
-    """The dataclass `kind` (a tree of them) filled from plain values; `where` names their origin in an error.
+def from_dict(kind: type[Config], values: Any, where: str) -> Config:
+    """The dataclass `kind` (a tree of them) filled from a table of plain values; `where` names their origin in errors.
 
-    Raises UserError on a field that does not exist, is missing or has another type.
+    Raises UserError on a field that does not exist, is missing or has another type, and on what is no table.
     """
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: {values!r} stands where a table of fields must be")
     try:
         return dacite.from_dict(kind, _tuples(values), dacite.Config(strict=True, type_hooks=HOOKS))
     except dacite.UnexpectedDataError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import bundle
-from foveate.contracts import UserError, unknown
+from foveate.contracts import unknown
 
 TASKS = {
     "translate": ("foveate.recipes.translate", "foveate.recipes.translator", "Translator"),
@@ -15,9 +15,10 @@ TASKS = {
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
     """What was trained into a run folder, ready to `run`. Raises UserError, one line, for a folder that is damaged."""
-    task = bundle.load(folder).description.get("task")
+    found = bundle.load(folder)
+    task = str(found.description.get("task"))
     if task not in TASKS:
-        raise UserError(f"{folder} is of the task {task!r}; there are {', '.join(TASKS)}")
+        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
     _, module, name = TASKS[task]
     return getattr(importlib.import_module(module), name).load(folder, device)
 

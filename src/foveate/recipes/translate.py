@@ -18,7 +18,7 @@ from foveate.contracts import Tokenizer, UserError, from_dict
 from foveate.data import PairBatches, ParallelText, Splits, open_source, train_bpe
 from foveate.decoding import Decoding
 from foveate.recipes.quality import quality
-from foveate.recipes.translator import Translator
+from foveate.recipes.translator import Description, Translator
 from foveate.training import CrossEntropy, Training, Validation, train
 
 DEFAULT_MODEL = "transformer-tiny"
@@ -187,10 +187,4 @@ def _summary(recipe: Translate, model: nn.Module, sources: int, targets: int) ->
 
 
 def _description(recipe: Translate, family: str, architecture: Any) -> dict[str, Any]:
-    """The `config.json` of a translator: enough to build it again, and to train it again."""
-    return {
-        "task": "translate",
-        "family": family,
-        "architecture": asdict(architecture),
-        "recipe": recipe.as_json(),
-    }
+    return asdict(Description("translate", family, asdict(architecture), recipe.as_json()))

@@ -13,11 +13,22 @@ from foveate.contracts import END, START, StepDecoder, Tokenizer, from_dict
 from foveate.data import load_tokenizer, source_batches
 from foveate.decoding import Decoding, decode
 from foveate.sight import Alignment, look
+from foveate.training.hardware import choose_device
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
 END_SIGN = "¶"
 """Stands for the end of a sentence in pictures."""
+
+
+@dataclass
+class Description:
+    """What `config.json` of a translator's folder says: enough to build it again, and to train it again."""
+
+    task: str
+    family: str
+    architecture: dict[str, Any]
+    recipe: dict[str, Any]
 
 
 @dataclass
@@ -42,26 +53,28 @@ class Translator:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     description: dict[str, Any]
-    """What `config.json` of its folder says: family, sizes, and the recipe that trained it."""
+    """What `config.json` of its folder says, as `Description`."""
     decoding: Decoding = field(default_factory=Decoding)
     batch_tokens: int = 4096
 
     @classmethod
-    def load(cls, folder: Path | str, device: torch.device | str = "cpu") -> "Translator":
-        """The translator of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
+    def load(cls, folder: Path | str, device: str = "cpu") -> "Translator":
+        """The translator of a run folder, on a device ("auto": a GPU if there is one).
+
+        Raises UserError, one line, for whatever is missing or damaged.
+        """
         found = bundle.load(folder)
         where = str(found.folder / bundle.CONFIG)
-        family = found.description.get("family", "")
-        config = from_dict(models.config_class(family), found.description.get("architecture", {}), where)
-        model = models.build(family, config)
+        description = from_dict(Description, found.description, where)
+        config = from_dict(models.config_class(description.family), description.architecture, where)
+        model = models.build(description.family, config)
         found.fill(model)
-        recipe = found.description.get("recipe", {})
         return cls(
-            model.to(device).eval(),
+            model.to(choose_device(device)).eval(),
             load_tokenizer(found.path(SOURCE_TOKENIZER)),
             load_tokenizer(found.path(TARGET_TOKENIZER)),
             found.description,
-            from_dict(Decoding, recipe.get("decoding", {}), where),
+            from_dict(Decoding, description.recipe.get("decoding", {}), where),
         )
 
     def save(self, folder: Path | str) -> None:
