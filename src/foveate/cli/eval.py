@@ -38,15 +38,18 @@ class Eval:
     json: bool = False
     """Print one JSON object instead of tables."""
     device: str = "cpu"
-    """Where to compute."""
+    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
     decoding: Decoding = field(default_factory=Decoding)
 
 
 def main(arguments: Sequence[str]) -> None:
-    folder = parse(Eval, arguments, "eval").folder
-    translator = recipes.load(folder)
-    options = parse(Eval, arguments, "eval", Eval(folder, decoding=translator.decoding))
-    translator.model.to(options.device)
+    asked = parse(Eval, arguments, "eval")
+    if asked.groups < 1:
+        raise UserError(f"groups is {asked.groups}, but must be at least 1")
+    translator = recipes.load(asked.folder, asked.device)
+    options = parse(Eval, arguments, "eval", Eval(asked.folder, decoding=translator.decoding))
+    if options.output is not None:
+        _write(options.output, [], "a")  # what cannot be written is told before the work, not after it
     text = _text(options, translator)
     console = Console(stderr=True)
     console.print(text.report, markup=False, highlight=False)
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     ):
         found[place] = prediction.text
     if options.output is not None:
-        options.output.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+        _write(options.output, found)
     whole = quality(found, references, options.lowercase)
     groups = quality_by_length(sources, found, references, options.groups, options.lowercase)
     if options.json:
@@ -76,6 +79,14 @@ def _text(options: Eval, translator: Translator) -> ParallelText:
     if trained_on["source"] is None:
         raise UserError("this model was trained on files: give --data SRC TGT to measure it on")
     return open_source(trained_on["source"], trained_on["from_language"], trained_on["to_language"]).test
+
+
+def _write(path: Path, lines: Sequence[str], mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise UserError(f"could not write {path}: {error.strerror}") from None
 
 
 def _show(whole: Quality, groups: Sequence[LengthGroup]) -> None:

@@ -5,17 +5,18 @@ import difflib
 import io
 import re
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import tyro
 
 from foveate.contracts import UserError
 
-Options = TypeVar("Options")
 
+def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None) -> Any:
+    """The dataclass `kind` (a generic one may be made specific) filled from a command's arguments.
 
-def parse(kind: type[Options], arguments: Sequence[str], command: str, default: Any = None) -> Options:
-    """The dataclass `kind` filled from a command's arguments; `--help` prints every field and ends the program."""
+    `--help` prints every field and ends the program. Raises UserError for arguments that do not fit.
+    """
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     if {"-h", "--help"} & set(arguments):
         tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
@@ -32,19 +33,29 @@ def parse(kind: type[Options], arguments: Sequence[str], command: str, default: 
     return found
 
 
-def _unexpected(extra: Sequence[str], kind: type, command: str, keywords: dict[str, Any]) -> str:
+def _unexpected(extra: Sequence[str], kind: Any, command: str, keywords: dict[str, Any]) -> str:
     flags = [word for word in extra if word.startswith("--")]
     if not flags:
         return f"unexpected '{extra[0]}'; see foveate {command} --help"
     flag = flags[0].split("=")[0]
-    known = re.findall(r"--[a-z][a-z0-9.-]*", tyro.extras.get_parser(kind, **keywords).format_help())
-    near = difflib.get_close_matches(flag, sorted(set(known)), n=2, cutoff=0.6)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
+    known = set(re.findall(r"--[a-z][a-z0-9.-]*", shown.getvalue()))
+    # A field is known by its own name; whose field it is ("--decoding.width") is easily forgotten.
+    names = difflib.get_close_matches(_field(flag), {_field(option) for option in known}, n=2, cutoff=0.6)
+    near = difflib.get_close_matches(flag, [option for option in known if _field(option) in names], n=2, cutoff=0.3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"see foveate {command} --help"
     return f"unknown option {flag}; {hint}"
+
+
+def _field(option: str) -> str:
+    return option.lstrip("-").split(".")[-1]
 
 
 def _one_line(box: str, command: str) -> str:
     """What a box of several lines says, without the box."""
     lines = [line.strip("│╭╰╮╯─┃ \n") for line in re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()]
     words = " ".join(" ".join(line for line in lines[1:] if line).split())
-    return f"{re.split(' ?(?:Argument helptext:|For full helptext)', words)[0]}; see foveate {command} --help"
+    told = re.split(" ?(?:Argument helptext:|For full helptext|Got errors:)", words)[0].rstrip(".")
+    return f"{told}; see foveate {command} --help"

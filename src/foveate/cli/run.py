@@ -34,16 +34,17 @@ class Run:
     picture: Path | None = None
     """Also draw where the model looked while it translated the first sentence, into this file (.png, .svg, .pdf)."""
     device: str = "cpu"
-    """Where to compute."""
+    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
     decoding: Decoding = field(default_factory=Decoding)
 
 
 def main(arguments: Sequence[str]) -> None:
-    folder = parse(Run, arguments, "run").folder
-    translator = recipes.load(folder)
+    asked = parse(Run, arguments, "run")
+    if asked.text and asked.file is not None:
+        raise UserError(f"both sentences and the file {asked.file} are given; choose one")
+    translator = recipes.load(asked.folder, asked.device)
     # The folder knows how its translations are best searched for; flags change that.
-    options = parse(Run, arguments, "run", Run(folder, decoding=translator.decoding))
-    translator.model.to(options.device)
+    options = parse(Run, arguments, "run", Run(asked.folder, decoding=translator.decoding))
     first, empty, long = None, 0, 0
     for sentences in _chunks(options):
         predictions = translator.translate(sentences, options.decoding)

@@ -20,6 +20,7 @@ from foveate.decoding import Decoding
 from foveate.recipes.quality import quality
 from foveate.recipes.translator import Description, Translator
 from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training.hardware import choose_device
 
 DEFAULT_MODEL = "transformer-tiny"
 
@@ -53,6 +54,12 @@ class Text:
     """Pairs with more tokens than this on a side are left out (and counted)."""
     validation_sentences: int = 500
     """Sentences that each validation during training translates."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("vocabulary", "batch_tokens", "max_length", "validation_sentences"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}, but must be at least 1")
 
 
 Architecture = TypeVar("Architecture")
@@ -104,7 +111,8 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     Raises UserError for anything in the recipe or the text that cannot work.
     """
     console = console or Console(stderr=True)
-    recipe.training.check()
+    family = models.preset(recipe.model).family
+    _check(recipe, family)
     learn, check = (splits.train, splits.dev) if splits else _texts(recipe.text)
     for text in (learn, check):
         console.print(text.report, markup=False, highlight=False)
@@ -112,7 +120,6 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     batches = _batches(recipe, learn, (sources, targets))
     console.print(batches.report, markup=False, highlight=False)
     architecture = replace(recipe.architecture, src_vocab=len(sources), tgt_vocab=len(targets))
-    family = models.preset(recipe.model).family
     torch.manual_seed(recipe.training.seed)
     model = models.build(family, architecture)
     console.print(_summary(recipe, model, len(sources), len(targets)), markup=False, highlight=False)
@@ -124,6 +131,15 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     model.eval()
     translator.save(recipe.out)
     return translator
+
+
+def _check(recipe: Translate, family: str) -> None:
+    """Tell what cannot work before any text is read, which may take long."""
+    recipe.text.check()
+    recipe.training.check()
+    choose_device(recipe.training.device)
+    with torch.device("meta"):
+        models.build(family, replace(recipe.architecture, src_vocab=1, tgt_vocab=1))
 
 
 def _texts(text: Text) -> tuple[ParallelText, ParallelText]:

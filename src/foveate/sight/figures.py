@@ -77,12 +77,15 @@ def alignments(maps: Sequence[Alignment], columns: int = 4) -> Figure:
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as the ending of `path` says: .png, or .svg or .pdf, which stay sharp at any size.
 
-    Raises UserError on an ending that is not known.
+    Raises UserError on an ending that is not known, and where the disk refuses.
     """
     known = figure.canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
-    figure.savefig(path)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise UserError(f"could not write {path}: {error.strerror}") from None
 
 
 def _check(each: Alignment) -> None:
