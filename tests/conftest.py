@@ -4,16 +4,14 @@ Every function of foveate is called with the shapes of its tensors checked again
 an error here, and so is a wrong annotation.
 """
 
-from jaxtyping import install_import_hook
-
-# Before the first import of foveate, which the other conftest files and the tests make. The tower: an int is a float.
-install_import_hook("foveate", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
-
 from collections.abc import Iterator
 
 import jaxtyping
 import pytest
 import torch
+
+# Before foveate is first imported, which the tests and the other conftest files do. The tower: an int is a float.
+jaxtyping.install_import_hook("foveate", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 # The tests' tensors are small: more threads would only wait for each other, and results depend on their number.
 torch.set_num_threads(1)

@@ -35,6 +35,18 @@ def test_bounds() -> None:
     assert quality(["", ""], ["a b c d", "e"]).bleu == 0
 
 
+def test_texts_of_fewer_than_four_words_are_not_all_worth_nothing() -> None:
+    """Where BLEU has no four words in a row to count, it counts what there is, and says so."""
+    right = ["red cat", "big house", "sea"]
+    found = quality(right, right)
+    assert found.bleu == pytest.approx(100)
+    assert "eff:yes" in found.bleu_signature
+    # of 5 words 4 are right, of 2 pairs 1: the square root of 4/5 * 1/2
+    assert quality(["red cat", "big home", "sea"], right).bleu == pytest.approx(100 * 0.4**0.5)
+    # short answers to long references are no such case: nothing of four words is right
+    assert quality(["the cat", "a"], ["the cat sat on the mat", "a dog ran"]).bleu == 0
+
+
 def test_lower_case_counts_no_letter_cases() -> None:
     shouted = [text.upper() for text in RIGHT]
     assert quality(shouted, RIGHT, lowercase=True).bleu == pytest.approx(100)

@@ -97,5 +97,10 @@ def _show(whole: Quality, groups: Sequence[LengthGroup]) -> None:
         table.add_row(name, f"{part.sentences:,}", f"{part.bleu:.1f}", f"{part.chrf:.1f}")
     console = Console()
     console.print(table)
-    for signature in (f"BLEU|{whole.bleu_signature}", f"chrF|{whole.chrf_signature}"):
-        console.print(signature, markup=False, highlight=False, soft_wrap=True)
+    measured = [whole, *(group.quality for group in groups)]
+    for name, signatures in (
+        ("BLEU", [part.bleu_signature for part in measured]),
+        ("chrF", [part.chrf_signature for part in measured]),
+    ):
+        for signature in dict.fromkeys(signatures):
+            console.print(f"{name}|{signature}", markup=False, highlight=False, soft_wrap=True)

@@ -26,7 +26,9 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
             found, extra = tyro.cli(
                 kind, args=list(arguments), prog=f"foveate {command}", return_unknown_args=True, **keywords
             )
-    except SystemExit:
+    except SystemExit as ended:
+        if not ended.code:  # tyro did what it was asked for, such as to print a shell's completions
+            raise
         raise UserError(_one_line(complaint.getvalue(), command)) from None
     if extra:
         raise UserError(_unexpected(extra, kind, command, keywords))
@@ -54,8 +56,9 @@ def _field(option: str) -> str:
 
 
 def _one_line(box: str, command: str) -> str:
-    """What a box of several lines says, without the box."""
-    lines = [line.strip("│╭╰╮╯─┃ \n") for line in re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()]
-    words = " ".join(" ".join(line for line in lines[1:] if line).split())
+    """What a box of several lines says, without the box (drawn with dashes alone where the terminal has no more)."""
+    _title, *lines = re.sub(r"\x1b\[[0-9;]*m", "", box).splitlines()
+    texts = [line.strip("│╭╰╮╯ ") for line in lines]
+    words = " ".join(" ".join(text for text in texts if text.strip("-─")).split())
     told = re.split(" ?(?:Argument helptext:|For full helptext|Got errors:)", words)[0].rstrip(".")
     return f"{told}; see foveate {command} --help"

@@ -31,9 +31,15 @@ class LengthGroup:
 
 
 def quality(translations: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Quality:
-    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations against one reference each."""
+    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations against one reference each.
+
+    BLEU counts up to four words in a row. Where no reference has four, and all would score 0, it counts as many as
+    there are; its signature then says "eff:yes".
+    """
     # Without "force", sacreBLEU warns where a text looks tokenised already, as short names without punctuation do.
     bleu, chrf = BLEU(lowercase=lowercase, force=True), CHRF(lowercase=lowercase)
+    if not bleu.corpus_score(list(references), [list(references)]).totals[-1]:
+        bleu = BLEU(lowercase=lowercase, force=True, effective_order=True)
     return Quality(
         sentences=len(translations),
         bleu=bleu.corpus_score(list(translations), [list(references)]).score,

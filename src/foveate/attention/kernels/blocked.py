@@ -2,12 +2,14 @@
 
 Nothing of size T x S is kept for the backward pass, which computes each block again from the queries, the keys and the
 log-sum-exp (Rabe and Staats 2021, Dao et al. 2022). The additive score, which holds C numbers for each pair, never
-exists but for one block.
+exists but for one block. Scores have the precision of their inputs, all else single precision at least.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +26,8 @@ BLOCK = 2**21
 def attend(call: Call) -> Attended:
     leading = call.leading
     queries, keys, values = (part.expand(*leading, *part.shape[-2:]) for part in (call.queries, call.keys, call.values))
-    learned = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
+    read = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
+    learned = [part for part in read if part.requires_grad]
     seed = _seed(call.generator) if call.dropout else 0
     output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)
     return Attended(output, log_sum_exp)
@@ -35,121 +38,164 @@ class _Blocked(torch.autograd.Function):
     def forward(
         ctx: Any, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor
     ) -> tuple[Tensor, Tensor]:
-        call = replace(call, queries=queries, keys=keys, values=values)
-        exact = torch.promote_types(queries.dtype, torch.float32)
-        output = queries.new_zeros(*queries.shape[:-1], values.shape[-1], dtype=exact)
-        log_sum_exp = queries.new_full(queries.shape[:-1], -torch.inf, dtype=exact)
-        with workspace.reused():
-            for rows, blocks in _blocks(call):
-                span = slice(rows.start, rows.stop)
-                output[..., span, :], log_sum_exp[..., span] = _row_of_blocks(call, seed, rows, blocks, exact)
-        output = output.to(values.dtype)
-        ctx.call, ctx.seed = call, seed
+        forward = _Forward(
+            call=replace(call, queries=queries, keys=keys, values=values),
+            seed=seed,
+            precise=torch.promote_types(queries.dtype, torch.float32),
+            autocast=_autocast(queries.device.type),
+        )
+        output, log_sum_exp = forward.run()
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned)
-        return output, log_sum_exp
+        # Held in no other way, or checkpointing and offloading would save nothing.
+        nothing = queries.new_empty(0, 0)
+        ctx.shared = vars(forward) | {"call": replace(call, queries=nothing, keys=nothing, values=nothing)}
+        return output.to(values.dtype), log_sum_exp
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, to_output: Tensor, to_log_sum_exp: Tensor) -> tuple[Tensor | None, ...]:
         queries, keys, values, output, log_sum_exp, *learned = ctx.saved_tensors
-        call = ctx.call
+        to_output = to_output.to(output.dtype)
         inputs = (queries, keys, values, *learned)
-        wanted = ctx.needs_input_grad[2:]
-        exact = log_sum_exp.dtype
-        gradients = [torch.zeros_like(part, dtype=exact) for part in inputs]
-        # What the softmax takes off every gradient of its row: the mean of those gradients, less what the sum gains.
-        common = (to_output.to(exact) * output.to(exact)).sum(-1) - to_log_sum_exp
-        finite = log_sum_exp.masked_fill(log_sum_exp == -torch.inf, 0.0)
-        with workspace.reused():
-            for rows, blocks in _blocks(call):
-                for number, columns in blocks:
-                    _backward_block(ctx, rows, columns, number, gradients, to_output, common, finite)
-        return (
-            None,
-            None,
-            *(g.to(part.dtype) if want else None for g, part, want in zip(gradients, inputs, wanted, strict=True)),
+        backward = _Backward(
+            **ctx.shared | {"call": replace(ctx.shared["call"], queries=queries, keys=keys, values=values)},
+            learned=learned,
+            to_output=to_output,
+            # What the softmax takes off each gradient of its row: the mean of them, less what the sum itself gains.
+            common=(to_output * output).sum(-1) - to_log_sum_exp,
+            log_sum_exp=log_sum_exp.masked_fill(log_sum_exp == -torch.inf, 0.0),
+            gradients=[torch.zeros_like(part, dtype=output.dtype) for part in inputs],
         )
+        backward.run()
+        return None, None, *(found.to(part.dtype) for found, part in zip(backward.gradients, inputs, strict=True))
 
 
-def _row_of_blocks(
-    call: Call, seed: int, rows: range, blocks: list[tuple[int, range]], exact: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """The output and log-sum-exp of the queries `rows`, from one block of keys after the other."""
-    shape = (*call.leading, len(rows))
-    highest = call.queries.new_full(shape, -torch.inf, dtype=exact)
-    total = torch.zeros_like(highest)
-    summed = highest.new_zeros(*shape, call.values.shape[-1])
-    for number, columns in blocks:
-        scores = call.scores(rows, columns).to(exact)
-        higher = torch.maximum(highest, scores.amax(-1))
-        shift = higher.masked_fill(higher == -torch.inf, 0.0)
-        shares = scores.sub_(shift.unsqueeze(-1)).exp_()
-        shrink = (highest - shift).exp_()
-        total = total * shrink + shares.sum(-1)
+@dataclass
+class _Blocks:
+    """What both passes over the blocks of a call need."""
+
+    call: Call
+    seed: int
+    """Of the dropout: both passes drop the same."""
+    precise: torch.dtype
+    autocast: Callable[[], AbstractContextManager]
+    """For the scores, which are what they are under the caller's autocast in the backward pass too."""
+
+    def spans(self) -> Iterator[tuple[range, list[range]]]:
+        """Spans of queries, each with the spans of keys that they may reach."""
+        call = self.call
+        count, total = call.queries.shape[-2], call.keys.shape[-2]
+        pairs = max(1, BLOCK // max(1, call.leading.numel() * call.score.footprint(call.queries.shape[-1])))
+        height = min(max(1, count), math.isqrt(pairs))
+        breadth = pairs // height
+        for top in range(0, count, height):
+            rows = range(top, min(count, top + height))
+            reach = range(total) if call.mask is None else call.mask.reach(rows, total)
+            yield (
+                rows,
+                [range(left, min(reach.stop, left + breadth)) for left in range(reach.start, reach.stop, breadth)],
+            )
+
+    def keep(self, rows: range, columns: range, like: Tensor) -> Tensor:
+        """Dropout's factors for one block: the same in both passes, 0 or 1 / (1 - dropout)."""
+        seed = self.seed + rows.start * (self.call.keys.shape[-2] + 1) + columns.start
+        generator = torch.Generator(like.device).manual_seed(seed)
+        kept = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator) >= self.call.dropout
+        return kept / (1 - self.call.dropout)
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        """A matrix product in the precision of all that is not a score."""
+        with torch.autocast(left.device.type, enabled=False):
+            return left.to(self.precise) @ right.to(self.precise)
+
+
+class _Forward(_Blocks):
+    def run(self) -> tuple[Tensor, Tensor]:
+        """The output and the log-sum-exp."""
+        queries, values = self.call.queries, self.call.values
+        output = queries.new_empty(*queries.shape[:-1], values.shape[-1], dtype=self.precise)
+        log_sum_exp = queries.new_empty(queries.shape[:-1], dtype=self.precise)
+        with workspace.reused():
+            for rows, spans in self.spans():
+                over = slice(rows.start, rows.stop)
+                output[..., over, :], log_sum_exp[..., over] = self.row_of_blocks(rows, spans)
+        return output, log_sum_exp
+
+    def row_of_blocks(self, rows: range, spans: list[range]) -> tuple[Tensor, Tensor]:
+        """Output and log-sum-exp of the queries `rows`, from one block of keys after the other."""
+        call = self.call
+        shape = (*call.leading, len(rows))
+        highest = call.queries.new_full(shape, -torch.inf, dtype=self.precise)
+        total = torch.zeros_like(highest)
+        summed = highest.new_zeros(*shape, call.values.shape[-1])
+        for columns in spans:
+            with self.autocast():
+                scores = call.scores(rows, columns)
+            scores = scores.to(self.precise)
+            higher = torch.maximum(highest, scores.amax(-1))
+            shift = higher.masked_fill(higher == -torch.inf, 0.0)
+            shares = scores.sub_(shift.unsqueeze(-1)).exp_()
+            shrink = (highest - shift).exp_()
+            total = total * shrink + shares.sum(-1)
+            if call.dropout:
+                shares = shares * self.keep(rows, columns, shares)
+            values = call.values[..., columns.start : columns.stop, :]
+            summed = summed * shrink.unsqueeze(-1) + self.product(shares, values)
+            highest = higher
+        return summed / total.masked_fill(total == 0, 1.0).unsqueeze(-1), highest + total.log()
+
+
+@dataclass
+class _Backward(_Blocks):
+    learned: list[Tensor]
+    to_output: Tensor
+    common: Tensor
+    log_sum_exp: Tensor
+    gradients: list[Tensor]
+    """Of queries, keys, values and what is learned, summed up block by block."""
+
+    def run(self) -> None:
+        with workspace.reused():
+            for rows, spans in self.spans():
+                for columns in spans:
+                    self.add_block(rows, columns)
+
+    def add_block(self, rows: range, columns: range) -> None:
+        """Add what one block gives to all gradients."""
+        call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
+        q = call.queries[..., over, :].detach().requires_grad_()
+        k = call.keys[..., along, :].detach().requires_grad_()
+        with torch.enable_grad(), self.autocast():
+            scores = call.finish(call.score.block(q, k), q, rows, columns)
+        shares = (scores.detach().to(self.precise) - self.log_sum_exp[..., over, None]).exp_()
+        to_output = self.to_output[..., over, :]
+        to_shares = self.product(to_output, call.values[..., along, :].mT)
+        kept = shares
         if call.dropout:
-            shares = shares * _keep(call, seed, number, shares)
-        values = call.values[..., columns.start : columns.stop, :]
-        summed = summed * shrink.unsqueeze(-1) + (shares.to(values.dtype) @ values).to(exact)
-        highest = higher
-    return summed / total.masked_fill(total == 0, 1.0).unsqueeze(-1), highest + total.log()
+            keep = self.keep(rows, columns, shares)
+            kept, to_shares = shares * keep, to_shares * keep
+        to_scores = shares * to_shares.sub_(self.common[..., over, None])
+        found = torch.autograd.grad(scores, (q, k, *self.learned), to_scores.to(scores.dtype), allow_unused=True)
+        to_queries, to_keys, to_values, *to_learned = self.gradients
+        to_queries[..., over, :] += found[0]
+        to_keys[..., along, :] += found[1]
+        to_values[..., along, :] += self.product(kept.mT, to_output)
+        for total, part in zip(to_learned, found[2:], strict=True):
+            if part is not None:
+                total += part
 
 
-def _backward_block(
-    ctx: Any,
-    rows: range,
-    columns: range,
-    number: int,
-    gradients: list[Tensor],
-    to_output: Tensor,
-    common: Tensor,
-    log_sum_exp: Tensor,
-) -> None:
-    """Add what one block gives to the gradients of queries, keys, values and learned tensors."""
-    queries, keys, values, _, _, *learned = ctx.saved_tensors
-    call, over, along = ctx.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
-    q = queries[..., over, :].detach().requires_grad_()
-    k = keys[..., along, :].detach().requires_grad_()
-    with torch.enable_grad():
-        scores = call.finish(call.score.block(q, k), q, rows, columns)
-    shares = (scores.detach().to(common.dtype) - log_sum_exp[..., over, None]).exp_()
-    kept = shares * _keep(call, ctx.seed, number, shares) if call.dropout else shares
-    outgoing = to_output[..., over, :]
-    gradients[2][..., along, :] += kept.to(outgoing.dtype).mT @ outgoing
-    to_shares = (outgoing @ values[..., along, :].mT).to(common.dtype)
-    if call.dropout:
-        to_shares = to_shares * _keep(call, ctx.seed, number, shares)
-    to_scores = shares * to_shares.sub_(common[..., over, None])
-    needed = [part for part in learned if part.requires_grad]
-    found = torch.autograd.grad(scores, (q, k, *needed), to_scores.to(scores.dtype), allow_unused=True)
-    gradients[0][..., over, :] += found[0]
-    gradients[1][..., along, :] += found[1]
-    places = [place for place, part in enumerate(learned, 3) if part.requires_grad]
-    for place, gradient in zip(places, found[2:], strict=True):
-        if gradient is not None:
-            gradients[place] += gradient
-
-
-def _blocks(call: Call) -> Iterator[tuple[range, list[tuple[int, range]]]]:
-    """Spans of queries, each with the numbered spans of keys that they may reach."""
-    count, total = call.queries.shape[-2], call.keys.shape[-2]
-    per_pair = max(1, call.leading.numel() * call.score.footprint(call.queries.shape[-1]))
-    pairs = max(1, BLOCK // per_pair)
-    height = min(max(1, count), max(1, math.isqrt(pairs)))
-    breadth = max(1, pairs // height)
-    for top in range(0, count, height):
-        rows = range(top, min(count, top + height))
-        reach = range(total) if call.mask is None else call.mask.reach(rows, total)
-        spans = [range(left, min(reach.stop, left + breadth)) for left in range(reach.start, reach.stop, breadth)]
-        yield rows, [(top * (total + 1) + span.start, span) for span in spans]
+def _autocast(device: str) -> Callable[[], AbstractContextManager]:
+    """Makes contexts of the autocast that is on now; a weight that it casts without gradients must not be kept."""
+    return partial(
+        torch.autocast,
+        device,
+        torch.get_autocast_dtype(device),
+        torch.is_autocast_enabled(device),
+        cache_enabled=False,
+    )
 
 
 def _seed(generator: torch.Generator | None) -> int:
     device = "cpu" if generator is None else generator.device
     return int(torch.randint(2**62, (), generator=generator, device=device))
-
-
-def _keep(call: Call, seed: int, number: int, like: Tensor) -> Tensor:
-    """Dropout's factors for one block: the same in both passes, 0 or 1 / (1 - dropout)."""
-    generator = torch.Generator(like.device).manual_seed(seed + number)
-    keep = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator) >= call.dropout
-    return keep / (1 - call.dropout)

@@ -1,0 +1,94 @@
+"""What the command line tells about itself."""
+
+import contextlib
+import re
+
+import pytest
+import torch
+
+from foveate import models
+from foveate.cli import VERBS, main
+from foveate.data import SOURCES
+
+
+def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:
+    """What a command prints, which may end the program, but well."""
+    capsys.readouterr()
+    with contextlib.suppress(SystemExit):
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    assert not err
+    return out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_the_overview_names_every_verb(capsys: pytest.CaptureFixture, arguments: tuple[str, ...]) -> None:
+    overview = told(capsys, *arguments)
+    for verb, what in VERBS.items():
+        assert re.search(rf"^  {verb} +{re.escape(what)}$", overview, re.MULTILINE)
+
+
+def options(text: str) -> dict[str, str]:
+    """Each option of a help text, positional ones too, and what is said about it: what stands far from the left."""
+    found: dict[str, str] = {}
+    for line in (line.strip("│").rstrip() for line in text.splitlines()):
+        name, *rest = line.split() or [""]
+        if re.match(r" {1,3}(--?[a-z]|RUN|SOURCE|\[TEXT)", line):
+            found[name.rstrip(",")] = " ".join(rest)
+        elif found and line.startswith("     "):
+            found[[*found][-1]] += f" {' '.join([name, *rest])}"
+    return found
+
+
+COMMANDS = [
+    *((verb,) for verb in VERBS if verb != "train"),
+    *(("train", "translate", "--model", preset) for preset in models.presets()),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixture, command: tuple[str, ...]) -> None:
+    """A sentence, and then the default, or that it is required."""
+    found = options(told(capsys, *command, "--help"))
+    found.pop("-h")
+    for option, text in found.items():
+        assert re.search(r"[a-z]{2}.*\. \((default: |required\))", text), f"{option}: {text}"
+    assert len(found) >= {"train": 40, "run": 13, "eval": 15, "demo": 5, "models": 1, "data": 0}[command[0]]
+
+
+def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture) -> None:
+    of_rnn = options(told(capsys, "train", "translate", "--model=rnn-luong", "--help"))
+    of_transformer = options(told(capsys, "train", "translate", "--help", "--model", "transformer-base"))
+    assert of_rnn["--architecture.cell"].endswith("(default: lstm)")
+    assert of_transformer["--architecture.feedforward"].endswith("(default: 2048)")
+    assert "--architecture.heads" not in of_rnn
+    assert not any("vocab" in option for option in {**of_rnn, **of_transformer} if option.startswith("--architecture"))
+    assert of_rnn["--steps"] == of_transformer["--steps"]
+
+
+def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:
+    for arguments in (("train",), ("train", "--help")):
+        assert "tasks: translate" in told(capsys, *arguments)
+
+
+def test_models(capsys: pytest.CaptureFixture) -> None:
+    """Every preset, with the parameters that a model of it has."""
+    text = told(capsys, "models", "--vocabulary", "1009")
+    rows = {cells[0]: cells for line in text.splitlines() if len(cells := line.strip("│| ").split()) > 2}
+    assert set(models.presets()) <= set(rows)
+    for name in models.presets():
+        model = models.create(name, device="meta", src_vocab=1009, tgt_vocab=1009)
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        assert f"{parameters:,}" in rows[name]
+    assert "counted with 1,009 subwords" in text
+    assert torch.empty(0).device.type == "cpu"
+
+
+def test_data(capsys: pytest.CaptureFixture) -> None:
+    text = told(capsys, "data")
+    for source in SOURCES.values():
+        assert (
+            f"{source.name}\n  {source.about}\n  for translate, {source.size} to fetch, licence {source.licence}"
+            in text
+        )
+        assert f"  languages: {' '.join(source.languages)}\n" in text
