@@ -92,3 +92,7 @@ def test_data(capsys: pytest.CaptureFixture) -> None:
             in text
         )
         assert f"  languages: {' '.join(source.languages)}\n" in text
+
+
+def test_completions_for_a_shell(capsys: pytest.CaptureFixture) -> None:
+    assert "--decoding.method" in told(capsys, "run", "--tyro-print-completion", "bash")

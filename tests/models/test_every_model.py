@@ -90,7 +90,7 @@ def test_steps_after_rows_changed_places(variant, inputs) -> None:
     with torch.no_grad():
         whole, state = model(**inputs).logits, model.start(**source(inputs))
         steps(model, inputs, state, inputs["target"][:, :2])
-        first, second = torch.tensor([2, 0, 0, 1]), torch.tensor([1, 0, 3])
+        first, second = torch.tensor([2, 0, 0, 1]), torch.tensor([1, 3, 0, 2])
         state.reorder(first)
         found = steps(model, inputs, state, inputs["target"][first, 2:3])
         torch.testing.assert_close(found, whole[first, 2:3], atol=1e-5, rtol=0)

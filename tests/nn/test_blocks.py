@@ -49,6 +49,8 @@ def test_dropout_spares_the_residual_path() -> None:
     change = residual(x, torch.ones_like) - x
     assert change.unique().numel() > 1
     torch.testing.assert_close(change.round(decimals=3).unique(), torch.tensor([0.0, 2.0]))
+    residual = Residual(C, "post", dropout=0.5)
+    torch.testing.assert_close(residual(x, torch.zeros_like), residual.norm(x))
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -119,7 +121,12 @@ def test_feed_forward_by_hand(activation: str, function: nn.Module) -> None:
 
 
 def test_feed_forward_drops_inner_values_in_training_only() -> None:
-    layer, x = FeedForward(C, 11, dropout=0.5), torch.randn(B, T, C)
-    assert not torch.equal(layer(x), layer(x))
-    layer.eval()
-    assert torch.equal(layer(x), layer(x))
+    """After the activation: each is 0, or twice what it is without dropout."""
+    layer, x = FeedForward(C, C, "gelu", dropout=0.5), torch.randn(B, T, C)
+    with torch.no_grad():
+        layer.outer.weight.copy_(torch.eye(C))
+        layer.outer.bias.zero_()
+    dropped, whole = layer(x), layer.eval()(x)
+    torch.testing.assert_close(dropped, torch.where(dropped == 0, 0, 2 * whole))
+    assert bool((dropped == 0).any())
+    assert bool((dropped != 0).any())

@@ -260,5 +260,10 @@ def test_a_recipe_in_json_with_mistakes(values: dict, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_one_file_needs_no_list() -> None:
+def test_what_json_and_toml_cannot_say() -> None:
+    """Whole numbers for floats, lists for tuples, text for paths; and one file needs no list."""
+    values = {"training": {"clip": 2, "betas": [0, 0.5]}, "text": {"data": ["a", "b"]}, "out": "here"}
+    recipe = Translate.from_json(values, "here")
+    assert (type(recipe.training.clip), recipe.training.betas) == (float, (0.0, 0.5))
+    assert (recipe.text.data, recipe.out) == ((Path("a"), Path("b")), Path("here"))
     assert Translate.from_json({"text": {"data": "pairs.tsv"}}, "here").text.data == (Path("pairs.tsv"),)

@@ -28,7 +28,7 @@ NEEDS = {
     "log-sum-exp": "the log-sum-exp on a CPU",
     "log-sum-exp elsewhere": "the log-sum-exp on another device",
     "log-sum-exp gradient": "the gradient of the log-sum-exp",
-    "large": "more than 2**22 scores and than its input is large",
+    "large": "more than 2**22 scores, more than its input holds",
 }
 
 

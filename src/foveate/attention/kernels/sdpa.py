@@ -72,8 +72,8 @@ def _block(
 def _fused(
     call: Call, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    if not keys.shape[-2]:
-        # The sum of no values, with its gradients.
+    if 0 in (*queries.shape[:-1], keys.shape[-2]):
+        # The sum of no values, with its gradients; the fused kernel would end the process.
         return queries @ keys.mT @ values, queries.new_full(queries.shape[:-1], -torch.inf)
     if not call.full:
         output = F.scaled_dot_product_attention(
@@ -97,7 +97,8 @@ def _mask(call: Call, rows: range, columns: range) -> Tensor:
     leading, device = call.leading, call.queries.device
     allowed = None if call.mask is None else call.mask.block(rows, columns, len(leading), device)
     if call.bias is not None:
-        numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns)
+        # Detached: torch leaves the fused path for a bias that could learn, even where nothing does.
+        numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns).detach()
         # Half precision would round a bias that grows with the distance; other devices' kernels want the queries' type.
         exact = torch.promote_types(call.queries.dtype, torch.float32) if device.type == "cpu" else call.queries.dtype
         numbers = numbers.to(exact)

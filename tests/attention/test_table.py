@@ -1,0 +1,257 @@
+"""Which kernel computes what, that it says so when it cannot, and that no choice falls to T x S memory unseen."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+import torch.nn.functional as F
+from grid import BIASES, MASKS, every, problem, solve
+from torch.nn.attention import SDPBackend
+
+from foveate.attention import (
+    Additive,
+    Biaffine,
+    Dot,
+    Hard,
+    LinearDistance,
+    Mask,
+    RelativeKeys,
+    RelativePosition,
+    ScaledDot,
+    attend,
+    attend_full,
+    causal,
+    padding,
+    tapped,
+    window,
+)
+from foveate.attention.kernels import LARGE, TABLE, choose, sdpa
+
+
+def draw(*shape: int, learning: bool = False) -> torch.Tensor:
+    return torch.randn(shape, requires_grad=learning)
+
+
+def chosen(
+    full: bool = False, t: int = 7, s: int = 11, v: int = 5, heads: int = 3, learning: bool = True, **call
+) -> str:
+    """The name of the kernel that the table chooses."""
+    calls = []
+    parts = [draw(2, heads, size, width, learning=learning) for size, width in ((t, 5), (s, 5), (s, v))]
+    with tapped(lambda call, attended: calls.append(call)):
+        (attend_full if full else attend)(*parts, **call)
+    return choose(calls[0]).name
+
+
+LARGE_BLOCK = {"t": 1499, "s": 1409}
+"""Times two examples, more scores than LARGE: 4.2 million."""
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel"),
+    [
+        ({}, "sdpa"),
+        ({"score": Dot()}, "sdpa"),
+        ({"score": ScaledDot(0.3)}, "sdpa"),
+        ({"score": Biaffine(5, 5)}, "sdpa"),
+        ({"mask": causal()}, "sdpa"),
+        ({"mask": causal(2) & padding(torch.tensor([3, 11]))}, "sdpa"),
+        ({"mask": window(2)}, "sdpa"),
+        ({"bias": torch.zeros(7, 11)}, "sdpa"),
+        ({"bias": LinearDistance(torch.ones(3))}, "sdpa"),
+        ({"full": True, "learning": False}, "sdpa"),
+        ({"heads": 1, **LARGE_BLOCK}, "sdpa"),
+        ({"heads": 1, **LARGE_BLOCK, "mask": window(5), "bias": torch.zeros(1)}, "sdpa"),
+        ({"full": True}, "eager"),
+        ({"v": 3}, "eager"),
+        ({"dropout": 0.1}, "eager"),
+        ({"score": Additive(5, 5, 3)}, "eager"),
+        ({"bias": torch.zeros(7, 11, requires_grad=True)}, "eager"),
+        ({"bias": RelativePosition(3, 2)}, "eager"),
+        ({"bias": RelativeKeys(5, 2)}, "eager"),
+        ({"select": Hard()}, "eager"),
+        ({"full": True, **LARGE_BLOCK, "heads": 1}, "blocked"),
+        ({"v": 3, **LARGE_BLOCK, "heads": 1}, "blocked"),
+        ({"dropout": 0.1, **LARGE_BLOCK, "heads": 1}, "blocked"),
+        ({"score": Additive(5, 5, 103), "t": 101, "s": 103, "heads": 2}, "blocked"),
+        ({"bias": RelativePosition(1, 2), **LARGE_BLOCK, "heads": 1}, "blocked"),
+        ({"score": Additive(5, 5, 1009), "t": 1, "s": 499, "heads": 5}, "eager"),
+    ],
+)
+def test_the_kernel_chosen(call, kernel):
+    assert chosen(**call) == kernel
+
+
+def test_without_gradients_a_learned_bias_is_only_a_bias():
+    with torch.no_grad():
+        assert chosen(bias=RelativePosition(3, 2)) == "sdpa"
+        assert chosen(bias=RelativeKeys(5, 2)) == "sdpa"
+
+
+def test_one_query_is_not_large():
+    """The additive score of one query holds as many numbers as its keys do; of two queries, twice as many."""
+    hard = Hard()
+    assert LARGE < 5 * 499 * 1009 * 2
+    assert chosen(score=Additive(5, 5, 1009), select=hard, t=1, s=499, heads=5) == "eager"
+    with pytest.raises(ValueError, match="no kernel of linear memory"):
+        chosen(score=Additive(5, 5, 1009), select=hard, t=2, s=499, heads=5)
+
+
+def test_what_no_kernel_serves_is_told():
+    message = (
+        "no kernel of linear memory serves a selection other than soft together with more than 2**22 scores, "
+        "more than its input holds; kernel='eager' does, with 4,224,182 numbers"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        chosen(select=Hard(), heads=1, **LARGE_BLOCK)
+    parts = [draw(2, size, 5) for size in (1499, 1409, 1409)]
+    assert attend(*parts, select=Hard(), kernel="eager").shape == (2, 1499, 5)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "call", "missing"),
+    [
+        ("sdpa", {"dropout": 0.1}, "dropout of the weights"),
+        ("sdpa", {"v": 3}, "values of another width than the keys"),
+        ("sdpa", {"score": Additive(5, 5, 3)}, "a score that is no dot product"),
+        ("sdpa", {"select": Hard()}, "a selection other than soft"),
+        ("sdpa", {"bias": RelativePosition(3, 2)}, "the gradient of a bias"),
+        ("sdpa", {"full": True}, "the gradient of the log-sum-exp"),
+        (
+            "sdpa",
+            {"dropout": 0.1, "v": 3},
+            "dropout of the weights together with values of another width than the keys",
+        ),
+        ("blocked", {"select": Hard()}, "a selection other than soft"),
+    ],
+)
+def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
+    with pytest.raises(ValueError, match=f"^the {kernel} kernel does not serve {missing}; use kernel='auto'$"):
+        chosen(kernel=kernel, **call)
+
+
+def test_an_unknown_kernel_is_told():
+    with pytest.raises(ValueError, match="no kernel is named 'flash'; there are auto, sdpa, eager, blocked"):
+        attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel="flash")
+
+
+def test_the_named_kernel_computes(monkeypatch):
+    for kernel in TABLE:
+        used = []
+        spies = [type(k)(k.name, lambda call, k=k: used.append(k.name) or k.attend(call), k.serves) for k in TABLE]
+        monkeypatch.setattr("foveate.attention.kernels.TABLE", spies)
+        attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel=kernel.name)
+        assert used == [kernel.name]
+
+
+@pytest.fixture
+def backends(monkeypatch) -> list[int]:
+    """What torch chooses at each call of its fused attention."""
+    seen = []
+    fused = F.scaled_dot_product_attention
+
+    def spy(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
+        seen.append(torch._fused_sdp_choice(q, k, v, attn_mask, dropout_p, is_causal, scale=scale))
+        return fused(q, k, v, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    return seen
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(("shape", "mask", "bias"), every(MASKS, BIASES))
+def test_torch_takes_its_fused_path(shape, mask, bias, dtype, backends, monkeypatch):
+    p = problem("heads" if shape == "other values" else shape, "scaled dot", mask, bias).to(dtype)
+    monkeypatch.setattr(sdpa, "BLOCK", 5 * p.keys.shape[-2])
+    backward = not any(name.startswith("bias") for name in p.learned)
+    solve(p, "sdpa", backward, full=False)
+    # Where a mask allows no key at all, there is nothing to call.
+    assert set(backends) <= {SDPBackend.FLASH_ATTENTION.value}
+    assert backends or mask == "causal earlier"
+
+
+def test_torch_takes_its_fused_path_whatever_the_layout(backends):
+    """Heads split off a wider tensor, and keys whose last dimension is not the dense one."""
+    q = draw(2, 7, 3 * 5).unflatten(-1, (3, 5)).transpose(1, 2)
+    k, v = draw(2, 3, 5, 11).mT, draw(11, 2, 3, 5).permute(1, 2, 0, 3)
+    mask = torch.rand(11, 7).mT < 0.5
+    found = attend(q, k, v, mask=mask, kernel="sdpa")
+    assert backends == [SDPBackend.FLASH_ATTENTION.value]
+    torch.testing.assert_close(found, attend(q, k, v, mask=mask, kernel="eager"))
+    with torch.no_grad():
+        found = attend_full(q, k, v, mask=mask, kernel="sdpa")
+        torch.testing.assert_close(found.log_sum_exp, attend_full(q, k, v, mask=mask, kernel="eager").log_sum_exp)
+
+
+@dataclass(eq=False)
+class Watched(Mask):
+    """Another mask that notes which blocks a kernel asks it for."""
+
+    mask: Mask
+    blocks: list[tuple[int, int]] = field(default_factory=list)
+
+    def block(self, rows, columns, leading, device):
+        self.blocks.append((len(rows), len(columns)))
+        return self.mask.block(rows, columns, leading, device)
+
+    def reach(self, rows, keys):
+        return self.mask.reach(rows, keys)
+
+    @property
+    def rowwise(self):
+        return self.mask.rowwise
+
+
+def blocks_asked(mask: Mask, kernel: str) -> list[tuple[int, int]]:
+    q, k, v = draw(2, 3001, 5), draw(2, 1009, 5), draw(2, 1009, 5)
+    watched = Watched(mask)
+    attend(q, k, v, mask=watched, kernel=kernel)
+    return watched.blocks
+
+
+def test_masks_are_built_for_no_more_than_a_block():
+    assert blocks_asked(padding(torch.tensor([1009, 3])), "sdpa") == [(1, 1009)]
+    for mask in (causal(5), window(7), causal() & padding(torch.tensor([1009, 3]))):
+        assert max(rows * columns for rows, columns in blocks_asked(mask, "sdpa")) <= sdpa.BLOCK
+    assert sum(rows * columns for rows, columns in blocks_asked(window(7), "sdpa")) < 3001 * (sdpa.BLOCK // 1009 + 15)
+
+
+def test_causality_is_a_flag(monkeypatch):
+    monkeypatch.setattr("foveate.attention.masks.Causal.block", None)
+    q, k, v = draw(2, 7, 5), draw(2, 11, 5), draw(2, 11, 5)
+    assert attend(q, k, v, mask=causal(), kernel="sdpa").shape == (2, 7, 5)
+
+
+GROWTH = """
+import resource
+import torch
+from foveate.attention import *
+
+torch.set_num_threads(1)
+
+def peak(size):
+    def run(kernel, score=ScaledDot(), **call):
+        q, k, v = (torch.randn(1, size, 4, requires_grad=True) for _ in range(3))
+        attend(q, k, v, score, kernel=kernel, **call).sum().backward()
+    real = padding(torch.tensor([size // 2]))
+    run("sdpa")
+    for mask in (causal(), causal(1), real, causal() & real, window(64), segments(torch.tensor([size // 2] * 2))):
+        run("sdpa", mask=mask)
+    run("sdpa", mask=causal(), bias=LinearDistance(torch.ones(1)))
+    run("blocked", mask=causal(1), dropout=0.1)
+    run("blocked", score=Additive(4, 4, 3))
+    run("blocked", bias=RelativePosition(1, 7), mask=window(512))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+small = peak(2048)
+print(peak(6144) - small)
+"""
+
+
+def test_memory_does_not_grow_with_the_square():
+    """From 2,048 to 6,144 places, T x S booleans would take 32 MiB more, numbers 128 MiB."""
+    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 12
