@@ -227,3 +227,12 @@ def test_a_folder_that_cannot_be(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"could not write model.safetensors in .*file/run: Not a directory"):
         bundle.save(tmp_path / "file" / "run", {}, Tied().state_dict())
+
+
+def test_equal_tensors_give_equal_files(tmp_path: Path) -> None:
+    tensors = {"b": torch.arange(5.0), "a": torch.arange(7.0)}
+    metadata = {f"key {number}": "é" * number for number in range(11)}
+    for number in range(5):
+        bundle.write_tensors(tmp_path / f"{number}.safetensors", tensors, metadata)
+    assert len({(tmp_path / f"{number}.safetensors").read_bytes() for number in range(5)}) == 1
+    assert bundle.read_metadata(tmp_path / "0.safetensors")["key 3"] == "ééé"

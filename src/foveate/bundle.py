@@ -123,6 +123,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         temporary.touch()
         mode = temporary.stat().st_mode
         save_file(kept, temporary, {"format": "pt", "tied": json.dumps(tied), **(metadata or {})})
+        _in_order(temporary)
         temporary.chmod(mode)  # safetensors makes its files readable to their owner only
 
 
@@ -187,6 +188,16 @@ def _refusal(error: Exception) -> str | None:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error).split("I/O error: ")[-1] if "(os error " in str(error) else None
+
+
+def _in_order(path: Path) -> None:
+    """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        file.seek(8)
+        file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
 
 
 def _to_disk(path: Path) -> None:

@@ -3,15 +3,18 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 import torch
 import words
 
 import foveate
-from foveate.contracts import UserError
+from foveate.contracts import Hypothesis, UserError
+from foveate.data import train_bpe
 from foveate.decoding import Decoding
 from foveate.recipes.translator import Prediction
 
@@ -28,6 +31,7 @@ def test_run(trained) -> None:
     found = trained.translator.run("big house")
     assert found.source == "big house"
     assert found.text == "grand maison"
+    assert not trained.translator.model.training
     assert found.ended
     assert found.log_prob < 0
     assert found.others == []
@@ -49,6 +53,16 @@ def test_many_sentences_come_back_in_their_order(trained) -> None:
 def test_nothing_to_translate(trained) -> None:
     assert trained.translator.translate([]) == []
     assert [prediction.text for prediction in trained.translator.translate(["", " "])] == ["", ""]
+
+
+def test_each_side_has_its_own_tokenizer(trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the search finds are tokens of the target's."""
+    own = train_bpe(words.WORDS.values(), 60)
+    translator = replace(trained.translator, target_tokenizer=own)
+    found = [[Hypothesis(own.encode([text])[0], -1.0, -1.0) for text in ("rouge chat", "mer")]]
+    monkeypatch.setattr("foveate.recipes.translator.decode", lambda *_: found)
+    prediction = translator.run("red cat")
+    assert (prediction.text, prediction.others) == ("rouge chat", ["mer"])
 
 
 def test_n_best(trained) -> None:
@@ -91,9 +105,10 @@ def test_log_prob_is_that_of_the_text(trained) -> None:
 
 
 def test_sentences_longer_than_any_in_training(trained) -> None:
-    """More than 128 tokens; 11 words of at least one token each."""
-    long = " ".join([*words.WORDS] * 13)
-    assert trained.translator.too_long(["red cat", long, "", f"{long} cat"]) == [1, 3]
+    """More than 128 tokens."""
+    assert trained.translator.source_tokenizer.encode(["red"]) == [[ANY]]
+    most = " ".join(["red"] * 128)
+    assert trained.translator.too_long(["red cat", f"{most} red", "", most, f"{most} cat"]) == [1, 4]
 
 
 def test_characters_that_were_never_seen(trained) -> None:

@@ -148,6 +148,10 @@ def test_nothing_is_computed_or_copied_while_looking(monkeypatch: pytest.MonkeyP
     assert call.keys.data_ptr() == memory.keys.data_ptr()
     assert not any(part.requires_grad for part in (call.queries, call.keys, call.values))
     assert sight[""].weights().shape == (2, 3, 5, 5)
+    with look(model := Attends()) as sight:
+        model(x, torch.randn(5, 5), torch.ones(5, 5, dtype=torch.bool))
+    (call,) = sight[""].calls
+    assert call.queries.data_ptr() == call.keys.data_ptr() == call.values.data_ptr() == x.data_ptr()
 
 
 def test_weights_are_those_before_dropout() -> None:
@@ -237,7 +241,8 @@ def test_nothing_is_left_behind_after_an_error() -> None:
         with look(model) as sight:
             sights.append(sight)
             with pytest.raises(IndexError):
-                model(**{**SOURCE, "source": SOURCE["source"] + 99}, target=TARGET)
+                model(**{**SOURCE, "target": TARGET + 99})
+            attend(torch.randn(2, 3), torch.randn(5, 3), torch.randn(5, 3))
             model(**SOURCE, target=TARGET)
             raise KeyError
 
@@ -247,4 +252,6 @@ def test_nothing_is_left_behind_after_an_error() -> None:
     assert sight.sites == seen(model).sites
     assert hooks(model) == 0
     model(**SOURCE, target=TARGET)
-    assert len(sight["decoder.0.self"].calls) == 1
+    assert {site: len(sight[site].calls) for site in sight.sites if site.startswith("decoder")} == dict.fromkeys(
+        sight.sites[2:], 1
+    )

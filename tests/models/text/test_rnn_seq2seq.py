@@ -73,6 +73,18 @@ def test_the_fixed_vector_is_all_that_the_decoder_has() -> None:
         assert not hasattr(state, "source")
 
 
+def test_dropout_of_embeddings_and_outputs() -> None:
+    model, dropped = create("rnn-bahdanau", **{**SMALL, "dropout": 0.5}), {}
+    for name in ("encoder", "decoder", "output"):
+        part = getattr(model, name)
+        part.register_forward_pre_hook(
+            lambda _, given, name=name: dropped.update({name: float((given[0] == 0).mean(dtype=float))})
+        )
+    with torch.no_grad():
+        model(torch.randint(4, 13, (31, 7)), torch.full((31,), 7), torch.randint(4, 13, (31, 5)))
+    assert dropped == pytest.approx(dict.fromkeys(("encoder", "decoder", "output"), 0.5), abs=0.1)
+
+
 def test_hard_attention_samples_in_training_and_takes_the_likeliest_after() -> None:
     model = create("rnn-luong", select="hard", **SMALL)
     inputs = (torch.tensor([[4, 5, 6, 7, 2]]).expand(31, -1), torch.full((31,), 5), torch.ones(31, 1, dtype=torch.long))

@@ -6,10 +6,8 @@ exists but for one block. Scores have the precision of their inputs, all else si
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +15,7 @@ from torch import Tensor
 
 from foveate.attention import workspace
 from foveate.attention.call import Call
+from foveate.attention.kernels.again import Kept
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
@@ -38,18 +37,10 @@ class _Blocked(torch.autograd.Function):
     def forward(
         ctx: Any, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor
     ) -> tuple[Tensor, Tensor]:
-        forward = _Forward(
-            call=replace(call, queries=queries, keys=keys, values=values),
-            seed=seed,
-            precise=torch.promote_types(queries.dtype, torch.float32),
-            autocast=_autocast(queries.device.type),
-        )
-        output, log_sum_exp = forward.run()
+        ctx.kept, ctx.seed = Kept.of(call), seed
+        output, log_sum_exp = _Forward(ctx.kept, ctx.kept.with_tensors(queries, keys, values), seed).run()
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned)
-        # Held in no other way, or checkpointing and offloading would save nothing.
-        nothing = queries.new_empty(0, 0)
-        ctx.shared = vars(forward) | {"call": replace(call, queries=nothing, keys=nothing, values=nothing)}
-        return output.to(values.dtype), log_sum_exp
+        return output.to(ctx.kept.result(values)), log_sum_exp
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -58,7 +49,9 @@ class _Blocked(torch.autograd.Function):
         to_output = to_output.to(output.dtype)
         inputs = (queries, keys, values, *learned)
         backward = _Backward(
-            **ctx.shared | {"call": replace(ctx.shared["call"], queries=queries, keys=keys, values=values)},
+            ctx.kept,
+            ctx.kept.with_tensors(queries, keys, values),
+            ctx.seed,
             learned=learned,
             to_output=to_output,
             # What the softmax takes off each gradient of its row: the mean of them, less what the sum itself gains.
@@ -74,12 +67,15 @@ class _Blocked(torch.autograd.Function):
 class _Blocks:
     """What both passes over the blocks of a call need."""
 
+    kept: Kept
     call: Call
     seed: int
     """Of the dropout: both passes drop the same."""
-    precise: torch.dtype
-    autocast: Callable[[], AbstractContextManager]
-    """For the scores, which are what they are under the caller's autocast in the backward pass too."""
+
+    @property
+    def precise(self) -> torch.dtype:
+        """The precision of all that is no score."""
+        return torch.promote_types(self.call.queries.dtype, torch.float32)
 
     def spans(self) -> Iterator[tuple[range, list[range]]]:
         """Spans of queries, each with the spans of keys that they may reach."""
@@ -104,7 +100,7 @@ class _Blocks:
         return kept / (1 - self.call.dropout)
 
     def product(self, left: Tensor, right: Tensor) -> Tensor:
-        """A matrix product in the precision of all that is not a score."""
+        """A matrix product that is precise."""
         with torch.autocast(left.device.type, enabled=False):
             return left.to(self.precise) @ right.to(self.precise)
 
@@ -129,7 +125,7 @@ class _Forward(_Blocks):
         total = torch.zeros_like(highest)
         summed = highest.new_zeros(*shape, call.values.shape[-1])
         for columns in spans:
-            with self.autocast():
+            with self.kept.autocast():
                 scores = call.scores(rows, columns)
             scores = scores.to(self.precise)
             higher = torch.maximum(highest, scores.amax(-1))
@@ -165,7 +161,7 @@ class _Backward(_Blocks):
         call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         q = call.queries[..., over, :].detach().requires_grad_()
         k = call.keys[..., along, :].detach().requires_grad_()
-        with torch.enable_grad(), self.autocast():
+        with torch.enable_grad(), self.kept.autocast():
             scores = call.finish(call.score.block(q, k), q, rows, columns)
         shares = (scores.detach().to(self.precise) - self.log_sum_exp[..., over, None]).exp_()
         to_output = self.to_output[..., over, :]
@@ -183,17 +179,6 @@ class _Backward(_Blocks):
         for total, part in zip(to_learned, found[2:], strict=True):
             if part is not None:
                 total += part
-
-
-def _autocast(device: str) -> Callable[[], AbstractContextManager]:
-    """Makes contexts of the autocast that is on now; a weight that it casts without gradients must not be kept."""
-    return partial(
-        torch.autocast,
-        device,
-        torch.get_autocast_dtype(device),
-        torch.is_autocast_enabled(device),
-        cache_enabled=False,
-    )
 
 
 def _seed(generator: torch.Generator | None) -> int:

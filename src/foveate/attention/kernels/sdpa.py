@@ -2,17 +2,19 @@
 
 A mask that is a flag (causal from the first key) or a row of booleans (padding) is handed over as it is. Any other is
 handed over block by block of queries, each with only the keys that it may reach, so that T x S booleans never exist.
-Nor are they kept for the backward pass, which builds each block's mask, and its output, again.
+Nor are they kept for the backward pass, which computes each block again, from its mask on.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from foveate.attention.call import Call
+from foveate.attention.kernels.again import Kept
 from foveate.attention.masks import Causal
 from foveate.attention.selection import Attended
 
@@ -28,45 +30,74 @@ def attend(call: Call) -> Attended:
         output, log_sum_exp = _fused(call, queries, keys, values)
     elif call.bias is None and call.mask == Causal(0):
         output, log_sum_exp = _fused(call, queries, keys, values, causal=True)
+    elif len(blocks := list(_blocks(call))) == 1:
+        rows, columns = blocks[0]
+        output, log_sum_exp = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
     else:
-        output, log_sum_exp = _in_blocks(call, queries, keys, values)
+        output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)
     output = output.reshape(*leading, *output.shape[-2:])
     return Attended(output, None if log_sum_exp is None else log_sum_exp.reshape(output.shape[:-1]))
 
 
-def _in_blocks(call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
-    count, total = queries.shape[-2], keys.shape[-2]
-    alike = call.bias is None and call.mask is not None and not call.mask.rowwise
-    size = count if alike else max(1, BLOCK // max(1, total))
-    forgetful = size < count and torch.is_grad_enabled()
-    outputs, sums = [], []
-    for start in range(0, max(1, count), max(1, size)):
+class _InBlocks(torch.autograd.Function):
+    """One block after the other, of which only the output is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
+        ctx.kept, ctx.leading = Kept.of(call), call.leading
+        ctx.save_for_backward(queries, keys, values)
+        # Filled block by block: many small results between the blocks' masks would leave the memory in pieces.
+        output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.result(values))
+        log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
+        for rows, columns in _blocks(call):
+            found, sums = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
+            output[:, :, rows.start : rows.stop] = found
+            if sums is not None:
+                log_sum_exp[:, :, rows.start : rows.stop] = sums
+        ctx.mark_non_differentiable(log_sum_exp)
+        return output, log_sum_exp if call.full else None
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, to_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        saved = queries, keys, values = ctx.saved_tensors
+        call = ctx.kept.with_tensors(*(part.reshape(*ctx.leading, *part.shape[-2:]) for part in saved))
+        exact = torch.promote_types(values.dtype, torch.float32)
+        to_queries, to_keys, to_values = (torch.zeros_like(part, dtype=exact) for part in saved)
+        for rows, columns in _blocks(call):
+            q, k, v = (part.detach().requires_grad_() for part in _cut(queries, keys, values, rows, columns))
+            with torch.enable_grad(), ctx.kept.autocast():
+                output, _ = _block(call, q, k, v, rows, columns)
+            found = torch.autograd.grad(output, (q, k, v), to_output[:, :, rows.start : rows.stop].to(output.dtype))
+            for total, part in zip(_cut(to_queries, to_keys, to_values, rows, columns), found, strict=True):
+                total += part
+        return None, to_queries.to(queries.dtype), to_keys.to(keys.dtype), to_values.to(values.dtype)
+
+
+def _blocks(call: Call) -> Iterator[tuple[range, range]]:
+    """Spans of queries, each with the span of keys that they may reach."""
+    count, total = call.queries.shape[-2], call.keys.shape[-2]
+    size = max(1, count if _alike(call) else BLOCK // max(1, total))
+    for start in range(0, max(1, count), size):
         rows = range(start, min(count, start + size))
-        columns = range(total) if call.mask is None else call.mask.reach(rows, total)
-        over, along = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
-        parts = (
-            call,
-            queries[:, :, over],
-            keys[:, :, along],
-            values[:, :, along],
-            range(1) if alike else rows,
-            columns,
-        )
-        if forgetful:
-            output, log_sum_exp = checkpoint(_block, *parts, use_reentrant=False, preserve_rng_state=False)
-        else:
-            output, log_sum_exp = _block(*parts)
-        outputs.append(output)
-        sums.append(log_sum_exp)
-    if len(outputs) == 1:
-        return outputs[0], sums[0]
-    return torch.cat(outputs, -2), torch.cat(sums, -1) if call.full else None
+        yield rows, range(total) if call.mask is None else call.mask.reach(rows, total)
+
+
+def _cut(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:
+    """What a block has of each, as views."""
+    over, along = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
+    return queries[:, :, over], keys[:, :, along], values[:, :, along]
 
 
 def _block(
     call: Call, queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range
 ) -> tuple[Tensor, Tensor | None]:
     return _fused(call, queries, keys, values, _mask(call, rows, columns))
+
+
+def _alike(call: Call) -> bool:
+    """Whether one row of a mask is enough for all queries."""
+    return call.bias is None and call.mask is not None and not call.mask.rowwise
 
 
 def _fused(
@@ -95,6 +126,7 @@ def _fused(
 def _mask(call: Call, rows: range, columns: range) -> Tensor:
     """The mask and bias of a block in the four dimensions of the kernel: booleans, or numbers to add."""
     leading, device = call.leading, call.queries.device
+    rows = range(1) if _alike(call) else rows
     allowed = None if call.mask is None else call.mask.block(rows, columns, len(leading), device)
     if call.bias is not None:
         # Detached: torch leaves the fused path for a bias that could learn, even where nothing does.

@@ -1,0 +1,83 @@
+"""Biases against their formulas, place by place, in every block."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate.attention import Bias, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.biases import as_bias
+
+H, T, S, D = 3, 7, 11, 5
+SPANS = [(range(T), range(S)), (range(3), range(4, 9)), (range(6, 7), range(1))]
+
+
+def near(distance: int, radius: int) -> int:
+    return max(-radius, min(radius, distance))
+
+
+def block(bias: Bias, queries: Tensor, rows: range, columns: range) -> Tensor:
+    found = bias.block(queries[:, rows.start : rows.stop], rows, columns)
+    return found.expand(H, len(rows), len(columns))
+
+
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+@pytest.mark.parametrize("sizes", [(H, T, S), (T, S), (H, 1, S), (H, T, 1), (S,)])
+def test_given(sizes: tuple[int, ...], rows: range, columns: range) -> None:
+    tensor = torch.randn(sizes)
+    whole = tensor.expand(H, T, S)
+    expected = whole[:, rows.start : rows.stop, columns.start : columns.stop]
+    assert torch.equal(block(as_bias(tensor), torch.zeros(H, T, D), rows, columns), expected)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+@pytest.mark.parametrize("start", [0, 4])
+def test_linear_distance(start: int, rows: range, columns: range) -> None:
+    slopes = torch.tensor([0.5, 0.25, 2])
+    expected = [[[-slope * abs(start + i - j) for j in columns] for i in rows] for slope in slopes.tolist()]
+    bias = LinearDistance(slopes, start)
+    torch.testing.assert_close(block(bias, torch.zeros(H, T, D), rows, columns), torch.tensor(expected))
+
+
+def test_linear_distance_of_grouped_heads() -> None:
+    slopes = torch.tensor([[1.0, 2], [3, 4], [5, 6]])
+    found = LinearDistance(slopes).block(torch.zeros(T, D), range(2), range(3))
+    assert found.shape == (3, 2, 2, 3)
+    assert torch.equal(found[2, 1], -6 * torch.tensor([[0.0, 1, 2], [1, 0, 1]]))
+
+
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+def test_relative_position(rows: range, columns: range) -> None:
+    bias = RelativePosition(H, 2)
+    assert not bias.table.any()
+    nn.init.normal_(bias.table)
+    table = bias.table.tolist()
+    expected = [[[table[h][near(j - i, 2) + 2] for j in columns] for i in rows] for h in range(H)]
+    torch.testing.assert_close(block(bias, torch.zeros(H, T, D), rows, columns), torch.tensor(expected))
+
+
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+@pytest.mark.parametrize("scale", [None, 3.0])
+def test_relative_keys(scale: float | None, rows: range, columns: range) -> None:
+    bias, queries = RelativeKeys(D, 2, scale), torch.randn(H, T, D)
+    factor = 5**-0.5 if scale is None else scale
+    expected = torch.zeros(H, len(rows), len(columns))
+    for h in range(H):
+        for row, i in enumerate(rows):
+            for column, j in enumerate(columns):
+                expected[h, row, column] = factor * (queries[h, i] * bias.table[near(j - i, 2) + 2]).sum()
+    torch.testing.assert_close(block(bias, queries, rows, columns), expected)
+
+
+def test_what_a_bias_reads() -> None:
+    position, keys, given = RelativePosition(H, 2), RelativeKeys(D, 2), torch.zeros(T, S)
+    assert position.tensors()[0] is position.table
+    assert keys.tensors()[0] is keys.table
+    assert as_bias(given).tensors()[0] is given
+    assert [bias.reads_queries for bias in (position, keys, as_bias(given))] == [False, True, False]
+
+
+def test_what_is_no_bias_is_told() -> None:
+    with pytest.raises(
+        TypeError, match=r"^a bias holds floating-point numbers, not torch\.int64; to hide keys pass mask="
+    ):
+        as_bias(torch.zeros(T, S, dtype=torch.int64))

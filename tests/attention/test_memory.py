@@ -1,0 +1,113 @@
+"""A memory that grows, is reordered and cut, and attends as if all had been there from the start."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from foveate.attention import Additive, Biaffine, Memory, ScaledDot, Score, attend, causal
+
+B, H, S, D, V = 3, 2, 7, 5, 11
+
+
+def scores() -> dict[str, Score]:
+    return {"scaled dot": ScaledDot(), "biaffine": Biaffine(D, D), "additive": Additive(D, D, 4)}
+
+
+def parts() -> tuple[Tensor, Tensor]:
+    return torch.randn(B, H, S, D), torch.randn(B, H, S, V)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("score", list(scores()))
+def test_append_is_having_had_it_all(score: str, gradients: bool) -> None:
+    (k, v), joined = parts(), scores()[score]
+    k.requires_grad_(gradients)
+    with torch.set_grad_enabled(gradients):
+        memory = Memory(k[:, :, :2], v[:, :, :2], joined)
+        for start, stop in ((2, 3), (3, 3), (3, 6), (6, 7)):
+            memory.append(k[:, :, start:stop], v[:, :, start:stop])
+            assert memory.length == stop
+            torch.testing.assert_close(memory.keys, joined.keys(k[:, :, :stop]))
+            assert torch.equal(memory.values, v[:, :, :stop])
+        if gradients:
+            outgoing = torch.randn_like(memory.keys)
+            ours, theirs = (torch.autograd.grad(one, k, outgoing) for one in (memory.keys, joined.keys(k)))
+            torch.testing.assert_close(ours, theirs)
+
+
+def test_append_changes_nothing_that_was_seen() -> None:
+    k, v = parts()
+    with torch.no_grad():
+        memory = Memory(k[:, :, :3], v[:, :, :3], ScaledDot())
+        seen = []
+        for place in range(3, S):
+            seen.append((memory.keys, memory.keys.clone(), memory.values, memory.values.clone()))
+            memory.append(k[:, :, place : place + 1], v[:, :, place : place + 1])
+    for keys, copied_keys, values, copied_values in seen:
+        assert torch.equal(keys, copied_keys)
+        assert torch.equal(values, copied_values)
+
+
+@pytest.mark.parametrize("rows", [[2, 0, 0], [1], [0, 1, 2, 2, 1]])
+def test_reorder_keeps_these_rows(rows: list[int]) -> None:
+    k, v = parts()
+    with torch.no_grad():
+        memory = Memory(k[:, :, :3], v[:, :, :3], ScaledDot())
+        memory.append(k[:, :, 3:5], v[:, :, 3:5])
+        memory.reorder(torch.tensor(rows))
+        memory.append(k[rows, :, 5:], v[rows, :, 5:])
+    assert torch.equal(memory.keys, k[rows])
+    assert torch.equal(memory.values, v[rows])
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_crop_forgets_the_end(gradients: bool) -> None:
+    (k, v), (other_k, other_v) = parts(), parts()
+    with torch.set_grad_enabled(gradients):
+        memory = Memory(k[:, :, :5], v[:, :, :5], ScaledDot())
+        memory.append(k[:, :, 5:], v[:, :, 5:])
+        seen, copied = memory.keys, memory.keys.clone()
+        memory.crop(4)
+        assert memory.length == 4
+        assert torch.equal(memory.keys, k[:, :, :4])
+        memory.append(other_k[:, :, :2], other_v[:, :, :2])
+    assert torch.equal(memory.keys, torch.cat([k[:, :, :4], other_k[:, :, :2]], 2))
+    assert torch.equal(memory.values, torch.cat([v[:, :, :4], other_v[:, :, :2]], 2))
+    # What was seen before is not written over.
+    assert torch.equal(seen, copied)
+
+
+@pytest.mark.parametrize("length", [-1, S + 1])
+def test_crop_to_what_is_not_there(length: int) -> None:
+    memory = Memory(*parts(), ScaledDot())
+    with pytest.raises(ValueError, match=f"^cannot crop a memory of 7 keys to {length}$"):
+        memory.crop(length)
+    assert memory.length == S
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_each_key_needs_a_value() -> None:
+    k, v = parts()
+    text = r"^1 keys \(3, 2, 1, 5\) but 2 values \(3, 2, 2, 11\): each key needs a value$"
+    memory = Memory(k, v, ScaledDot())
+    with pytest.raises(ValueError, match=text):
+        memory.append(k[:, :, :1], v[:, :, :2])
+    assert memory.length == S
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("score", list(scores()))
+def test_step_by_step_is_causal_attention(score: str, gradients: bool) -> None:
+    (k, v), q, joined = parts(), torch.randn(B, H, S, D), scores()[score]
+    with torch.set_grad_enabled(gradients):
+        memory, steps = Memory(k[:, :, :0], v[:, :, :0], joined), []
+        for place in range(S):
+            memory.append(k[:, :, place : place + 1], v[:, :, place : place + 1])
+            steps.append(attend(q[:, :, place : place + 1], memory))
+        torch.testing.assert_close(torch.cat(steps, 2), attend(q, k, v, score=joined, mask=causal()))
+
+
+def test_a_later_chunk_is_causal_from_where_it_starts() -> None:
+    (k, v), q = parts(), torch.randn(B, H, S, D)
+    whole = attend(q, k, v, mask=causal())
+    torch.testing.assert_close(attend(q[:, :, 4:], Memory(k, v, ScaledDot()), mask=causal(4)), whole[:, :, 4:])

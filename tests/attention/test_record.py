@@ -1,0 +1,71 @@
+"""The tap sees every attention call, and there is no attention beside it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+
+import foveate
+from foveate.attention import Attended, attend, attend_full, causal, record, tapped
+from foveate.attention.call import Call
+
+
+def test_the_tap_is_handed_every_call_and_its_result() -> None:
+    q, k, v = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 13)
+    seen: list[tuple[Call, Attended]] = []
+    attend(q, k, v)
+    assert record.tap is None
+    with tapped(lambda *both: seen.append(both)):
+        output = attend(q, k, v, mask=causal())
+        attended = attend_full(q, k, v, dropout=0.5)
+    attend(q, k, v)
+    assert record.tap is None
+    (first, its_result), (second, other_result) = seen
+    assert its_result.output is output
+    assert other_result is attended
+    assert first.queries is q
+    assert first.keys.data_ptr() == k.data_ptr()
+    assert first.values.data_ptr() == v.data_ptr()
+    assert (first.mask, first.full, first.dropout) == (causal(), False, 0.0)
+    assert (second.mask, second.full, second.dropout) == (None, True, 0.5)
+
+
+def test_taps_do_not_nest_and_end_with_an_error() -> None:
+    def ignore(call: Call, attended: Attended) -> None:
+        pass
+
+    with tapped(ignore):
+        text = "^attention is already being recorded; close the other recording first$"
+        with pytest.raises(RuntimeError, match=text), tapped(ignore):
+            pass
+        assert record.tap is ignore
+    with pytest.raises(KeyError), tapped(ignore):
+        raise KeyError
+    assert record.tap is None
+
+
+ALONE = {
+    "scaled_dot_product": {"attention/kernels/sdpa.py"},
+    "MultiheadAttention": set(),
+    "multi_head_attention_forward": set(),
+    "Softmax": set(),
+    "softmax": {
+        "attention/selection.py",
+        # Over the words of a vocabulary, not over keys:
+        "training/objectives.py",
+        "decoding/sampling.py",
+    },
+}
+"""The only files whose code may use what has this in its name."""
+
+
+def test_one_place_attends() -> None:
+    root = Path(foveate.__file__).parent
+    found: dict[str, set[str]] = {name: set() for name in ALONE}
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            used = str(getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None))
+            for name in (name for name in ALONE if name in used):
+                found[name].add(path.relative_to(root).as_posix())
+    assert found == ALONE

@@ -1,0 +1,135 @@
+"""Soft and hard selection: dropout, the places taken, their probabilities, and what REINFORCE learns from them."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from foveate.attention import Hard, Soft, attend_full
+from foveate.attention.kernels import blocked
+
+SHARES = torch.tensor([0.1, 0.2, 0.3, 0.4])
+DEAD = torch.tensor([[0.5, -torch.inf, 2.0], [-torch.inf] * 3])
+
+
+def seeded(seed: int = 7) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_hard_takes_places_as_often_as_the_softmax_says() -> None:
+    """Chi-square of 3 degrees of freedom: above 16.3 once in a thousand, above 30 once in 700,000."""
+    draws = 20_000
+    attended = Hard().select(SHARES.log().expand(draws, -1), torch.eye(4), generator=seeded())
+    counts = attended.choice.bincount(minlength=4)
+    assert ((counts - draws * SHARES).square() / (draws * SHARES)).sum() < 30
+    assert torch.equal(attended.output, torch.eye(4)[attended.choice])
+
+
+def test_hard_tells_the_log_probability_of_its_choice() -> None:
+    scores = torch.randn(2, 3, 5, 7).requires_grad_()
+    attended = Hard().select(scores, torch.randn(2, 3, 7, 11))
+    expected = scores.log_softmax(-1).gather(-1, attended.choice[..., None]).squeeze(-1)
+    torch.testing.assert_close(attended.log_prob, expected)
+    ours, theirs = (torch.autograd.grad(one.square().sum(), scores) for one in (attended.log_prob, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_hard_gives_scores_no_gradient_through_the_output() -> None:
+    scores, values = torch.randn(5, 7).requires_grad_(), torch.randn(7, 3).requires_grad_()
+    attended = Hard().select(scores, values)
+    to_scores, to_values = torch.autograd.grad(attended.output.sum(), (scores, values), allow_unused=True)
+    assert to_scores is None
+    assert torch.equal(to_values[:, 0], attended.choice.bincount(minlength=7).float())
+
+
+def test_hard_takes_the_likeliest_place_when_not_training() -> None:
+    scores = torch.randn(2, 5, 7)
+    attended = Hard().eval().select(scores, torch.randn(2, 7, 3))
+    assert torch.equal(attended.choice, scores.argmax(-1))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_hard_takes_nothing_where_it_may_look_nowhere(training: bool) -> None:
+    scores, values = DEAD.clone().requires_grad_(), torch.ones(3, 2)
+    attended = Hard().train(training).select(scores, values)
+    assert attended.choice[0] in (0, 2)
+    assert attended.choice[1] == -1
+    assert attended.output.tolist() == [[1, 1], [0, 0]]
+    assert attended.log_prob[0] < 0
+    assert attended.log_prob[1] == 0
+    (gradient,) = torch.autograd.grad(attended.log_prob.sum(), scores)
+    assert gradient.isfinite().all()
+    assert not gradient[1].any()
+
+
+def test_hard_repeats_with_its_generator() -> None:
+    q, k, v = torch.randn(2, 31, 5), torch.randn(2, 17, 5), torch.randn(2, 17, 3)
+    first, again, other = (attend_full(q, k, v, select=Hard(), generator=seeded(seed)).choice for seed in (7, 7, 8))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_hard_refuses_dropout() -> None:
+    with pytest.raises(ValueError, match=r"^dropout of 0\.1 makes no sense where one place is taken; pass dropout=0$"):
+        Hard().select(torch.zeros(1, 3), torch.zeros(3, 1), dropout=0.1)
+
+
+def test_reinforce_estimates_the_gradient_of_the_expected_reward() -> None:
+    """The reward is the value taken, so that its expectation is the soft output, with an exact gradient."""
+    scores, rewards, draws = SHARES.log().requires_grad_(), torch.tensor([[3.0], [-1], [2], [0.5]]), 40_000
+    (exact,) = torch.autograd.grad((scores.softmax(0) @ rewards).sum(), scores)
+    attended = Hard().select(scores.expand(draws, -1), rewards, generator=seeded())
+    (found,) = torch.autograd.grad((attended.output.detach().squeeze(-1) * attended.log_prob).mean(), scores)
+    # Each draw's estimate deviates by less than the largest reward: five standard errors.
+    torch.testing.assert_close(found, exact, atol=5 * 3 / math.sqrt(draws), rtol=0)
+    assert exact.abs().max() > 3 * 5 * 3 / math.sqrt(draws)
+
+
+def test_soft_gives_nothing_where_it_may_look_nowhere() -> None:
+    scores = DEAD.clone().requires_grad_()
+    output = Soft().select(scores, torch.eye(3)).output
+    torch.testing.assert_close(output[0], torch.tensor([1, 0, math.exp(1.5)]) / (1 + math.exp(1.5)))
+    assert not output[1].any()
+    (gradient,) = torch.autograd.grad(output.square().sum(), scores)
+    assert gradient.isfinite().all()
+    assert not gradient[1].any()
+
+
+@pytest.mark.parametrize("kernel", ["eager", "blocked"])
+def test_dropout_keeps_the_expected_output(kernel: str) -> None:
+    """Each of 10,000 queries, all alike, drops other places; a kept weight is w / (1 - p)."""
+    queries, share = 10_000, 0.3
+    q, k, v = torch.zeros(queries, 4), torch.randn(4, 4), torch.eye(4)
+    shares = attend_full(q, k, v, dropout=share, kernel=kernel, generator=seeded()).output
+    kept = 0.25 / (1 - share)
+    assert torch.all((shares == 0) | (shares - kept).abs().lt(1e-6))
+    # Five standard errors of a weight that is 0 or `kept`.
+    error = 5 * kept * math.sqrt(share * (1 - share) / queries)
+    torch.testing.assert_close(shares.mean(0), torch.full((4,), 0.25), atol=error, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", ["eager", "blocked"])
+def test_dropout_repeats_with_its_generator(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocked, "BLOCK", 2 * 9)
+    q, k, v = torch.randn(2, 5, 3), torch.randn(2, 7, 3), torch.randn(2, 7, 3)
+    first, again, other = (
+        attend_full(q, k, v, dropout=0.5, kernel=kernel, generator=seeded(seed)).output for seed in (7, 7, 8)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_blocked_dropout_is_the_same_in_both_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks in double precision: the gradients are those of finite differences with the same seed."""
+    monkeypatch.setattr(blocked, "BLOCK", 2 * 9)
+    q, k, v = (torch.randn(2, size, 3).double().requires_grad_() for size in (5, 7, 7))
+
+    def dropped(*parts: Tensor) -> tuple[Tensor, Tensor | None]:
+        attended = attend_full(*parts, dropout=0.4, kernel="blocked", generator=seeded())
+        return attended.output, attended.log_sum_exp
+
+    plain = attend_full(q, k, v, kernel="blocked")
+    assert not torch.allclose(dropped(q, k, v)[0], plain.output)
+    torch.testing.assert_close(dropped(q, k, v)[1], plain.log_sum_exp)
+    assert torch.autograd.gradcheck(dropped, (q, k, v))

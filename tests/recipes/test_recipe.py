@@ -1,0 +1,46 @@
+"""A recipe as plain values: to JSON and back, and what is said about mistakes in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from foveate import models
+from foveate.contracts import UserError
+from foveate.recipes.translate import Text, Translate
+
+
+@pytest.mark.parametrize("name", models.presets())
+def test_a_recipe_survives_json(name: str) -> None:
+    recipe = Translate(text=Text(data=(Path("a.en"), Path("a.fr"))), model=name, architecture={"dropout": 0.25})
+    assert recipe.architecture.dropout == 0.25
+    assert Translate.from_json(json.loads(json.dumps(recipe.as_json())), "here") == recipe
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"modle": "rnn"}, "unknown field in here 'modle'; did you mean model"),
+        ({"text": {"sources": "emoji"}}, "unknown field in here 'sources'; did you mean source"),
+        ({"training": {"learning_rat": 1}}, "unknown field in here 'learning_rat'; did you mean learning_rate"),
+        ({"training": {"steps": "many"}}, "here: training.steps is 'many', but must be int | None"),
+        ({"training": {"schedule": "cos"}}, "here: training.schedule is 'cos', but must be 'inverse-sqrt' or 'cosine'"),
+        ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
+        ({"architecture": 5}, "here: architecture is 5, but must be a table of fields"),
+        ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width?"),
+        ({"model": "rn"}, "unknown model 'rn'; did you mean rnn?"),
+    ],
+)
+def test_a_recipe_in_json_with_mistakes(values: dict, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Translate.from_json(values, "here")
+    assert str(caught.value).startswith(message)
+
+
+def test_what_json_and_toml_cannot_say() -> None:
+    """Whole numbers for floats, lists for tuples, text for paths; and one file needs no list."""
+    values = {"training": {"clip": 2, "betas": [0, 0.5]}, "text": {"data": ["a", "b"]}, "out": "here"}
+    recipe = Translate.from_json(values, "here")
+    assert (type(recipe.training.clip), recipe.training.betas) == (float, (0.0, 0.5))
+    assert (recipe.text.data, recipe.out) == ((Path("a"), Path("b")), Path("here"))
+    assert Translate.from_json({"text": {"data": "pairs.tsv"}}, "here").text.data == (Path("pairs.tsv"),)
