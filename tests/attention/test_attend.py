@@ -155,6 +155,17 @@ def test_nothing_to_look_at_or_nobody_who_looks(kernel, batch, t, s, mask):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_values_may_have_more_leading_dimensions(kernel):
+    """Two sets of values behind the same keys: the weights, and so their log-sum-exp, are the same for both."""
+    q, k, v = torch.randn(7, 5), torch.randn(11, 5), torch.randn(2, 11, 5)
+    attended = attend_full(q, k, v, kernel=kernel)
+    for example in range(2):
+        alone = attend_full(q, k, v[example], kernel=kernel)
+        torch.testing.assert_close(attended.output[example], alone.output)
+        torch.testing.assert_close(attended.log_sum_exp[example], alone.log_sum_exp)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_memory_is_keys_values_and_score(kernel):
     q, k, v = torch.randn(2, 7, 5), torch.randn(2, 11, 3), torch.randn(2, 11, 5)
     score = Biaffine(5, 3)

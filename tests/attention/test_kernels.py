@@ -15,6 +15,7 @@ import torch
 from grid import BIASES, MASKS, SCORES, SHAPES, Problem, every, problem, solve
 from torch import Tensor
 
+from foveate.attention import LinearDistance, attend
 from foveate.attention.kernels import blocked, sdpa
 
 SUMS = 16
@@ -76,6 +77,38 @@ def test_sdpa(shape, mask, bias, dtype, monkeypatch):
     check(solve(p, "sdpa", backward, full=False), eager, exact, dtype)
     exact, eager = (solve(part, "eager", backward=False) for part in (double, p))
     check(solve(p, "sdpa", backward=False), eager, exact, dtype)
+
+
+@pytest.mark.parametrize("kernel", ["blocked", "sdpa"])
+@pytest.mark.parametrize("mask", ["none", "causal", "padding", "window"])
+def test_under_autocast_all_kernels_give_the_same_type(kernel, mask, monkeypatch):
+    p = problem("heads", mask=mask)
+    monkeypatch.setattr(sdpa, "BLOCK", 3 * p.keys.shape[-2])
+    exact, eager = (solve(part, "eager", full=False, autocast=part is p) for part in (p.to(torch.float64), p))
+    found = solve(p, kernel, full=False, autocast=True)
+    assert {name: part.dtype for name, part in found.items()} == {name: part.dtype for name, part in eager.items()}
+    check(found, eager, exact, torch.bfloat16)
+
+
+def test_autocast_keeps_the_gradients_of_what_follows():
+    """What the blocked kernel reads without gradients must not be what a later call, in the same context, learns by."""
+    p = problem("heads", "additive relu")
+    with torch.autocast("cpu", torch.bfloat16):
+        attend(p.queries, p.keys, p.values, p.score, kernel="blocked")
+        output = attend(p.queries, p.keys, p.values, p.score, kernel="eager")
+    (gradient,) = torch.autograd.grad(output, [p.score.direction], p.to_output.to(output.dtype), allow_unused=True)
+    assert gradient.any()
+
+
+@pytest.mark.parametrize("kernel", ["blocked", "sdpa"])
+def test_a_bias_in_single_precision_is_not_rounded_to_half(kernel):
+    """Near a distance of 1,000, bfloat16 counts in steps of 4."""
+    q, k, v = (torch.randn(3, size, 5, dtype=torch.bfloat16) for size in (7, 11, 11))
+    bias = LinearDistance(torch.tensor([0.3, 0.7, 1.1]), start=1000)
+    double = LinearDistance(bias.slopes.double(), start=1000)
+    exact = attend(q.double(), k.double(), v.double(), bias=double, kernel="eager")
+    eager = attend(q, k, v, bias=bias, kernel="eager")
+    check({"output": attend(q, k, v, bias=bias, kernel=kernel)}, {"output": eager}, {"output": exact}, torch.bfloat16)
 
 
 @pytest.mark.parametrize("kernel", ["blocked", "sdpa"])

@@ -48,6 +48,19 @@ def test_append_changes_nothing_that_was_seen() -> None:
         assert torch.equal(values, copied_values)
 
 
+def test_append_where_gradients_are_kept_leaves_them_right() -> None:
+    """Queries learn, keys and values do not: what attention saved of these is not written over."""
+    (k, v), q = parts(), torch.randn(B, H, 1, D).requires_grad_()
+    with torch.no_grad():
+        memory = Memory(k[:, :, :3], v[:, :, :3], ScaledDot())
+        memory.append(k[:, :, 3:4], v[:, :, 3:4])
+    output = attend(q, memory)
+    memory.append(k[:, :, 4:], v[:, :, 4:])
+    expected = attend(q, k[:, :, :4], v[:, :, :4])
+    ours, theirs = (torch.autograd.grad(one.square().sum(), q) for one in (output, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize("rows", [[2, 0, 0], [1], [0, 1, 2, 2, 1]])
 def test_reorder_keeps_these_rows(rows: list[int]) -> None:
     k, v = parts()

@@ -73,6 +73,17 @@ def test_additive_of_extreme_inputs(dtype: torch.dtype) -> None:
     assert gradients[2].item() == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_additive_of_large_inputs_that_nearly_cancel(dtype: torch.dtype) -> None:
+    """Exact while each side is below 43, where tanh of either alone has long been 1."""
+    q, k = torch.linspace(-43, 43, 173, dtype=dtype)[:, None], torch.linspace(-43, 43, 97, dtype=dtype)[:, None]
+    score = Additive(1, 1, 1).to(dtype)
+    with torch.no_grad():
+        score.direction.fill_(1)
+        found = score.block(q, k)
+    torch.testing.assert_close(found, torch.tanh(q + k.T), atol=50 * torch.finfo(dtype).eps, rtol=0)
+
+
 def test_additive_far_on_one_side() -> None:
     score = Additive(1, 1, 1)
     with torch.no_grad():

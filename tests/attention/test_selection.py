@@ -26,6 +26,13 @@ def test_hard_takes_places_as_often_as_the_softmax_says() -> None:
     assert torch.equal(attended.output, torch.eye(4)[attended.choice])
 
 
+def test_hard_is_fair_in_half_precision() -> None:
+    """Of two places alike each is taken half the time, to 3 standard errors; ties would favour the first by 5."""
+    scores, values = torch.zeros(8_000_000, 2, dtype=torch.bfloat16), torch.zeros(2, 1, dtype=torch.bfloat16)
+    choice = Hard().select(scores, values, generator=seeded()).choice
+    assert choice.double().mean().item() == pytest.approx(0.5, abs=3 * 0.5 / math.sqrt(len(choice)))
+
+
 def test_hard_tells_the_log_probability_of_its_choice() -> None:
     scores = torch.randn(2, 3, 5, 7).requires_grad_()
     attended = Hard().select(scores, torch.randn(2, 3, 7, 11))
@@ -107,6 +114,16 @@ def test_dropout_keeps_the_expected_output(kernel: str) -> None:
     # Five standard errors of a weight that is 0 or `kept`.
     error = 5 * kept * math.sqrt(share * (1 - share) / queries)
     torch.testing.assert_close(shares.mean(0), torch.full((4,), 0.25), atol=error, rtol=0)
+
+
+def test_dropout_of_one_block_tells_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 9 of 20 keys: no two keys are dropped together more often than chance would have it."""
+    examples = 10_000
+    monkeypatch.setattr(blocked, "BLOCK", 9 * examples)
+    q, k, v = torch.zeros(examples, 1, 4), torch.randn(20, 4), torch.eye(20)
+    shares = attend_full(q, k, v, dropout=0.5, kernel="blocked", generator=seeded()).output[:, 0]
+    together = (shares == 0).float().T.corrcoef() - torch.eye(20)
+    assert together.abs().max() < 5 / math.sqrt(examples)
 
 
 @pytest.mark.parametrize("kernel", ["eager", "blocked"])

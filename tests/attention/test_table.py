@@ -21,6 +21,7 @@ from foveate.attention import (
     RelativeKeys,
     RelativePosition,
     ScaledDot,
+    Soft,
     attend,
     attend_full,
     causal,
@@ -28,6 +29,7 @@ from foveate.attention import (
     tapped,
     window,
 )
+from foveate.attention.call import Call
 from foveate.attention.kernels import LARGE, TABLE, choose, sdpa
 
 
@@ -89,6 +91,14 @@ def test_without_gradients_a_learned_bias_is_only_a_bias():
     with torch.no_grad():
         assert chosen(bias=RelativePosition(3, 2)) == "sdpa"
         assert chosen(bias=RelativeKeys(5, 2)) == "sdpa"
+
+
+def test_the_log_sum_exp_on_another_device_is_left_to_the_other_kernels():
+    """The operation that tells it is the processor's own."""
+    q, k = torch.empty(2, 7, 5, device="meta"), torch.empty(2, 11, 5, device="meta")
+    call = Call(q, k, k, ScaledDot(), None, None, Soft(), dropout=0.0, full=True)
+    assert choose(call).name == "eager"
+    assert choose(replace(call, full=False)).name == "sdpa"
 
 
 def test_one_query_is_not_large():

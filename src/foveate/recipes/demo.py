@@ -34,7 +34,7 @@ LONG = 4
 SHOWN = 4
 """How many unseen messages are shown with their translations."""
 
-PHRASE = "red apple, white cane, smiling cat with heart-eyes"
+PHRASE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
 
 PHRASES = {"en": ("white cane", PHRASE)}
 """What the heatmaps show, by source language; in others, the first unseen messages."""

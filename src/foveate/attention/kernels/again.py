@@ -28,8 +28,6 @@ class Kept:
             device,
             torch.get_autocast_dtype(device),
             torch.is_autocast_enabled(device),
-            # What is cast without gradients here must not serve elsewhere where gradients are wanted.
-            cache_enabled=False,
         )
         return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
 
