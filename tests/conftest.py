@@ -4,7 +4,10 @@ Every function of foveate is called with the shapes of its tensors checked again
 an error here, and so is a wrong annotation.
 """
 
-from collections.abc import Iterator
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import jaxtyping
 import pytest
@@ -12,6 +15,9 @@ import torch
 
 # Before foveate is first imported, which the tests and the other conftest files do. The tower: an int is a float.
 jaxtyping.install_import_hook("foveate", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, which some tests send to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tests' tensors are small: more threads would only wait for each other, and results depend on their number.
 torch.set_num_threads(1)
@@ -28,3 +34,22 @@ def unchecked() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """`with full_disk(300):` files end at 300 bytes, with the same kind of error as on a full disk.
+
+    A context, because the tests' own output may go to a longer file: nothing may be printed inside.
+    """
+
+    @contextmanager
+    def limited(size: int) -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited

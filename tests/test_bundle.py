@@ -1,9 +1,8 @@
 """Run folders: what goes in comes out, and whatever is wrong with one gets one clear line."""
 
 import json
-import resource
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,24 +172,14 @@ def test_weights_of_another_model(tmp_path: Path, model: nn.Module, expected: st
 
 
 @pytest.fixture
-def full_disk() -> Iterator[None]:
-    """Files end at 300 bytes, with the same kind of error as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.fixture
 def run_folder(tmp_path: Path) -> tuple[Path, Tied]:
     return tmp_path, saved(tmp_path)
 
 
-def test_no_space_left_keeps_what_was_there(run_folder: tuple[Path, Tied], full_disk: None):
+def test_no_space_left_keeps_what_was_there(run_folder: tuple[Path, Tied], full_disk: Callable[[int], Any]):
     folder, model = run_folder
-    with pytest.raises(
-        UserError, match=rf"^could not write model.safetensors in {folder}: File too large \(os error 27\)$"
-    ):
+    message = rf"^could not write model.safetensors in {folder}: File too large \(os error 27\)$"
+    with pytest.raises(UserError, match=message), full_disk(300):
         saved(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "words.txt"]
     other = Tied()
@@ -198,9 +187,10 @@ def test_no_space_left_keeps_what_was_there(run_folder: tuple[Path, Tied], full_
     assert torch.equal(other.head.bias, model.head.bias)
 
 
-def test_no_space_left_for_a_tokenizer(tmp_path: Path, full_disk: None):
+def test_no_space_left_for_a_tokenizer(tmp_path: Path, full_disk: Callable[[int], Any]):
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({f"word {index}": index for index in range(101)}))
-    with pytest.raises(UserError, match=r"^could not write tokenizer.json in .*: File too large \(os error 27\)$"):
+    message = r"^could not write tokenizer.json in .*: File too large \(os error 27\)$"
+    with pytest.raises(UserError, match=message), full_disk(300):
         bundle.save(tmp_path, {}, {}, {"tokenizer.json": lambda path: tokenizer.save(str(path))})
     assert not list(tmp_path.iterdir())
 

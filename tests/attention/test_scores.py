@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, Score, attend
 from foveate.attention.kernels import blocked
@@ -125,6 +125,34 @@ def test_keys_are_prepared_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
         attend(q, memory, kernel="blocked")
     assert counts == {"keys": 1, "queries": 3}
     assert torch.equal(memory.keys, score.keys(k))
+
+
+class Two(nn.Module, Score):
+    """The sum of two additive scores: a user's own score, made of ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Additive(C, C, C), Additive(C, C, C)
+
+    def scale(self, width: int) -> None:
+        return None
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        return join(self.first, queries, keys) + join(self.second, queries, keys)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(self.parameters())
+
+
+def test_scores_may_be_made_of_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both parts of a block's score have memory of their own, in the kernel that uses it again for the next block."""
+    monkeypatch.setattr(blocked, "BLOCK", 2 * 9)
+    score, q, k, v = Two(), *(torch.randn(2, size, C).requires_grad_() for size in (T, S, S))
+    learned = (q, k, v, *score.parameters())
+    found, expected = (attend(q, k, v, score, kernel=kernel) for kernel in ("blocked", "eager"))
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (torch.autograd.grad(one.square().sum(), learned) for one in (found, expected))
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_footprint() -> None:

@@ -1,6 +1,6 @@
 """What checkpoints hold, which are kept, and what becomes of damaged ones."""
 
-import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +91,12 @@ def test_a_foreign_file_is_no_checkpoint(tmp_path: Path):
         checkpoints.resume(model, optimizer)
 
 
-def test_no_space_left_while_saving(tmp_path: Path):
+def test_no_space_left_while_saving(tmp_path: Path, full_disk: Callable[[int], Any]):
     checkpoints, model, optimizer = saver(tmp_path)
     checkpoints.save(model, optimizer, Progress(step=10))
     before = checkpoints.path(10).read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
-    try:
-        with pytest.raises(UserError) as caught:
-            checkpoints.save(model, optimizer, Progress(step=20))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(UserError) as caught, full_disk(3000):
+        checkpoints.save(model, optimizer, Progress(step=20))
     message = str(caught.value)
     assert message.startswith(f"could not write step-00000020.safetensors in {tmp_path / 'checkpoints'}: ")
     assert "File too large" in message

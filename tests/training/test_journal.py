@@ -2,8 +2,8 @@
 
 import builtins
 import json
-import resource
 import sys
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -62,17 +62,11 @@ def test_rows_after_the_checkpoint_and_halves_of_rows_are_taken_out(tmp_path: Pa
     assert [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").splitlines()] == [3, 6, 7]
 
 
-def test_no_space_left(tmp_path: Path):
+def test_no_space_left(tmp_path: Path, full_disk: Callable[[int], Any]):
     writer = JsonLines(tmp_path / "metrics.jsonl", 0)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
-    try:
-        with pytest.raises(
-            UserError, match=r"could not write .*metrics.jsonl: File too large; the checkpoints are intact"
-        ):
-            writer.write(ROW)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    message = r"could not write .*metrics.jsonl: File too large; the checkpoints are intact"
+    with pytest.raises(UserError, match=message), full_disk(5):
+        writer.write(ROW)
 
 
 def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,8 +13,8 @@ from torch import Tensor
 
 
 class _Workspace(threading.local):
-    reusing = False
-    store: Tensor | None = None
+    stores: list[Tensor] | None = None
+    used = 0
 
 
 _workspace = _Workspace()
@@ -22,19 +22,28 @@ _workspace = _Workspace()
 
 @contextmanager
 def reused() -> Iterator[None]:
-    """Inside, `empty` gives the same memory each time, so that its last result must have served its purpose."""
-    _workspace.reusing = True
+    """Inside, what `empty` gave for one block it gives again for the next."""
+    _workspace.stores, _workspace.used = [], 0
     try:
         yield
     finally:
-        _workspace.reusing, _workspace.store = False, None
+        _workspace.stores = None
+
+
+def next_block() -> None:
+    """All that was computed in memory of `empty` has served its purpose."""
+    _workspace.used = 0
 
 
 def empty(shape: torch.Size, like: Tensor) -> Tensor:
     """Memory for a tensor of this shape, of the type and on the device of `like`; not initialised."""
-    if not _workspace.reusing:
+    stores, count = _workspace.stores, shape.numel()
+    if stores is None:
         return like.new_empty(shape)
-    store, count = _workspace.store, shape.numel()
-    if store is None or store.numel() < count or store.dtype != like.dtype or store.device != like.device:
-        store = _workspace.store = like.new_empty(count)
+    if _workspace.used == len(stores):
+        stores.append(like.new_empty(0))
+    store = stores[_workspace.used]
+    if store.numel() < count or store.dtype != like.dtype or store.device != like.device:
+        store = stores[_workspace.used] = like.new_empty(count)
+    _workspace.used += 1
     return store[:count].view(shape)

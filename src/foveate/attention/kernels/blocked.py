@@ -125,6 +125,7 @@ class _Forward(_Blocks):
         total = torch.zeros_like(highest)
         summed = highest.new_zeros(*shape, call.values.shape[-1])
         for columns in spans:
+            workspace.next_block()
             with self.kept.autocast():
                 scores = call.scores(rows, columns)
             scores = scores.to(self.precise)
@@ -158,6 +159,7 @@ class _Backward(_Blocks):
 
     def add_block(self, rows: range, columns: range) -> None:
         """Add what one block gives to all gradients."""
+        workspace.next_block()
         call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         q = call.queries[..., over, :].detach().requires_grad_()
         k = call.keys[..., along, :].detach().requires_grad_()
