@@ -47,7 +47,7 @@ def open_emoji(
 ) -> Splits:
     """Messages for train, dev and test, as many as `lines` says; no name occurs in two of the three.
 
-    Each text's `notes` hold the emoji of its lines.
+    Each text's `notes` hold the emoji of its lines, parted by spaces.
     """
     wheel = fetched(f"emoji-{VERSION}", _download, before_fetch) / WHEEL
     names = emoji_names(wheel, source_language, target_language)
