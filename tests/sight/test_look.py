@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from foveate import create, look
 from foveate.attention import ScaledDot, attend, causal
-from foveate.attention.call import Call
 from foveate.contracts import UserError
 from foveate.nn import MultiHeadAttention
-from foveate.sight.look import Sight
+from foveate.sight import Sight
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "dropout": 0.0}
 SIZES = {**SMALL, "heads": 3, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 2}
@@ -50,7 +49,7 @@ def test_sites_of_a_transformer() -> None:
     sight = seen(model_of("transformer-tiny"))
     decoder = [f"decoder.{layer}.{part}" for layer in (0, 1) for part in ("self", "cross")]
     assert sight.sites == ["encoder.0.self", "encoder.1.self", *decoder]
-    assert repr(sight["decoder.1.cross"]) == "Site('decoder.1.cross', 1 calls)"
+    assert repr(sight["decoder.1.cross"]) == "Site('decoder.1.cross', 2 x 3 x 5 x 7)"
 
 
 def test_sites_of_recurrent_translators() -> None:
@@ -111,7 +110,7 @@ def test_steps_are_rows_of_the_teacher_forced_map(name: str) -> None:
     assert sight.sites == expected.sites
     for site in sight.sites:
         torch.testing.assert_close(sight[site].weights(), expected[site].weights(), atol=1e-5, rtol=0)
-        assert len(sight[site].calls) == (5 if site.startswith("decoder") else 1)
+        assert len(sight[site].rows) == (5 if site.startswith("decoder") else 1)
 
 
 def test_some_heads_and_some_queries() -> None:
@@ -138,20 +137,39 @@ def test_looking_changes_neither_outputs_nor_gradients(name: str, train: bool) -
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
-def test_nothing_is_computed_or_copied_while_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+def test_what_the_model_does_with_its_tensors_later_changes_nothing() -> None:
+    layer, x = MultiHeadAttention(12, 3).requires_grad_(False), torch.randn(2, 5, 12)
     memory = layer.memory(x)
-    with monkeypatch.context() as patched, look(layer) as sight:
-        patched.setattr(Call, "scores", None)
+    with look(layer) as sight:
         layer(x, memory)
-    (call,) = sight[""].calls
-    assert call.keys.data_ptr() == memory.keys.data_ptr()
-    assert not any(part.requires_grad for part in (call.queries, call.keys, call.values))
-    assert sight[""].weights().shape == (2, 3, 5, 5)
-    with look(model := Attends()) as sight:
-        model(x, torch.randn(5, 5), torch.ones(5, 5, dtype=torch.bool))
-    (call,) = sight[""].calls
-    assert call.queries.data_ptr() == call.keys.data_ptr() == call.values.data_ptr() == x.data_ptr()
+    expected = sight[""].weights()
+    memory.keys.zero_()
+    x.zero_()
+    assert torch.equal(sight[""].weights(), expected)
+
+
+def test_only_queries_and_keys_are_kept() -> None:
+    """Neither gradients nor the values that were projected together with them."""
+    layer, x = MultiHeadAttention(12, 3), torch.randn(2, 5, 12)
+    with look(layer) as sight:
+        layer(x)
+    (rows,) = sight[""].rows
+    for kept in (rows.call.queries, sight[""].keys.at(rows.span)):
+        assert kept.untyped_storage().nbytes() == 4 * 2 * 5 * 12
+        assert not kept.requires_grad
+    assert not rows.call.values.numel()
+
+
+def test_a_mask_that_is_written_to_later() -> None:
+    """What is still the model's own is not copied, but never misread."""
+    model, x = Attends(), torch.randn(2, 5, 3)
+    bias, allowed = torch.randn(5, 5), torch.ones(5, 5, dtype=torch.bool)
+    with look(model) as sight:
+        model(x, bias, allowed)
+    sight[""].weights()
+    bias.mul_(2)
+    with pytest.raises(UserError, match=r"bias or parameter of shape \(5, 5\) .* has been written to since"):
+        sight[""].weights()
 
 
 def test_weights_are_those_before_dropout() -> None:
@@ -205,15 +223,30 @@ def test_only_the_calls_of_the_model() -> None:
     assert sight.sites == ["0.self", "1.self"]
 
 
-def test_calls_for_different_batches_are_no_map() -> None:
+def test_calls_for_different_batches_are_different_maps() -> None:
+    """As in a beam search from which finished sentences leave."""
     model = model_of("rnn-luong")
     with look(model) as sight, torch.no_grad():
         state = model.start(**SOURCE)
         model.step(TARGET[:, 0], state)
         state.reorder(torch.tensor([0, 0, 1]))
         model.step(TARGET[[0, 0, 1], 1], state)
-    with pytest.raises(UserError, match="decoder was called for 2 and for 3 examples, which are no rows of one map"):
-        sight["decoder"].weights()
+        model.step(TARGET[[0, 0, 1], 2], state)
+    assert {site: sight[site].shape for site in sight.sites} == {"decoder": (2, 1, 1, 7), "decoder#2": (3, 1, 2, 7)}
+
+
+def test_a_second_run_makes_a_second_map() -> None:
+    """Also of a recurrent decoder whose first step looks at the same source again."""
+    for name, encoders in (("rnn-luong", 0), ("transformer-tiny", 2)):
+        model = model_of(name)
+        with look(model) as sight, torch.no_grad():
+            for _ in range(2):
+                model(**SOURCE, target=TARGET)
+        first, second = sight.sites[: len(sight.sites) // 2], sight.sites[len(sight.sites) // 2 :]
+        assert second == [f"{site}#2" for site in first]
+        assert len(first) == encoders + (1 if name == "rnn-luong" else 4)
+        for one, other in zip(first, second, strict=True):
+            assert torch.equal(sight[one].weights(), sight[other].weights())
 
 
 def hooks(model: nn.Module) -> int:
@@ -249,9 +282,8 @@ def test_nothing_is_left_behind_after_an_error() -> None:
     with pytest.raises(KeyError):
         fail_twice()
     (sight,) = sights
-    assert sight.sites == seen(model).sites
+    encoder, decoder = seen(model).sites[:2], seen(model).sites[2:]
+    assert sight.sites == [*encoder, *(f"{site}#2" for site in encoder), *decoder]
     assert hooks(model) == 0
     model(**SOURCE, target=TARGET)
-    assert {site: len(sight[site].calls) for site in sight.sites if site.startswith("decoder")} == dict.fromkeys(
-        sight.sites[2:], 1
-    )
+    assert {len(sight[site].rows) for site in sight.sites} == {1}

@@ -6,7 +6,7 @@ from foveate.attention.masks import Mask, causal, padding, segments, window
 from foveate.attention.memory import Memory
 from foveate.attention.positions import sinusoidal
 from foveate.attention.record import tapped
-from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score
+from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Attended, Hard, Selection, Soft
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Score",
     "Selection",
     "Soft",
+    "SoftCapped",
     "attend",
     "attend_full",
     "causal",

@@ -63,10 +63,8 @@ def attend_full(
 
 
 def _attend(call: Call, kernel: str) -> Attended:
-    attended = choose(call, kernel).attend(call)
-    if record.tap is not None:
-        record.tap(call, attended)
-    return attended
+    chosen = choose(call, kernel)
+    return chosen.attend(call) if record.tap is None else record.tap(call, chosen)
 
 
 def _call(

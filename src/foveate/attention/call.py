@@ -47,6 +47,13 @@ class Call:
         pairs = self.leading.numel() * self.queries.shape[-2] * self.keys.shape[-2]
         return pairs * self.score.footprint(self.queries.shape[-1])
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that the weights depend on besides queries and keys."""
+        of_bias = () if self.bias is None else self.bias.tensors()
+        of_mask = () if self.mask is None else self.mask.tensors()
+        of_selection = () if self.select.sinks is None else (self.select.sinks,)
+        return (*self.score.tensors(), *of_bias, *of_mask, *of_selection)
+
     def scores(self, rows: range | None = None, columns: range | None = None) -> Float[Tensor, "... T S"]:
         """The biased scores of these queries and keys (all of them by default), -inf where the mask hides."""
         rows = range(self.queries.shape[-2]) if rows is None else rows

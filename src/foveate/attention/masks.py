@@ -35,6 +35,10 @@ class Mask(ABC):
         """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the mask has one."""
         return torch.Size()
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that `block` reads."""
+        return ()
+
     def __and__(self, other: "Mask | Tensor") -> "Mask":
         return _All((self, as_mask(other)))
 
@@ -117,6 +121,9 @@ class _Padding(Mask):
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.lengths,)
+
 
 @dataclass(frozen=True, eq=False)
 class _Segments(Mask):
@@ -127,6 +134,9 @@ class _Segments(Mask):
         own = _segment(self.query_lengths, _positions(rows, device))
         other = _segment(self.key_lengths, _positions(columns, device))
         return (own[:, None] == other) & (own[:, None] < len(self.query_lengths))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.query_lengths, self.key_lengths)
 
 
 def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
@@ -146,6 +156,9 @@ class _Given(Mask):
 
     def shape(self, leading: int) -> torch.Size:
         return self.tensor.shape
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.tensor,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +182,9 @@ class _All(Mask):
 
     def shape(self, leading: int) -> torch.Size:
         return torch.broadcast_shapes(*(part.shape(leading) for part in self.parts))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for part in self.parts for tensor in part.tensors())
 
 
 def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:

@@ -1,23 +1,25 @@
 """The tap: how what `attend` computes can be seen without computing anything for it.
 
-`tap` is None, and then free, or a function that every attention call hands its `Call` and its result. It is a plain
-module-level name because a context variable would break full-graph compilation.
+`tap` is None, and then free, or a function that makes every attention call in place of its kernel: it is given the
+`Call` and the `Kernel` that was chosen, and returns what the kernel gives. It is a plain module-level name because a
+context variable would break full-graph compilation.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from foveate.attention.call import Call
+from foveate.attention.kernels import Kernel
 from foveate.attention.selection import Attended
 
-Tap = Callable[[Call, Attended], None]
+Tap = Callable[[Call, Kernel], Attended]
 
 tap: Tap | None = None
 
 
 @contextmanager
 def tapped(listener: Tap) -> Iterator[None]:
-    """Hand every attention call inside the block to `listener`; taps do not nest."""
+    """Let `listener` make every attention call inside the block; taps do not nest."""
     global tap
     if tap is not None:
         raise RuntimeError("attention is already being recorded; close the other recording first")

@@ -65,6 +65,29 @@ class ScaledDot(Score):
         return 1 / math.sqrt(width) if self.factor is None else self.factor
 
 
+@dataclass(frozen=True)
+class SoftCapped(Score):
+    """Another score, held between -cap and cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
+
+    score: Score
+    cap: float
+
+    def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T P"]:
+        return self.score.queries(q)
+
+    def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
+        return self.score.keys(k)
+
+    def footprint(self, width: int) -> int:
+        return self.score.footprint(width)
+
+    def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
+        return self.cap * torch.tanh(self.score.block(queries, keys) / self.cap)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.score.tensors()
+
+
 class Biaffine(nn.Module, Score):
     """`k^T W q` with a learned W, called "general" by Luong et al. (2015); with W applied to the keys it is `Dot`."""
 

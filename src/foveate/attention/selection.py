@@ -28,14 +28,29 @@ class Attended:
     state: Any = None
 
 
-def weights(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T S"]:
-    """The softmax over the keys; a row of nothing but -inf gives zeros, and zero gradients."""
+def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None = None) -> Float[Tensor, "... T S"]:
+    """The softmax over the keys; a row of nothing but -inf gives zeros, and zero gradients.
+
+    With `sinks` (see `Soft`) a row's sum is less than 1 by what its sink takes.
+    """
+    if sinks is not None:
+        return weights(with_sinks(scores, sinks))[..., :-1]
     nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
     return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
 
 
+def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:
+    """The scores with each head's sink as one more place, behind the last key."""
+    shape = torch.broadcast_shapes(scores.shape[:-1], (*sinks.shape, 1))
+    sinks = sinks[..., None, None].to(scores.dtype).expand(*shape, 1)
+    return torch.cat([scores.expand(*shape, -1), sinks], -1)
+
+
 class Selection(ABC):
     """How values are taken by their scores."""
+
+    sinks: Float[Tensor, "..."] | None = None
+    """Of the softmax, if the selection has any; see `Soft`."""
 
     @abstractmethod
     def select(
@@ -49,9 +64,16 @@ class Selection(ABC):
         """Take from the values; `dropout` silences places, `state` is this selection's from its previous call."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Soft(Selection):
-    """The mean of all values, weighted by the softmax of the scores."""
+    """The mean of all values, weighted by the softmax of the scores.
+
+    `sinks` are scores, possibly learned, of a place without a value that takes part in the softmax: what it takes goes
+    to no key (gpt-oss, OpenAI 2025; 0 is the "softmax off by one"). They have the last of the leading dimensions: (H,),
+    or (G, H/G) for heads in groups. The log-sum-exp counts them.
+    """
+
+    sinks: Float[Tensor, "..."] | None = None
 
     def select(
         self,
@@ -61,7 +83,7 @@ class Soft(Selection):
         state: Any = None,
         generator: torch.Generator | None = None,
     ) -> Attended:
-        shares = weights(scores)
+        shares = weights(scores, self.sinks)
         if dropout:
             keep = torch.rand(shares.shape, device=shares.device, generator=generator) >= dropout
             shares = shares * keep / (1 - dropout)

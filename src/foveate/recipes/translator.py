@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from foveate import bundle, models
 from foveate.contracts import END, START, StepDecoder, Tokenizer, from_dict
@@ -115,6 +115,15 @@ class Translator:
         lengths = map(len, self.source_tokenizer.encode(list(sentences)))
         return [] if limit is None else [place for place, length in enumerate(lengths) if length > limit]
 
+    def inputs(self, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
+        """What the model is given to read one source and its translation at once, as it does in training."""
+        device = next(self.model.parameters()).device
+        return {
+            "source": torch.tensor([[*source, END]], device=device),
+            "source_lengths": torch.tensor([len(source) + 1], device=device),
+            "target": torch.tensor([[START, *target]], device=device),
+        }
+
     def alignment(self, source: str, target: str) -> Alignment | None:
         """Where each piece of `target` looked in `source` while the model read both; None if it does not attend.
 
@@ -122,15 +131,9 @@ class Translator:
         ends of the sentences, where heads rest that have nothing to do, do not count in that choice.
         """
         (read,), (written,) = self.source_tokenizer.encode([source]), self.target_tokenizer.encode([target])
-        device = next(self.model.parameters()).device
-        inputs = {
-            "source": torch.tensor([[*read, END]], device=device),
-            "source_lengths": torch.tensor([len(read) + 1], device=device),
-            "target": torch.tensor([[START, *written]], device=device),
-        }
-        with torch.inference_mode(), look(self.model) as sight:
-            self.model(**inputs)
-        maps = {site: sight[site].weights()[0] for site in sight.sites if site == "decoder" or site.endswith("cross")}
+        with torch.inference_mode(), look(self.model, sites=["decoder", "*cross"]) as sight:
+            self.model(**self.inputs(read, written))
+        maps = {site: sight[site].weights()[0] for site in sight.sites}
         if not maps or not read or not written:
             return None
         site, heads = max(maps.items(), key=lambda found: float(found[1].mean(0)[:-1, :-1].amax(-1).mean()))

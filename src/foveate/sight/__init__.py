@@ -1,6 +1,8 @@
 """Seeing where a model looks: what it attended to, and pictures of it."""
 
 from foveate.sight.figures import Alignment, alignment, alignments, save
-from foveate.sight.look import Sight, Site, look
+from foveate.sight.look import look
+from foveate.sight.sight import Sight
+from foveate.sight.site import Site
 
 __all__ = ["Alignment", "Sight", "Site", "alignment", "alignments", "look", "save"]

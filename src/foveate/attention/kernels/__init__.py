@@ -21,6 +21,7 @@ are as large: one query over many keys is no quadratic matter."""
 NEEDS = {
     "score": "a score that is no dot product",
     "selection": "a selection other than soft",
+    "sinks": "sinks in the softmax",
     "bias": "a bias",
     "bias gradient": "the gradient of a bias",
     "dropout": "dropout of the weights",
@@ -44,7 +45,7 @@ class Kernel:
 TABLE = (
     Kernel("sdpa", sdpa.attend, frozenset({"bias", "log-sum-exp", "large"})),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
-    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection"}),
+    Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sinks"}),
 )
 
 
@@ -58,6 +59,7 @@ def needs(call: Call) -> set[str]:
     has = {
         "score": call.scale is None,
         "selection": not isinstance(call.select, Soft),
+        "sinks": call.select.sinks is not None,
         "bias": call.bias is not None,
         "bias gradient": torch.is_grad_enabled() and any(part.requires_grad for part in bias_tensors),
         "dropout": call.dropout > 0,

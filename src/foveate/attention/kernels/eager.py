@@ -4,12 +4,14 @@ Every other kernel is tested against it.
 """
 
 from foveate.attention.call import Call
-from foveate.attention.selection import Attended
+from foveate.attention.selection import Attended, with_sinks
 
 
 def attend(call: Call) -> Attended:
     scores = call.scores()
     attended = call.select.select(scores, call.values, call.dropout, call.state, call.generator)
     if call.full:
+        if call.select.sinks is not None:
+            scores = with_sinks(scores, call.select.sinks)
         attended.log_sum_exp = scores.logsumexp(-1).expand(*call.leading, -1)
     return attended

@@ -1,0 +1,216 @@
+"""What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
+
+    python benchmarks/look.py             # all of it, about 15 minutes and 13 GB of memory
+    python benchmarks/look.py forward     # one part: forward, measures, rows, received, long or page
+
+It needs transformers and, for the page, bertviz (`pip install transformers`, `pip install --no-deps bertviz`). Memory
+is measured in a process of its own for each case, as growth of the peak over what the process held before; times of
+one comparison in one process, its cases by turns, so that a busy machine slows both. Exits with status 1 when a bound
+does not hold.
+"""
+
+import gc
+import importlib.util
+import multiprocessing
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
+
+import torch
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+
+TOKENS, LAYERS, HEADS, WIDTH = 4096, 12, 12, 768
+LONG, LONG_LAYERS = 32_768, 2
+PAGE_TOKENS = 256
+ROUNDS = 5
+FEW = (0, 1, 7, 63, 511, 512, 1023, 1500, 2047, 2048, 2500, 3000, 3333, 4000, 4094, 4095)
+"""The rows of the map that are asked for where only some are."""
+
+Bound = tuple[str, float, float]
+"""What was measured, how much it is, and how much it may be at most."""
+
+
+def gpt2(tokens: int = TOKENS, layers: int = LAYERS, implementation: str = "sdpa") -> tuple[GPT2LMHeadModel, Tensor]:
+    """The model, and a text for it."""
+    torch.manual_seed(0)
+    config = GPT2Config(n_positions=tokens, n_layer=layers, n_head=HEADS, n_embd=WIDTH)
+    model = GPT2LMHeadModel._from_config(config, attn_implementation=implementation).eval()
+    return model, torch.randint(config.vocab_size, (1, tokens))
+
+
+def plain(model: GPT2LMHeadModel, ids: Tensor) -> None:
+    model(ids, use_cache=False)
+
+
+def looked(model: GPT2LMHeadModel, ids: Tensor) -> None:
+    with foveate.look(model):
+        model(ids, use_cache=False)
+
+
+def measured(model: GPT2LMHeadModel, ids: Tensor) -> None:
+    """Look, then ask three things of every head of every layer."""
+    with foveate.look(model) as sight:
+        model(ids, use_cache=False)
+    for site in map(sight.__getitem__, sight.sites):
+        site.received(), site.entropy(), site.top(8)
+
+
+def eager(model: GPT2LMHeadModel, ids: Tensor) -> None:
+    """Nothing but the weights, as transformers gives them."""
+    model(ids, use_cache=False, output_attentions=True)
+
+
+def long(model: GPT2LMHeadModel, ids: Tensor) -> None:
+    with foveate.look(model) as sight:
+        model.transformer(ids, use_cache=False)
+    for site in map(sight.__getitem__, sight.sites):
+        assert site.pooled(64, 64).isfinite().all()
+
+
+def timed(run: Callable[..., Any], *arguments: Any) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    with torch.no_grad():
+        run(*arguments)
+    return time.perf_counter() - start
+
+
+def cost(run: Callable[..., Any], *model: Any) -> tuple[float, float]:
+    """Seconds, and by how many MiB a run raises the peak of this process."""
+    arguments = gpt2(*model)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = timed(run, *arguments)
+    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def in_own_process(*arguments: Any) -> tuple[float, float]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(cost, arguments)
+
+
+def forward() -> list[Bound]:
+    model = gpt2()
+    pairs = [(timed(plain, *model), timed(looked, *model)) for _ in range(ROUNDS + 1)][1:]
+    without, with_look = (statistics.median(times) for times in zip(*pairs, strict=True))
+    print(f"forward: {without:.2f} s, looked at {with_look:.2f} s")
+    (_, peak), (_, look_peak) = in_own_process(plain), in_own_process(looked)
+    kept = 2 * LAYERS * TOKENS * WIDTH * 4 / 2**20
+    print(f"peak: {peak:,.0f} MiB, looked at {look_peak:,.0f} MiB; queries and keys are {kept:,.0f} MiB")
+    return [
+        ("time of a forward pass, looked at / not, paired median", statistics.median(q / p for p, q in pairs), 1.05),
+        ("memory that looking adds / queries and keys", (look_peak - peak) / kept, 1.0),
+    ]
+
+
+def measures() -> list[Bound]:
+    (ours, our_peak), (theirs, their_peak) = in_own_process(measured), in_own_process(eager, TOKENS, LAYERS, "eager")
+    print(f"look, then received, entropy and top(8) of all heads: {ours:.1f} s, {our_peak:,.0f} MiB")
+    print(f"transformers' eager weights alone: {theirs:.1f} s, {their_peak:,.0f} MiB")
+    return [
+        ("time of look and three measures / eager weights", ours / theirs, 1 / 2),
+        ("memory of look and three measures / eager weights", our_peak / their_peak, 1 / 6),
+    ]
+
+
+def rows() -> list[Bound]:
+    model = gpt2()
+    whole = statistics.median(timed(plain, *model) for _ in range(3))
+    with torch.no_grad(), foveate.look(model[0]) as sight:
+        plain(*model)
+    sites = [sight[name] for name in sight.sites]
+
+    def ask() -> None:
+        for site in sites:
+            site.weights(queries=FEW)
+
+    few = statistics.median(timed(ask) for _ in range(ROUNDS))
+    print(f"forward: {whole:.2f} s; {len(FEW)} rows of every head: {few:.3f} s")
+    return [(f"{len(FEW)} exact rows of every head / a forward pass", few / whole, 0.01)]
+
+
+def received() -> list[Bound]:
+    """Of one layer: the sums over queries, beside the attention that the forward pass made."""
+    model, ids = gpt2(layers=1)
+    with torch.no_grad(), foveate.look(model) as sight:
+        plain(model, ids)
+    (site,) = (sight[name] for name in sight.sites)
+    (part,) = site.rows
+    q, k = (x.contiguous() for x in (part.call.queries, site.keys.at(part.span)))
+    v = torch.randn_like(k)
+
+    def attention() -> None:
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    def received() -> None:
+        found.append(site.received())
+
+    found: list[Tensor] = []
+    rounds = [(timed(attention), timed(received)) for _ in range(ROUNDS + 1)][1:]
+    exact = torch.zeros(HEADS, TOKENS, dtype=torch.float64)
+    for head in range(HEADS):
+        scores = q[0, head].double() @ k[0, head].double().T * (WIDTH // HEADS) ** -0.5
+        hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        exact[head] = scores.masked_fill(hidden, -torch.inf).softmax(-1).sum(0)
+    error = max(float(((one[0] - exact) / exact).abs().max()) for one in found)
+    medians = [statistics.median(times) for times in zip(*rounds, strict=True)]
+    print("one layer: attention {:.3f} s, received {:.3f} s".format(*medians))
+    return [
+        # The bound for sums that know the log-sum-exp of the forward pass; these do not need it.
+        ("received() / attention", statistics.median(b / a for a, b in rounds), 1.25),
+        ("received(), largest relative error", error, 1e-5),
+    ]
+
+
+def long_text() -> list[Bound]:
+    seconds, peak = in_own_process(long, LONG, LONG_LAYERS)
+    print(f"{LONG:,} tokens, {LONG_LAYERS} layers, look and pooled(64, 64): {seconds:.0f} s, {peak:,.0f} MiB")
+    return [(f"memory for {LONG:,} tokens, in GiB", peak / 1024, 24)]
+
+
+def page() -> list[Bound]:
+    model, ids = gpt2(tokens=PAGE_TOKENS)
+    tokens = [f"token{place}" for place in range(PAGE_TOKENS)]
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        with foveate.look(model) as sight:
+            model(ids)
+        ours = Path(folder, "look.html")
+        sight.save(ours, tokens=tokens)
+        theirs = _bertviz(model, ids, tokens)
+        size = ours.stat().st_size
+    print(f"page for {PAGE_TOKENS} tokens: {size / 2**20:.2f} MiB; bertviz: {theirs / 2**20:.0f} MiB")
+    return [("size of the page / bertviz's", size / theirs, 1 / 100)]
+
+
+def _bertviz(model: GPT2LMHeadModel, ids: Tensor, tokens: list[str]) -> int:
+    """How many bytes the head view of bertviz has, layers and heads all told."""
+    from bertviz import head_view
+
+    model.set_attn_implementation("eager")
+    weights = model(ids, output_attentions=True).attentions
+    return len(head_view(weights, tokens, html_action="return").data.encode())
+
+
+PARTS = {"forward": forward, "measures": measures, "rows": rows, "received": received, "long": long_text, "page": page}
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or [part for part in PARTS if part != "page" or importlib.util.find_spec("bertviz")]
+    print(f"GPT-2 of {LAYERS} layers, random weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    held = True
+    for part in chosen:
+        for what, found, bound in PARTS[part]():
+            held &= found <= bound
+            print(f"  {what}: {found:.3g} (bound: {bound:.3g}){'' if found <= bound else '  DOES NOT HOLD'}")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

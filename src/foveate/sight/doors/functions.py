@@ -1,0 +1,77 @@
+"""torch's own attention functions, seen by a mode that is handed every call of a torch function."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._higher_order_ops.flex_attention import flex_attention as flex_operator
+from torch.overrides import TorchFunctionMode
+
+from foveate.attention import Attended
+from foveate.sight.doors.multi_head import multi_head
+from foveate.sight.doors.softmaxes import Softmaxes
+from foveate.sight.foreign import Translator
+from foveate.sight.recorder import Recorder
+
+Function = Callable[..., Any]
+
+
+class Functions(TorchFunctionMode):
+    """Notes what is attended by `F.scaled_dot_product_attention`, `F.multi_head_attention_forward` and `flex_attention`,
+    and follows what else may be attention."""
+
+    def __init__(self, recorder: Recorder, translator: Translator) -> None:
+        super().__init__()
+        self._recorder, self._translator = recorder, translator
+        self._doors: dict[Function, Function] = {
+            F.scaled_dot_product_attention: self._scaled_dot_product,
+            F.multi_head_attention_forward: self._multi_head,
+            flex_operator: self._flex,
+        }
+        self._softmaxes = Softmaxes(recorder.hidden)
+
+    def __torch_function__(self, func: Function, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        if not self._recorder.listening:
+            return func(*args, **kwargs)
+        door = self._doors.get(func)
+        if door is not None:
+            return door(func, *args, **kwargs)
+        result = func(*args, **kwargs)
+        self._softmaxes.follow(func, (*args, *kwargs.values()), result)
+        return result
+
+    def _scaled_dot_product(
+        self,
+        func: Function,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        call = self._translator.call(query, key, value, attn_mask, causal=is_causal, scale=scale, dropout=dropout_p)
+        output = func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        self._recorder.note(call, Attended(output))
+        return output
+
+    def _multi_head(self, func: Function, *args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        call, finish = multi_head(self._translator, *args, **kwargs)
+        if not torch.is_grad_enabled():
+            self._recorder.left_fast_path()
+        output = result[0].transpose(0, 1) if result[0].ndim == 3 else result[0].unsqueeze(0)
+        self._recorder.note(call, Attended(output), finish)
+        return result
+
+    def _flex(self, func: Function, *args: Any) -> Any:
+        from foveate.sight.doors.flex import flex  # loads torch's compiler, as the model has by now
+
+        result = func(*args)
+        self._recorder.note(flex(self._translator, *args), Attended(result[0]))
+        return result

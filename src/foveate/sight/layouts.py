@@ -1,0 +1,109 @@
+"""Image places put back: where in the picture the queries and keys of an image model stand."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from foveate.contracts import UserError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Patches of a picture row by row, behind tokens that stand for none of them."""
+
+    height: int
+    """In patches."""
+    width: int
+    before: int = 1
+    """How many tokens come first: a class token, registers."""
+
+    def place(self, row: int, column: int) -> int:
+        """The number of a patch among the queries or keys."""
+        _check_inside(self, row, column)
+        return self.before + row * self.width + column
+
+    def map(self, numbers: Shaped[Tensor, "*leading S"]) -> Shaped[Tensor, "*leading height width"]:
+        """Numbers of keys (weights, what they received) or of queries (entropies) as a picture of so many patches.
+
+        Raises UserError if there are not as many numbers as patches and tokens before.
+        """
+        expected = self.before + self.height * self.width
+        if numbers.shape[-1] != expected:
+            raise UserError(
+                f"{self.height} x {self.width} patches with {self.before} tokens before them are {expected} places, but "
+                f"there are {numbers.shape[-1]}; is there a class token (before=1) or none (before=0)?"
+            )
+        return numbers[..., self.before :].unflatten(-1, (self.height, self.width))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of a picture that attend each by itself, as in Swin (Liu et al. 2021), numbered row by row.
+
+    The picture is padded at its right and bottom to whole windows, then rolled by `shift` to the left and up. What is
+    known of the windows' places has the examples and their windows together as its first dimension, B*N.
+    """
+
+    height: int
+    """In patches, without padding."""
+    width: int
+    window: tuple[int, int]
+    """Height and width of a window."""
+    shift: tuple[int, int] = (0, 0)
+
+    @cached_property
+    def patches(self) -> Int[Tensor, "N W"]:
+        """The patch, counted row by row, at each place of each window; -1 for padding."""
+        over, along = self.window
+        numbers = torch.arange(self.height * self.width).view(self.height, self.width)
+        padded = F.pad(numbers, (0, -self.width % along, 0, -self.height % over), value=-1)
+        rolled = padded.roll((-self.shift[0], -self.shift[1]), (0, 1))
+        windows = rolled.unflatten(1, (-1, along)).unflatten(0, (-1, over)).transpose(1, 2)
+        return windows.flatten(2).flatten(0, 1)
+
+    def place(self, row: int, column: int) -> tuple[int, int]:
+        """The window of a patch, and its place in there among the queries and keys."""
+        _check_inside(self, row, column)
+        window, place = (self.patches == row * self.width + column).nonzero()[0].tolist()
+        return window, place
+
+    def map(self, numbers: Shaped[Tensor, "BN *others W"]) -> Shaped[Tensor, "B *others height width"]:
+        """Numbers of each place of each window (what a key received, the entropy of a query) as pictures.
+
+        Raises UserError if the numbers are not those of whole pictures.
+        """
+        numbers = self._by_example(numbers)
+        picture = numbers.new_zeros(numbers.shape[0], *numbers.shape[2:-1], self.height * self.width)
+        window, place = (self.patches >= 0).nonzero(as_tuple=True)
+        picture[..., self.patches[window, place].to(picture.device)] = numbers.movedim(1, -2)[..., window, place]
+        return picture.unflatten(-1, (self.height, self.width))
+
+    def seen_from(
+        self, weights: Float[Tensor, "BN H W W"], row: int, column: int
+    ) -> Float[Tensor, "B H height width"]:
+        """Where one patch looks: the weights of its window in their places, and 0 everywhere else.
+
+        What it looks at the padding, as models do that do not mask it, is not shown.
+        """
+        window, place = self.place(row, column)
+        of_patch = torch.zeros_like(self._by_example(weights)[..., 0, :])
+        of_patch[:, window] = self._by_example(weights)[:, window, :, place]
+        return self.map(of_patch.flatten(0, 1))
+
+    def _by_example(self, numbers: Tensor) -> Tensor:
+        count, size = self.patches.shape
+        if numbers.shape[0] % count or numbers.shape[-1] != size:
+            raise UserError(
+                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the numbers "
+                f"are for {numbers.shape[0]} windows of {numbers.shape[-1]}; is it the size of this layer's picture?"
+            )
+        return numbers.unflatten(0, (-1, count))
+
+
+def _check_inside(layout: Grid | Windows, row: int, column: int) -> None:
+    if not (0 <= row < layout.height and 0 <= column < layout.width):
+        raise UserError(f"there is no patch ({row}, {column}) in a picture of {layout.height} x {layout.width} patches")

@@ -1,0 +1,71 @@
+"""Which calls of a module are rows of one map, and which begin a new one."""
+
+from dataclasses import replace
+
+from foveate.attention.call import Call
+from foveate.sight.site import Rows, Site
+from foveate.sight.steps import Keys, Span, own
+
+
+class Maps:
+    """The maps of all modules while a model runs, perhaps step by step, perhaps several times."""
+
+    def __init__(self, with_keys: bool) -> None:
+        self.sites: dict[str, Site] = {}
+        """By name: a module's path, with "#2" and so on for its later maps."""
+        self._with_keys = with_keys
+        self._of_module: dict[str, list[Site]] = {}
+        self._run = 0
+        self._fresh = 0
+        """The run that last began a map of a module that had one: all older maps are over then."""
+        self._wrote = 0
+        """The run in which a module last looked at keys that had grown."""
+
+    def begin_run(self) -> None:
+        """The model is called."""
+        self._run += 1
+
+    def place(self, module: str, call: Call) -> tuple[Site, Rows]:
+        """The map that a call belongs to, and its rows there, which are not added yet."""
+        for site in self._of_module.setdefault(module, []):
+            if site.rows[0].run >= self._fresh and (span := self._continued(site, call)):
+                return site, self._rows(call, span, site.shape[2])
+        others = self._of_module[module]
+        if others and others[-1].rows[0].run < self._run:
+            self._fresh = self._run
+        name = module if not others else f"{module}#{len(others) + 1}"
+        site = Site(name, Keys(call.keys) if self._with_keys else None)
+        others.append(site)
+        self.sites[name] = site
+        return site, self._rows(call, Span(0, call.keys.shape[-2], 0), 0)
+
+    def _rows(self, call: Call, span: Span, start: int) -> Rows:
+        """A call without what can be had elsewhere or is not to be kept."""
+        no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
+        if self._with_keys:
+            kept = replace(call, queries=own(call.queries), keys=no_keys, values=no_keys)
+        else:
+            shape_alone = call.queries.new_empty(()).expand(call.queries.shape)
+            kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)
+        versions = [(part, part._version) for part in kept.tensors() if not part.is_inference()]
+        return Rows(kept, span, start, self._run, versions=versions)
+
+    def _continued(self, site: Site, call: Call) -> Span | None:
+        """The keys of a call among those of a map, if it goes on with that map."""
+        first, last = site.rows[0], site.rows[-1]
+        steps, count = call.queries.shape[-2], call.keys.shape[-2]
+        if first.call.leading != call.leading:
+            return None
+        if site.keys is None:  # nothing to compare with
+            return Span(0, count, 0) if steps == 1 and 0 <= count - last.span.length <= 1 else None
+        before = site.keys.last.length
+        span = site.keys.continued(call.keys, steps, self._wrote == self._run)
+        if site.keys.last.length > before:
+            self._wrote = self._run
+        elif last.run < self._run != self._wrote and _rows_of_last_run(site) > 1:
+            return None  # all of a source and its target once more, not one step more
+        return span
+
+
+def _rows_of_last_run(site: Site) -> int:
+    return sum(rows.count for rows in site.rows if rows.run == site.rows[-1].run)

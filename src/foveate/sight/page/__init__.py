@@ -1,0 +1,23 @@
+"""A self-contained page that shows where a model looks, for any browser, without a network.
+
+`document(sight, ...)` measures what the page shows; `save`, `html` and `frame` make the page of it, `read` reads it back.
+"""
+
+from foveate.sight.page.compose import compose, frame, html, read, save
+from foveate.sight.page.document import Document, Panel, Rows, document
+from foveate.sight.page.sides import Audio, Image, Side
+
+__all__ = [
+    "Audio",
+    "Document",
+    "Image",
+    "Panel",
+    "Rows",
+    "Side",
+    "compose",
+    "document",
+    "frame",
+    "html",
+    "read",
+    "save",
+]

@@ -1,0 +1,119 @@
+// What stands around the plot of a map: its labels, and for each row what remains for the keys that are not drawn.
+
+const LEGIBLE = 13; // pixels between two labels
+const REST = 34; // pixels of the strip of what remains
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
+const SLANT = Math.SQRT1_2; // how far a text at 45 degrees rises for its length
+
+/** Part the canvas of a map between labels and plot; a plot smaller than its part stands in the middle. */
+function arrange(map, width, height) {
+  const { head, camera } = map;
+  const context = map.canvas.getContext("2d");
+  context.font = FONT;
+  const widest = (side, most) => {
+    const step = Math.max(1, Math.floor(side.count / 60));
+    let found = 24;
+    for (let place = 0; place < side.count; place += step) {
+      found = Math.max(found, context.measureText(labelled(side, place, 1)).width);
+    }
+    return Math.min(found, most);
+  };
+  map.beside = widest(head.queries, Math.min(120, width * 0.22)) + 14;
+  map.slant = widest(head.keys, Math.min(120, width * 0.22));
+  const above = Math.ceil((map.slant + 12) * SLANT) + 10;
+  const margin = Math.max(above, head.exact ? 0 : REST + 14);
+  camera.layout(width - map.beside - margin, height - above - 8);
+  map.plotWidth = Math.min(camera.width, camera.across * head.keys.count);
+  map.plotHeight = Math.min(camera.height, camera.down * head.queries.count);
+  map.left = Math.round(map.beside + Math.max(0, (camera.width - map.plotWidth) / 2));
+  map.top = above;
+}
+
+/** What to write at a place where each `step`-th is written: where not all are, its number tells which it is. */
+function labelled(side, place, step) {
+  if (!side.told || step === 1) return cut(side.short(place), 24);
+  return `${place} ${cut(side.short(place), 14)}`;
+}
+
+function paintLabels(map, context) {
+  const { head, camera, page } = map;
+  const { rows, columns } = camera.seen;
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  for (const [place, step] of marks(rows, camera.down, LEGIBLE, [page.query, page.hovered?.query, ...page.matches.queries])) {
+    const y = camera.y(place + 0.5);
+    if (y >= 0 && y <= map.plotHeight) paintLabel(map, context, "query", place, step, map.left - 8, map.top + y, map.beside - 12);
+  }
+  context.textAlign = "left";
+  for (const [place, step] of marks(columns, camera.across, LEGIBLE / SLANT, [page.key, page.hovered?.key, ...page.matches.keys])) {
+    const x = camera.x(place + 0.5);
+    if (x < 0 || x > map.plotWidth) continue;
+    context.save();
+    context.translate(map.left + x + 2, map.top - 7);
+    context.rotate(-Math.PI / 4);
+    paintLabel(map, context, "key", place, step, 0, 0, map.slant);
+    context.restore();
+  }
+}
+
+function paintLabel(map, context, name, place, step, x, y, space) {
+  const { page, head } = map;
+  const [side, found] = name === "query" ? [head.queries, page.matches.queries] : [head.keys, page.matches.keys];
+  const { theme } = page;
+  const chosen = page[name] === place;
+  context.font = chosen || found.has(place) ? `600 ${FONT}` : FONT;
+  context.fillStyle = theme.muted;
+  if (page.hovered?.[name] === place) context.fillStyle = theme.text;
+  if (found.has(place)) context.fillStyle = theme.found;
+  if (chosen) context.fillStyle = theme[name];
+  context.fillText(fitted(context, labelled(side, place, step), space), x, y);
+}
+
+/** The places of an axis to label, each with the step: all or every n-th, but first of all those that matter. */
+function marks([from, to], size, apart, first) {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000];
+  const step = size >= LEGIBLE ? 1 : steps.find((each) => each * size >= 2 * apart) ?? 100000;
+  const shown = [];
+  const add = (place) => {
+    const free = shown.every((other) => Math.abs(other - place) * size >= (step === 1 ? LEGIBLE : apart));
+    if (place >= from && place < to && free) shown.push(place);
+  };
+  for (const place of first) if (Number.isInteger(place)) add(place);
+  for (let place = Math.ceil(from / step) * step; place < to; place += step) add(place);
+  return shown.map((place) => [place, step]);
+}
+
+function fitted(context, text, space) {
+  while (text.length > 2 && context.measureText(text).width > space) text = `${Array.from(text).slice(0, -2).join("")}…`;
+  return text;
+}
+
+/** For each row how much weight its other keys have, as bars right of the plot. */
+function paintRest(map, context) {
+  const { head, camera, page } = map;
+  const left = map.left + map.plotWidth + 8;
+  context.fillStyle = page.theme.muted;
+  context.textAlign = "left";
+  context.textBaseline = "alphabetic";
+  context.save();
+  context.translate(left + 8, map.top - 7);
+  context.rotate(-Math.PI / 4);
+  context.fillText("rest", 0, 0);
+  context.restore();
+  context.save();
+  context.beginPath();
+  context.rect(left, map.top, REST, map.plotHeight);
+  context.clip();
+  const { rows } = camera.seen;
+  for (let query = rows[0]; query < rows[1]; query++) {
+    const row = head.row(query);
+    if (!row) continue;
+    const [top, bottom] = [map.top + Math.round(camera.y(query)), map.top + Math.round(camera.y(query + 1))];
+    const gap = bottom - top >= 9 ? 1 : 0;
+    context.fillStyle = page.theme.line;
+    context.fillRect(left, top, REST, bottom - top - gap);
+    context.fillStyle = page.theme.muted;
+    context.fillRect(left, top, REST * row.rest, bottom - top - gap);
+  }
+  context.restore();
+}

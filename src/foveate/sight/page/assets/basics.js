@@ -1,0 +1,143 @@
+// Small things that all parts of the page use: elements, labels, numbers.
+
+/** An element with properties; attributes that are no properties (role, aria-*, data-*) may be given as well. */
+function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else if (value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Put other children in an element; where a button of it had the focus, the one in its place gets it. */
+function refill(element, ...children) {
+  const buttons = () => [...element.querySelectorAll("button")];
+  const focused = buttons().indexOf(document.activeElement);
+  element.replaceChildren(...children);
+  if (focused >= 0) buttons()[focused]?.focus({ preventScroll: true });
+}
+
+const find = (id) => document.getElementById(id);
+
+const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
+
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+const JOINERS = "\u200c\u200d";
+
+/** A token as one can see it: white space and control characters, which would hide or reorder it, are written out. */
+function visible(text) {
+  if (text === "") return "∅";
+  text = text.replaceAll("\r\n", "↵").replace(/[\n\r]/g, "↵").replaceAll("\t", "⇥");
+  if (text.trim() === "") return "␣".repeat(text.length);
+  return text.replace(HIDDEN, (character) => {
+    if (JOINERS.includes(character)) return character;
+    return `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+/** The beginning of a text, with '…' where it goes on. */
+function cut(text, length) {
+  if (text.length <= length) return text;
+  return Array.from(text).slice(0, length - 1).join("") + "…";
+}
+
+const SMALLEST = 2 ** -20;
+
+/** A weight in figures: three that count. */
+function figures(weight) {
+  if (weight === 0) return "0";
+  if (weight <= SMALLEST * 1.001) return "< 0.000001";
+  if (weight >= 0.9995) return "1.00";
+  if (weight >= 0.1) return weight.toFixed(3);
+  return weight >= 0.0001 ? weight.toPrecision(3) : weight.toFixed(6);
+}
+
+const percent = (part) => `${Number((100 * part).toPrecision(2))} %`;
+
+const count = (number) => number.toLocaleString("en");
+
+const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+
+/** Where each of the cells begins that places are pooled into, and the end. */
+function cells(places, parts) {
+  return Int32Array.from({ length: parts + 1 }, (_, part) => Math.floor((part * places) / parts));
+}
+
+/** The queries or the keys of a site: how many there are and what each is called. */
+class Side {
+  constructor({ count, labels, picture }) {
+    Object.assign(this, { count, labels, picture });
+    this.before = picture ? labels.length : 0;
+  }
+
+  /** Whether the places have texts of their own. */
+  get told() {
+    return !this.picture && this.labels.length > 0;
+  }
+
+  label(place) {
+    if (place < this.labels.length) return visible(this.labels[place]);
+    if (!this.picture) return String(place);
+    const after = place - this.before;
+    if (this.picture.kind === "audio") return `${this.time(place).toFixed(2)} s`;
+    return `row ${Math.floor(after / this.picture.width) + 1}, column ${(after % this.picture.width) + 1}`;
+  }
+
+  /** The label where there is little room: of a patch its row and column. */
+  short(place) {
+    if (place < this.labels.length || this.picture?.kind !== "image") return this.label(place);
+    const after = place - this.before;
+    return `(${Math.floor(after / this.picture.width) + 1}, ${(after % this.picture.width) + 1})`;
+  }
+
+  /** The middle of a moment, in seconds. */
+  time(place) {
+    return ((place - this.before + 0.5) * this.picture.seconds) / (this.count - this.before);
+  }
+}
+
+/** What the browser remembers between visits; nothing where it may not. */
+const remembered = {
+  get(name) {
+    try {
+      return localStorage.getItem(`foveate-${name}`);
+    } catch {
+      return null;
+    }
+  },
+  set(name, value) {
+    try {
+      localStorage.setItem(`foveate-${name}`, value);
+    } catch {
+      // A frame in a notebook has no storage of its own.
+    }
+  },
+};
+
+/** A canvas of so many pixels of the page, as sharp as the screen, cleared; null while it has no size. */
+function sharp(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  if (width < 1 || height < 1) return null;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/** Calls at most once for each picture that the screen shows. */
+function drawnLater(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
+  };
+}

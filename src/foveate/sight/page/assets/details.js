@@ -1,0 +1,93 @@
+// Beside the views: the chosen query with the keys it looks at most, the chosen key with its queries, and the head.
+
+const LISTED = 10;
+
+class Details {
+  constructor(page) {
+    this.page = page;
+    this.element = make("aside", { class: "details", "aria-label": "Numbers" });
+    this.draw = drawnLater(() => this.paint());
+  }
+
+  open(head) {
+    this.head = head;
+    this.draw();
+  }
+
+  paint() {
+    const { head, page } = this;
+    if (!head) return;
+    if (page.query !== null) page.attempt(() => head.want(page.query, page.query + 1));
+    const parts = [];
+    if (page.query !== null) parts.push(this.query(page.query));
+    if (page.key !== null) parts.push(this.key(page.key));
+    if (!parts.length) parts.push(make("p", { class: "muted hint" }, "Choose a row of the map or a token to see its numbers."));
+    parts.push(this.about());
+    refill(this.element, ...parts);
+  }
+
+  query(query) {
+    const { head } = this;
+    const row = head.row(query);
+    const section = make("section", {}, this.heading("query", head.queries, query, "looks at"));
+    if (!row) return section;
+    const top = head.top(query);
+    const most = top[0]?.weight ?? 1;
+    const list = make("ol", { class: "bars" });
+    for (const { key, weight } of top.slice(0, LISTED)) list.append(this.bar("key", head.keys, key, weight, most));
+    const later = top.slice(LISTED).reduce((sum, { weight }) => sum + weight, 0);
+    const others = head.keys.count - Math.min(LISTED, top.length);
+    if (!top.length) section.append(make("p", { class: "muted hint" }, "nowhere: no key has weight"));
+    else if (later + row.rest > 0) list.append(this.others(`${counted(others, "other key")}`, later + row.rest, most));
+    section.append(list);
+    return section;
+  }
+
+  key(key) {
+    const { head, page } = this;
+    const section = make("section", {}, this.heading("key", head.keys, key, "is looked at by"));
+    if (page.query !== null) {
+      const { weight, below } = head.weight(page.query, key) ?? {};
+      const told = below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`;
+      section.append(make("p", { class: "pair" }, "the query above, with a weight of ", make("b", {}, told)));
+    }
+    const found = head.lookers(key);
+    const list = make("ol", { class: "bars" });
+    for (const { query, weight } of found.slice(0, LISTED)) list.append(this.bar("query", head.queries, query, weight, found[0].weight));
+    if (!found.length) section.append(make("p", { class: "muted hint" }, head.exact ? "no query" : `among the top ${head.kept} of no query`));
+    section.append(list);
+    if (found.length > LISTED) section.append(make("p", { class: "muted" }, `and ${counted(found.length - LISTED, "more")}`.replace(/s$/, "")));
+    return section;
+  }
+
+  heading(name, side, place, verb) {
+    const told = side.told ? ` ${count(place)}` : "";
+    return make("div", { class: "heading" }, make("span", { class: "muted" }, `${name}${told}`), make("bdi", { class: `chosen ${name}` }, cut(side.label(place), 48)), make("span", { class: "muted" }, verb));
+  }
+
+  bar(name, side, place, weight, most) {
+    const fill = make("span", { class: `bar-fill ${name}` });
+    fill.style.width = `${(100 * weight) / most}%`;
+    const button = make("button", { type: "button", class: "bar" }, make("bdi", { class: "bar-name" }, cut(side.label(place), 40)), make("span", { class: "bar-place" }, side.told ? count(place) : ""), make("span", { class: "bar-weight" }, figures(weight)), make("span", { class: "bar-line" }, fill));
+    button.addEventListener("click", () => this.page.choose({ [name]: place }, true));
+    return make("li", {}, button);
+  }
+
+  others(told, weight, most) {
+    const fill = make("span", { class: "bar-fill rest" });
+    fill.style.width = `${Math.min(100, (100 * weight) / most)}%`;
+    return make("li", {}, make("div", { class: "bar" }, make("span", { class: "bar-name muted" }, told), make("span", {}), make("span", { class: "bar-weight" }, figures(weight)), make("span", { class: "bar-line" }, fill)));
+  }
+
+  about() {
+    const { head } = this;
+    const rows = [
+      ["Site", head.info.name],
+      ["Head", `${head.head} of ${head.info.heads}`],
+      ["Size", `${count(head.queries.count)} queries × ${count(head.keys.count)} keys`],
+      ["Spread", spread(head.entropy)],
+      ["Exact", head.exactness],
+    ];
+    return make("dl", { class: "about" }, ...rows.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]));
+  }
+}

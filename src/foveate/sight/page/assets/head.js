@@ -1,0 +1,181 @@
+// One open head: its sides, its small map, and the rows of it that have arrived.
+
+const BATCH = 1024;
+
+class Head {
+  constructor(source, overview, site, head, maps) {
+    Object.assign(this, { source, site, head });
+    this.info = overview.sites[site];
+    this.queries = new Side(overview.sides[this.info.queries]);
+    this.keys = new Side(overview.sides[this.info.keys]);
+    this.kept = this.info.kept;
+    this.exact = this.kept === this.keys.count;
+    this.entropy = this.info.entropy[head];
+    this.rows = maps.rows;
+    this.columns = maps.columns;
+    this.map = maps.values.subarray(head * maps.rows * maps.columns, (head + 1) * maps.rows * maps.columns);
+    this.mapTop = largest(this.map) || 1;
+    this.peak = 0;
+    this.over = cells(this.queries.count, this.rows);
+    this.along = cells(this.keys.count, this.columns);
+    this.batches = new Map();
+    this.rests = new Map();
+    this.arrived = () => {};
+  }
+
+  /** Fetch the rows of some queries; `arrived` is called when they are there. */
+  async want(from, to) {
+    const asked = [];
+    for (let batch = Math.floor(from / BATCH); batch * BATCH < Math.min(to, this.queries.count); batch++) {
+      if (!this.batches.has(batch)) asked.push(this.fetch(batch));
+    }
+    if (asked.length) {
+      await Promise.all(asked);
+      this.arrived();
+    }
+  }
+
+  async fetch(batch) {
+    this.batches.set(batch, null);
+    const [from, to] = [batch * BATCH, Math.min((batch + 1) * BATCH, this.queries.count)];
+    try {
+      const found = await this.source.rows(this.site, this.head, from, to);
+      this.batches.set(batch, found);
+      this.peak = Math.max(this.peak, largest(found.weights));
+    } catch (error) {
+      this.batches.delete(batch);
+      throw error;
+    }
+  }
+
+  /** What a query looks at: keys with their weights, and the rest; null while it has not arrived. */
+  row(query) {
+    const found = this.batches.get(Math.floor(query / BATCH));
+    if (!found) return null;
+    const place = query % BATCH;
+    const [from, to] = [place * this.kept, (place + 1) * this.kept];
+    return { keys: found.keys.subarray(from, to), weights: found.weights.subarray(from, to), rest: found.rest[place] };
+  }
+
+  /** The keys of a row that have weight, the largest first. */
+  top(query) {
+    const row = this.row(query);
+    if (!row) return [];
+    const pairs = Array.from(row.keys, (key, place) => ({ key, weight: row.weights[place] }));
+    return pairs.filter(({ key, weight }) => key >= 0 && weight > 0).sort((one, other) => other.weight - one.weight);
+  }
+
+  /** What one key of each cell in a row of the small map has on average, leaving out the top keys, which are known. */
+  rest(row) {
+    const found = this.rests.get(row);
+    if (found) return found;
+    const [from, to] = [this.over[row], this.over[row + 1]];
+    const weights = this.map.slice(row * this.columns, (row + 1) * this.columns).map((value) => value * (to - from));
+    const places = new Float32Array(this.columns);
+    let left = 0;
+    for (let query = from; query < to; query++) {
+      const known = this.row(query);
+      if (!known) return this.map.slice(row * this.columns, (row + 1) * this.columns);
+      for (let column = 0; column < this.columns; column++) {
+        const end = this.causal ? Math.min(this.along[column + 1], query + 1) : this.along[column + 1];
+        places[column] += Math.max(0, end - this.along[column]);
+      }
+      known.keys.forEach((key, place) => {
+        if (key < 0) return;
+        const column = within(this.along, key);
+        weights[column] -= known.weights[place];
+        places[column] -= 1;
+      });
+      left += known.rest;
+    }
+    weights.forEach((weight, column) => (weights[column] = places[column] > 0 ? Math.max(0, weight) : 0));
+    const scale = left / (weights.reduce((sum, weight) => sum + weight, 0) || 1); // small maps are less precise than rows
+    weights.forEach((weight, column) => (weights[column] = places[column] > 0 ? (weight * scale) / places[column] : 0));
+    this.rests.set(row, weights);
+    return weights;
+  }
+
+  /** Whether, by all that is known of it, no query looks at a later key; what is pooled then lies on earlier keys. */
+  get causal() {
+    if (this.exact || this.queries.count !== this.keys.count || !this.row(this.kept - 1)) return false;
+    this.known ??= this.onlyBefore();
+    return this.known;
+  }
+
+  onlyBefore() {
+    for (let row = 0; row < this.rows; row++) {
+      for (let column = row + 1; column < this.columns; column++) if (this.map[row * this.columns + column] > 0) return false;
+    }
+    for (let query = 0; this.row(query); query++) {
+      const { keys } = this.row(query);
+      if (keys.some((key) => key > query)) return false;
+      if (query < this.kept - 1 && keys.filter((key) => key >= 0).length > query + 1) return false;
+    }
+    return true;
+  }
+
+  /** The weight of a pair; where only the largest of a row are known, `below` is what it is no larger than. */
+  weight(query, key) {
+    const row = this.row(query);
+    if (!row) return null;
+    const place = row.keys.indexOf(key);
+    if (place >= 0) return { weight: row.weights[place] };
+    if (this.exact || row.rest === 0 || (this.causal && key > query)) return { weight: 0 };
+    const least = row.weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);
+    return { below: Math.min(least, row.rest) };
+  }
+
+  /** The queries that look at a key, among the rows that have arrived and the keys they keep; most first. */
+  lookers(key) {
+    const found = [];
+    for (const [batch, rows] of this.batches) {
+      for (let place = 0; rows && place < rows.keys.length; place++) {
+        if (rows.keys[place] !== key || rows.weights[place] === 0) continue;
+        found.push({ query: batch * BATCH + Math.floor(place / this.kept), weight: rows.weights[place] });
+      }
+    }
+    return found.sort((one, other) => other.weight - one.weight);
+  }
+
+  /** The cell of the small map at a query and a key: its bounds and its value. */
+  cell(query, key) {
+    const { over, along } = this;
+    const row = within(over, query);
+    const column = within(along, key);
+    const value = this.map[row * this.columns + column];
+    return { rows: [over[row], over[row + 1]], columns: [along[column], along[column + 1]], value };
+  }
+
+  /** What is exact and what is not, in a sentence. */
+  get exactness() {
+    const { precision, map_precision: rough } = this.info;
+    if (this.exact) return `Every weight, within ${percent(precision)} of itself.`;
+    return (
+      `Top ${this.kept} keys of each row exact, within ${percent(precision)} of the weight; ` +
+      `the rest pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
+    );
+  }
+}
+
+/** The part that a place is in, of parts that begin at `bounds`. */
+function within(bounds, place) {
+  let part = Math.min(bounds.length - 2, Math.floor((place * (bounds.length - 1)) / bounds[bounds.length - 1]));
+  while (bounds[part + 1] <= place) part++;
+  while (bounds[part] > place) part--;
+  return part;
+}
+
+/** A pair of tokens in words and figures. */
+function pairTold(head, query, key) {
+  const row = head.row(query);
+  const lines = [
+    ["query", head.queries.label(query), head.queries.told ? `query ${count(query)}` : "query"],
+    ["key", head.keys.label(key), head.keys.told ? `key ${count(key)}` : "key"],
+  ];
+  if (!row) return [...lines, ["muted", "on its way"]];
+  const { weight, below } = head.weight(query, key);
+  lines.push(["number", below === undefined ? figures(weight) : `at most ${figures(below)}`]);
+  if (below !== undefined) lines.push(["muted", `not among the top ${head.kept} of its row`]);
+  if (!head.exact) lines.push(["muted", `all keys but the top ${head.kept}: ${figures(row.rest)}`]);
+  return lines;
+}

@@ -1,0 +1,192 @@
+// The overview: a small map for each head, the layers of a stack below each other.
+
+const SMALLEST_THUMB = 46; // pixels, with the gap
+
+class Overview {
+  constructor(page) {
+    this.page = page;
+    this.maps = new Map();
+    this.element = make("div", { class: "overview" });
+    this.seen = new IntersectionObserver((entries) => this.reveal(entries), { rootMargin: "400px" });
+    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("focusin", (event) => this.tell(event.target));
+    this.element.addEventListener("pointerover", (event) => this.tell(event.target));
+    const groups = this.groups().map(([name, sites]) => this.group(name, sites));
+    this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
+    this.fits = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => this.fit(target, contentRect.width)));
+    groups.forEach((group) => this.fits.observe(group));
+    this.first().tabIndex = 0;
+  }
+
+  first() {
+    return this.element.querySelector(".thumb");
+  }
+
+  intro() {
+    const { title, notes, sites } = this.page.overview;
+    const heads = sites.reduce((sum, site) => sum + site.heads, 0);
+    const told = `${counted(heads, "head")} at ${counted(sites.length, "site")}. Choose one to see its weights.`;
+    this.scale = make("div", {});
+    const intro = make("div", { class: "intro" }, make("h1", {}, title), make("div", { class: "intro-line" }, make("p", { class: "muted" }, told), this.scale));
+    if (notes.length) intro.append(make("ul", { class: "notes" }, ...notes.map((note) => make("li", { dir: "auto" }, note))));
+    intro.append(...this.inputs());
+    return intro;
+  }
+
+  /** What the model was given: each text and each picture once, named by the side of the maps where it stands first. */
+  inputs() {
+    const { sites, sides } = this.page.overview;
+    const shown = [];
+    const pictures = new Set();
+    sides.forEach((head, place) => {
+      const side = new Side(head);
+      if (side.picture) {
+        if (!pictures.has(side.picture.url)) shown.push(thumbnail(side));
+        pictures.add(side.picture.url);
+      } else if (side.told) {
+        const asKeys = sites.some((site) => site.keys === place);
+        const asQueries = sites.some((site) => site.queries === place);
+        shown.push(excerpt(side, asKeys && asQueries ? "Tokens" : asKeys ? "Keys" : "Queries"));
+      }
+    });
+    return shown.length ? [make("div", { class: "inputs" }, ...shown)] : [];
+  }
+
+  groups() {
+    const groups = new Map();
+    this.page.overview.sites.forEach((site, place) => {
+      if (!groups.has(site.group)) groups.set(site.group, []);
+      groups.get(site.group).push(place);
+    });
+    return [...groups];
+  }
+
+  group(name, sites) {
+    const { overview } = this.page;
+    const heads = Math.max(...sites.map((place) => overview.sites[place].heads));
+    const sizes = sites.map((place) => this.size(overview.sites[place]));
+    const same = sizes.every((size) => size === sizes[0]);
+    const told = [sites.length > 1 && counted(sites.length, "layer"), counted(heads, "head"), same && sizes[0]];
+    const grid = make("div", { class: "layers", role: "grid", "aria-label": name });
+    if (heads > 1) {
+      const numbers = Array.from({ length: heads }, (_, head) => make("span", {}, String(head)));
+      grid.append(make("div", { class: "layer numbers", "aria-hidden": "true" }, make("span", { class: "layer-name" }, "head"), make("div", { class: "maps" }, ...numbers)));
+    }
+    sites.forEach((place, row) => grid.append(this.layer(place, same ? "" : sizes[row])));
+    const title = make("h2", {}, ...name.split(/(\*)/).map((part) => (part === "*" ? make("span", { class: "star" }, "∗") : part)));
+    const line = make("div", { class: "group-head" }, title, make("span", { class: "muted" }, told.filter(Boolean).join(" · ")));
+    const group = make("section", { class: "group" }, line, grid);
+    group.style.setProperty("--heads", heads);
+    return group;
+  }
+
+  /** On a narrow screen the heads of a layer go over several lines, of equal length. */
+  fit(group, width) {
+    const heads = Number(group.style.getPropertyValue("--heads"));
+    const lines = Math.ceil((heads * SMALLEST_THUMB) / width);
+    group.style.setProperty("--columns", Math.ceil(heads / lines));
+    group.classList.toggle("wrapped", lines > 1);
+  }
+
+  size(site) {
+    const { sides } = this.page.overview;
+    return `${count(sides[site.queries].count)} × ${count(sides[site.keys].count)}`;
+  }
+
+  layer(place, size) {
+    const site = this.page.overview.sites[place];
+    const maps = make("div", { class: "maps" });
+    for (let head = 0; head < site.heads; head++) {
+      const thumb = make("button", { type: "button", class: "thumb", role: "gridcell", tabIndex: -1, "aria-label": `${site.name}, head ${head}` });
+      thumb.dataset.site = place;
+      thumb.dataset.head = head;
+      thumb.append(make("canvas", { "aria-hidden": "true" }));
+      thumb.addEventListener("click", () => this.page.open(place, head));
+      maps.append(thumb);
+    }
+    const label = make("span", { class: "layer-name" }, make("span", { class: "layer-word" }, "layer "), site.layer || "", size ? make("small", {}, size) : "");
+    const layer = make("div", { class: site.layer ? "layer" : "layer alone", role: "row" }, label, maps);
+    layer.dataset.site = place;
+    this.seen.observe(layer);
+    return layer;
+  }
+
+  async reveal(entries) {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      this.seen.unobserve(target);
+      await this.page.attempt(async () => {
+        const site = Number(target.dataset.site);
+        this.maps.set(site, await this.page.maps(site));
+        this.paint(target);
+      });
+    }
+  }
+
+  /** Paint the maps of a layer, or of all those that are there. */
+  paint(layer) {
+    const ticks = this.page.alike ? ["0", "0.25", "1"] : ["0", "¼", "largest"];
+    this.scale.replaceChildren(legend(this.page.theme, "weight on a cell", ticks));
+    const layers = layer ? [layer] : this.element.querySelectorAll(".layer[data-site]");
+    for (const each of layers) {
+      const maps = this.maps.get(Number(each.dataset.site));
+      if (!maps) continue;
+      const { rows, columns, values } = maps;
+      each.querySelectorAll("canvas").forEach((canvas, head) => {
+        const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
+        const top = this.page.alike ? 1 : largest(map) || 1;
+        paintMap(canvas, map, rows, columns, top, this.page.theme.scale);
+        canvas.classList.add("painted");
+      });
+    }
+  }
+
+  /** Say what the head under the pointer or the focus is. */
+  tell(target) {
+    const thumb = target.closest(".thumb");
+    if (!thumb) return;
+    const site = this.page.overview.sites[thumb.dataset.site];
+    thumb.title = `${site.name}, head ${thumb.dataset.head}\n${spread(site.entropy[thumb.dataset.head])}`;
+  }
+
+  key(event) {
+    const thumb = event.target.closest(".thumb");
+    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    if (!thumb || !(event.key in steps)) return;
+    event.preventDefault();
+    const layers = [...this.element.querySelectorAll(".layer[data-site]")].map((layer) => [...layer.querySelectorAll(".thumb")]);
+    const [down, right] = steps[event.key];
+    const row = clamp(layers.findIndex((layer) => layer.includes(thumb)) + down, 0, layers.length - 1);
+    const head = clamp(Number(thumb.dataset.head) + right, 0, layers[row].length - 1);
+    this.focus(layers[row][head]);
+  }
+
+  focus(thumb) {
+    for (const each of this.element.querySelectorAll('.thumb[tabindex="0"]')) each.tabIndex = -1;
+    thumb.tabIndex = 0;
+    thumb.focus();
+  }
+
+  /** Put the focus on a head, as when one comes back from it. */
+  show(site, head) {
+    this.focus(this.element.querySelector(`.thumb[data-site="${site}"][data-head="${head}"]`) ?? this.first());
+  }
+}
+
+const spread = (entropy) => `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;
+
+const EXCERPT = 600;
+
+function excerpt(side, name) {
+  const shown = side.labels.slice(0, EXCERPT).map((_, place) => make("bdi", { class: "piece" }, cut(side.label(place), 40)));
+  if (side.count > EXCERPT) shown.push(make("span", { class: "muted" }, `… and ${count(side.count - EXCERPT)} more`));
+  return make("div", { class: "input" }, make("h3", {}, `${name} `, make("small", {}, count(side.count))), make("p", { class: "pieces" }, ...shown));
+}
+
+function thumbnail(side) {
+  const { picture } = side;
+  const image = picture.kind === "image";
+  const name = image ? "Image" : "Sound";
+  const told = image ? `${picture.height} × ${picture.width} patches` : `${picture.seconds.toFixed(1)} s`;
+  return make("div", { class: `input ${picture.kind}` }, make("h3", {}, `${name} `, make("small", {}, told)), make("img", { src: picture.url, alt: image ? "What the model saw" : "Spectrogram of what the model heard" }));
+}

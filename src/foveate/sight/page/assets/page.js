@@ -1,0 +1,261 @@
+// The page: what is open and chosen, where the address bar and the keyboard lead, what is said to those who do not see.
+
+class Page {
+  constructor(source) {
+    Object.assign(this, { source, overview: null, head: null, query: null, key: null, hovered: null, view: null });
+    this.alike = false;
+    this.matches = { queries: new Set(), keys: new Set() };
+    this.kept = new Map();
+    this.theme = new Theme(() => this.repaint());
+    this.search = new Search(this);
+    this.framed = window !== window.top;
+    find("home").addEventListener("click", () => this.back());
+    find("theme").addEventListener("click", () => this.theme.switch());
+    find("ask").addEventListener("click", () => this.help());
+    find("help-close").addEventListener("click", () => find("help").close());
+    find("help").addEventListener("click", (event) => event.target === find("help") && find("help").close());
+    find("each").addEventListener("click", () => this.compare(false));
+    find("alike").addEventListener("click", () => this.compare(true));
+    document.addEventListener("keydown", (event) => press(this, event));
+    window.addEventListener("popstate", () => this.attempt(() => this.route()));
+    if (source.prompt) find("above").append(source.prompt);
+  }
+
+  /** Ask the source what there is, and show it: at the start, and whenever the source has something new. */
+  async load() {
+    await this.attempt(async () => {
+      this.overview = await this.source.overview();
+      this.kept.clear();
+      this.forget();
+      document.title = this.overview.title;
+      this.table = new Overview(this);
+      this.stage = new Stage(this);
+      Object.assign(this, { head: null, query: null, key: null, hovered: null });
+      await this.route();
+    });
+  }
+
+  /** Do something that may fail; why it did is shown. */
+  async attempt(action) {
+    try {
+      return await action();
+    } catch (error) {
+      const message = make("p", { class: "message", role: "alert" }, error.message);
+      this.forget();
+      find("main").before(message);
+      return null;
+    }
+  }
+
+  /** Take away what was said of a failure. */
+  forget() {
+    document.querySelector(".message[role=alert]")?.remove();
+  }
+
+  maps(site) {
+    if (!this.kept.has(site)) this.kept.set(site, this.source.maps(site));
+    return this.kept.get(site);
+  }
+
+  /** Show what the address names: "#3/5" is head 5 of site 3. */
+  async route() {
+    const [, site, head] = /^#(\d+)\/(\d+)$/.exec(location.hash) ?? [];
+    if (this.overview.sites[site] && head < this.overview.sites[site].heads) await this.enter(Number(site), Number(head));
+    else this.leave();
+  }
+
+  address(text) {
+    if (this.framed) return; // a notebook has one address for all
+    if (location.hash !== text) history.pushState(null, "", text || location.pathname + location.search);
+  }
+
+  async open(site, head) {
+    await this.attempt(async () => {
+      head = clamp(head, 0, this.overview.sites[site].heads - 1);
+      await this.enter(site, head);
+      this.address(`#${site}/${head}`);
+    });
+  }
+
+  async enter(site, head) {
+    const maps = await this.maps(site);
+    const before = this.head;
+    this.head = new Head(this.source, this.overview, site, head, maps);
+    this.head.arrived = () => this.stage.update();
+    if (this.query >= this.head.queries.count) this.query = null;
+    if (this.key >= this.head.keys.count) this.key = null;
+    this.hovered = null;
+    this.tip(null);
+    if (!before) {
+      find("title").textContent = this.overview.title;
+      find("main").replaceChildren(this.stage.element);
+      document.body.classList.add("open");
+      window.scrollTo(0, 0);
+    }
+    find("exactness").textContent = this.head.exactness;
+    await this.head.want(0, Math.min(this.head.queries.count, 4 * BATCH));
+    this.search.show(true);
+    this.stage.open(this.head, maps);
+    if (!before) this.stage.element.focus({ preventScroll: true });
+    this.say(`${this.head.info.name}, head ${head}`);
+  }
+
+  back() {
+    if (!this.head) return;
+    this.leave();
+    this.address("");
+  }
+
+  leave() {
+    const from = this.head;
+    this.head = null;
+    this.tip(null);
+    this.search.show(false);
+    document.body.classList.remove("open");
+    find("title").textContent = "foveate";
+    find("main").replaceChildren(this.table.element);
+    find("exactness").textContent = "";
+    this.table.paint();
+    if (from) this.table.show(from.site, from.head);
+  }
+
+  /** Choose a query, a key, or both; null for none. `reveal` brings them into sight. */
+  choose(chosen, reveal = false) {
+    Object.assign(this, chosen);
+    if (reveal) this.stage.reveal(chosen.query ?? null, chosen.key ?? null);
+    this.stage.update();
+    this.sayChosen();
+  }
+
+  step(by) {
+    const query = this.query === null ? (by > 0 ? 0 : this.head.queries.count - 1) : this.query + by;
+    this.choose({ query: clamp(query, 0, this.head.queries.count - 1), key: null }, true);
+  }
+
+  /** The next of the keys that the query looks at. */
+  stepKey(by) {
+    if (this.query === null) return this.step(1);
+    const keys = this.head.top(this.query).map(({ key }) => key).sort((one, other) => one - other);
+    const after = keys.filter((key) => (by > 0 ? key > (this.key ?? -1) : key < (this.key ?? Infinity)));
+    if (after.length) this.choose({ key: by > 0 ? after[0] : after[after.length - 1] }, true);
+    return undefined;
+  }
+
+  stepHead(by) {
+    const head = this.head.head + by;
+    if (head >= 0 && head < this.head.info.heads) this.open(this.head.site, head);
+  }
+
+  /** The same head of the next layer in the stack. */
+  stepLayer(by) {
+    const { sites } = this.overview;
+    const stack = sites.map((_, place) => place).filter((place) => sites[place].group === this.head.info.group);
+    const site = stack[stack.indexOf(this.head.site) + by];
+    if (site !== undefined) this.open(site, this.head.head);
+  }
+
+  show(view) {
+    this.view = view;
+    this.stage.arrange();
+  }
+
+  hover(at) {
+    const same = at?.query === this.hovered?.query && at?.key === this.hovered?.key;
+    if (!at) this.tip(null);
+    if (same || !this.head) return;
+    this.hovered = at;
+    this.stage.update(false);
+  }
+
+  match(matches) {
+    this.matches = matches;
+    if (this.head) this.stage.update(false);
+  }
+
+  compare(alike) {
+    this.alike = alike;
+    find("each").setAttribute("aria-pressed", String(!alike));
+    find("alike").setAttribute("aria-pressed", String(alike));
+    this.repaint();
+  }
+
+  repaint() {
+    if (!this.table) return;
+    this.table.paint();
+    if (!this.head) return;
+    this.stage.update();
+    this.attempt(async () => this.stage.fillFilm(this.head, await this.maps(this.head.site)));
+  }
+
+  /** Lines of text beside a place of an element; null hides them. */
+  tip(lines, element, x, y) {
+    const tip = find("tip");
+    tip.hidden = !lines;
+    if (!lines) return;
+    tip.replaceChildren(...lines.map(([kind, text, place = ""]) => make("div", { class: `tip-${kind || "plain"}` }, make("bdi", {}, cut(text, 60)), place && make("span", { class: "muted" }, place))));
+    const box = element.getBoundingClientRect();
+    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
+    const right = box.left + x + 16 + wide < document.documentElement.clientWidth;
+    const below = box.top + y + 16 + high < window.innerHeight;
+    tip.style.left = `${Math.max(8, box.left + x + (right ? 16 : -16 - wide))}px`;
+    tip.style.top = `${Math.max(8, box.top + y + (below ? 16 : -16 - high))}px`;
+  }
+
+  help() {
+    find("help").showModal();
+  }
+
+  sayChosen() {
+    const { head, query, key } = this;
+    if (query === null && key === null) return;
+    const [best] = query === null ? [] : head.top(query);
+    const parts = [];
+    if (query !== null) parts.push(`query ${query}, ${head.queries.label(query)}`);
+    if (best && key === null) parts.push(`looks most at ${best.key}, ${head.keys.label(best.key)}: ${figures(best.weight)}`);
+    if (key !== null) parts.push(`key ${key}, ${head.keys.label(key)}`);
+    if (query !== null && key !== null) {
+      const { weight, below } = head.weight(query, key) ?? {};
+      parts.push(below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`);
+    }
+    this.say(parts.join("; "));
+  }
+
+  say(text) {
+    find("said").textContent = text;
+  }
+}
+
+/** A key is pressed anywhere but in a field. */
+function press(page, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
+  if (event.target.closest("input, select, textarea")) return;
+  const everywhere = { t: () => page.theme.switch(), "?": () => page.help() };
+  const opened = {
+    ArrowUp: () => (event.shiftKey ? page.stepLayer(-1) : page.step(-1)),
+    ArrowDown: () => (event.shiftKey ? page.stepLayer(1) : page.step(1)),
+    ArrowLeft: () => (event.shiftKey ? page.stepKey(-1) : page.stepHead(-1)),
+    ArrowRight: () => (event.shiftKey ? page.stepKey(1) : page.stepHead(1)),
+    Escape: () => page.back(),
+    "/": () => page.search.focus(),
+    "+": () => page.stage.views.map.zoom(1.6),
+    "=": () => page.stage.views.map.zoom(1.6),
+    "-": () => page.stage.views.map.zoom(1 / 1.6),
+    0: () => page.stage.views.map.zoom(0),
+  };
+  const view = page.head && page.stage.names[Number(event.key) - 1];
+  const action = everywhere[event.key] ?? (page.head ? opened[event.key] ?? (view && (() => page.show(view))) : null);
+  if (!action) {
+    const arrow = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"].includes(event.key);
+    if (arrow && !page.head && event.target === document.body) page.table.focus(page.table.first());
+    return;
+  }
+  event.preventDefault();
+  action();
+}
+
+/** Show what a source has. */
+function start(source) {
+  const page = new Page(source);
+  page.load().then(() => document.documentElement.setAttribute("data-ready", ""));
+  return page;
+}

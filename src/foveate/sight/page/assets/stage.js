@@ -1,0 +1,117 @@
+// One head, open: the way back, its neighbours, its views side by side or one by one, and its numbers.
+
+const WIDE = "(min-width: 1500px)"; // two views fit side by side
+
+class Stage {
+  constructor(page) {
+    this.page = page;
+    this.views = { map: new Heatmap(page), lines: new Lines(page), picture: new Picture(page) };
+    this.details = new Details(page);
+    this.wide = matchMedia(WIDE);
+    this.wide.addEventListener("change", () => this.arrange());
+    this.sites = make("select", { "aria-label": "Site" });
+    this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
+    page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
+    const back = make("button", { type: "button", class: "back" }, make("span", { "aria-hidden": "true" }, "←"), " Overview");
+    back.addEventListener("click", () => page.back());
+    this.name = make("h1", { class: "head-name" });
+    this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
+    this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+    this.bar = make("div", { class: "view-bar" }, this.tabs);
+    this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
+    this.second = make("div", { class: "pane" });
+    this.element = make(
+      "div",
+      { class: "stage", tabIndex: -1 },
+      make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name),
+      this.film,
+      this.bar,
+      make("div", { class: "panes" }, this.first, this.second),
+      this.details.element,
+    );
+  }
+
+  open(head, maps) {
+    this.sites.value = head.site;
+    this.name.textContent = `head ${head.head}`;
+    this.fillFilm(head, maps);
+    this.head = head;
+    this.arrange();
+    this.details.open(head);
+  }
+
+  /** Which views this head has, the preferred one first: the picture where the keys are one. */
+  get names() {
+    return this.head.keys.picture ? ["map", "lines", "picture"] : ["map", "lines"];
+  }
+
+  get chosen() {
+    const preferred = this.page.view ?? (this.head.keys.picture ? "picture" : "map");
+    return this.names.includes(preferred) ? preferred : "map";
+  }
+
+  /** The views that are shown: the chosen one, beside the map where there is room. */
+  get shown() {
+    const { chosen } = this;
+    if (!this.wide.matches) return [chosen];
+    return ["map", chosen === "map" ? (this.head.keys.picture ? "picture" : "lines") : chosen];
+  }
+
+  arrange() {
+    if (!this.head) return;
+    const { shown } = this;
+    if (shown.includes("picture")) this.page.query ??= 0;
+    const titles = { map: "Map", lines: "Lines", picture: this.head.keys.picture?.kind === "audio" ? "Sound" : "Picture" };
+    const offered = this.wide.matches ? this.names.filter((name) => name !== "map") : this.names;
+    const current = shown[shown.length - 1];
+    const tabs = offered.map((name) => {
+      const tab = make("button", { type: "button", role: "tab", class: "tab", "aria-selected": String(name === current), "aria-controls": "view" }, titles[name]);
+      tab.addEventListener("click", () => this.page.show(name));
+      return tab;
+    });
+    refill(this.tabs, ...tabs);
+    this.bar.hidden = tabs.length < 2;
+    this.bar.classList.toggle("beside", shown.length > 1);
+    this.first.replaceChildren(this.views[shown[0]].element);
+    this.second.replaceChildren(...shown.slice(1).map((name) => this.views[name].element));
+    this.second.hidden = shown.length === 1;
+    for (const name of shown) this.views[name].open(this.head);
+  }
+
+  fillFilm(head, maps) {
+    const { page } = this;
+    const size = maps.rows * maps.columns;
+    const thumbs = Array.from({ length: head.info.heads }, (_, place) => {
+      const thumb = make("button", { type: "button", class: "thumb", "aria-label": `Head ${place}`, "aria-pressed": String(place === head.head), title: `Head ${place}` }, make("canvas", { class: "painted", "aria-hidden": "true" }), make("span", { class: "thumb-name", "aria-hidden": "true" }, String(place)));
+      const map = maps.values.subarray(place * size, (place + 1) * size);
+      paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? 1 : largest(map) || 1, page.theme.scale);
+      thumb.addEventListener("click", () => page.open(head.site, place));
+      return thumb;
+    });
+    refill(this.film, ...thumbs);
+    const chosen = thumbs[head.head];
+    if (this.film.contains(document.activeElement)) chosen.focus({ preventScroll: true });
+    this.film.scrollLeft = chosen.offsetLeft - this.film.clientWidth / 2;
+    this.part = make("span", { class: "thumb-part", hidden: true });
+    chosen.append(this.part);
+  }
+
+  /** Show on the small map which part of it is seen. */
+  frame({ left, top, width, height, across, down, columns, rows, zoom }) {
+    this.part.hidden = zoom === 1;
+    const percent = (part) => `${Math.min(100, 100 * part)}%`;
+    const box = [["left", left / columns], ["top", top / rows], ["width", width / across / columns], ["height", height / down / rows]];
+    for (const [name, part] of box) this.part.style[name] = percent(part);
+  }
+
+  /** Something else is chosen, found or under the pointer, or rows have arrived. */
+  update(details = true) {
+    if (!this.head) return;
+    for (const name of this.shown) this.views[name].draw();
+    if (details) this.details.draw();
+  }
+
+  reveal(query, key) {
+    for (const name of this.shown) this.views[name].reveal(query, key);
+  }
+}

@@ -1,0 +1,91 @@
+"""What is told of all sites together: the rollout, figures."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate import look
+from foveate.contracts import UserError
+from foveate.nn import MultiHeadAttention
+from foveate.sight import Sight
+
+B, N, LAYERS = 2, 11, 3
+
+
+class Stack(nn.Module):
+    def __init__(self, layers: int = LAYERS) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(MultiHeadAttention(12, 3) for _ in range(layers))
+        self.reader = MultiHeadAttention(12, 3)
+
+    def forward(self, x: Tensor, source: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x)
+        return x if source is None else self.reader(x, source)
+
+
+def seen(**inputs: Tensor) -> Sight:
+    with look(model := Stack()) as sight, torch.no_grad():
+        model(torch.randn(B, N, 12) * 3, **inputs)
+    return sight
+
+
+def test_rollout() -> None:
+    """The product of half the identity and half the mean of the heads, layer by layer."""
+    sight = seen(source=torch.randn(B, 7, 12))
+    expected = torch.eye(N)
+    for layer in range(LAYERS):
+        expected = (torch.eye(N) + sight[f"layers.{layer}"].weights().mean(1)) / 2 @ expected
+    found = sight.rollout()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found.sum(-1), torch.ones(B, N))
+    torch.testing.assert_close(sight.rollout(queries=[3, -1]), expected[:, [3, -1]])
+    torch.testing.assert_close(sight.rollout("layers.[01]")[0, 5], sight.rollout("layers.[01]", [5])[0, 0])
+
+
+def test_rollout_needs_one_stack() -> None:
+    sight = seen(source=torch.randn(B, N, 12))
+    text = r"a rollout goes through one stack of self-attention, but '\*' has layers\.\* and reader; choose sites="
+    with pytest.raises(UserError, match=text):
+        sight.rollout()
+    assert sight.rollout("layers.*").shape == (B, N, N)
+    with pytest.raises(UserError, match="has no self-attention over equally many queries and keys"):
+        seen(source=torch.randn(B, 7, 12)).rollout("reader")
+
+
+def test_only_some_sites() -> None:
+    with look(model := Stack(), sites="layers.[02]") as sight:
+        model(torch.randn(B, N, 12))
+    assert sight.sites == ["layers.0", "layers.2"]
+    with look(model, sites=["reader", "layers.1"]) as sight:
+        model(torch.randn(B, N, 12))
+    assert sight.sites == ["layers.1"]
+    assert repr(sight) == "Sight of 1 sites: layers.1"
+
+
+def test_a_figure_has_a_map_for_each_head() -> None:
+    sight = seen()
+    words = [f"word{place}" for place in range(N)]
+    figure = sight.figure("layers.1", words, example=1)
+    maps = [axes for axes in figure.axes if axes.get_xticklabels()][:3]
+    for head, axes in enumerate(maps):
+        assert [label.get_text() for label in axes.get_yticklabels()] == words
+        drawn = torch.tensor(axes.collections[0].get_array().reshape(N, N))
+        torch.testing.assert_close(drawn, sight["layers.1"].weights()[1, head])
+    assert [text.get_text() for text in figure.texts] == [f"layers.1, head {head}" for head in range(3)]
+    one = sight.figure("layers.1", heads=[2])
+    assert [text.get_text() for text in one.texts] == ["layers.1, head 2"]
+
+
+def test_a_figure_of_a_long_map_is_pooled() -> None:
+    with look(model := Stack(1)) as sight, torch.no_grad():
+        model(torch.randn(1, 150, 12))
+    figure = sight.figure("layers.0", heads=[1])
+    drawn = torch.tensor(figure.axes[0].collections[0].get_array().reshape(64, 64))
+    torch.testing.assert_close(drawn, sight["layers.0"].pooled(64, 64)[0, 1])
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()][:4] == ["0", "2", "4", "7"]
+
+
+def test_a_figure_with_other_tokens_than_the_map_has() -> None:
+    with pytest.raises(UserError, match=r"layers\.0 has 11 queries, but 2 tokens are given for them"):
+        seen().figure("layers.0", ["a", "b"])
