@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.attention import Hard, Memory, ScaledDot, attend, attend_full, causal, padding
+from foveate.attention import Hard, Memory, Monotonic, ScaledDot, attend, attend_full, causal, padding
 from foveate.contracts import UserError
 from foveate.sight import Site
 from foveate.sight.of_keys import cells
@@ -181,6 +181,33 @@ def test_hard_choices(train: bool) -> None:
     assert sight[""].output_error() < 1e-6
     with pytest.raises(UserError, match="takes from all places, by `weights`; only hard attention chooses one"):
         at_once()[0].choices()
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_monotonic_weights(train: bool) -> None:
+    """They depend on where earlier queries stopped, so they are kept, not computed again."""
+
+    class Goes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.select = Monotonic()
+
+        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            memory, state, found = Memory(k, v, ScaledDot()), None, []
+            for step in range(q.shape[-2]):
+                attended = attend_full(q[..., step : step + 1, :], memory, select=self.select, state=state)
+                state = attended.state
+                found.append(attended.weights)
+            return torch.cat(found, -2)
+
+    with look(model := Goes().train(train)) as sight:
+        weights = model(*draw(11))
+    assert sight[""].shape == (B, H, 11, N)
+    check(sight[""].weights(), weights.detach())
+    check(sight[""].received(), weights.sum(-2).detach())
+    assert sight[""].output_error() < 1e-5
+    if not train:
+        assert torch.equal(sight[""].choices() >= 0, weights.sum(-1) == 1)
 
 
 def test_output_error_does_not_apply_to_dropout() -> None:

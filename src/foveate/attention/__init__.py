@@ -4,6 +4,7 @@ from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.masks import Mask, causal, padding, segments, window
 from foveate.attention.memory import Memory
+from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
 from foveate.attention.record import tapped
 from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
@@ -19,6 +20,7 @@ __all__ = [
     "LinearDistance",
     "Mask",
     "Memory",
+    "Monotonic",
     "RelativeKeys",
     "RelativePosition",
     "ScaledDot",

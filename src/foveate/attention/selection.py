@@ -1,6 +1,6 @@
 """What is taken from the values once the scores are known: a mean of all, or one place.
 
-`weights` is the only softmax over keys in foveate.
+Here is the only softmax over keys in foveate.
 """
 
 from abc import ABC, abstractmethod
@@ -11,20 +11,23 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from foveate.attention import workspace
+
 
 @dataclass
 class Attended:
     """All that one attention call can tell.
 
     `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are
-    the place that a hard selection took (-1: nowhere) and the log-probability that it had; `state` is what a selection
-    that remembers hands to its next call.
+    the place that a hard selection took (-1: nowhere) and the log-probability that it had. Of a selection that remembers,
+    `state` is what it hands to its next call and `weights` are what the scores alone do not tell.
     """
 
     output: Float[Tensor, "... T V"]
     log_sum_exp: Float[Tensor, "... T"] | None = None
     choice: Int[Tensor, "... T"] | None = None
     log_prob: Float[Tensor, "... T"] | None = None
+    weights: Float[Tensor, "... T S"] | None = None
     state: Any = None
 
 
@@ -37,6 +40,18 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
         return weights(with_sinks(scores, sinks))[..., :-1]
     nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
     return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
+
+
+def quick_weights(
+    scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None = None
+) -> Float[Tensor, "... T S"]:
+    """`weights` for blocks of scores, without gradients, in memory of `workspace`.
+
+    A third of the time where every query may look somewhere, which it waits to know.
+    """
+    if sinks is None and scores.amax(-1).amin() > -torch.inf:
+        return torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
+    return weights(scores, sinks)
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:

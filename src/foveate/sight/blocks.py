@@ -1,7 +1,7 @@
 """The weights of a call block by block: whole rows of some heads, few enough to stay in the cache.
 
 Every measure is made of these blocks, each computed once for all measures that are asked for. A block has all keys that
-its queries may reach, so that its softmax is final: no second pass, no log-sum-exp to know beforehand.
+its queries may reach, so that their sum is known: no second pass, no log-sum-exp to know beforehand.
 """
 
 import math
@@ -16,8 +16,9 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from foveate.attention import selection, workspace
+from foveate.attention import workspace
 from foveate.attention.call import Call
+from foveate.attention.selection import quick_weights
 
 BLOCK = 2**21
 """How many weights a block holds at most, unless a single row has more."""
@@ -39,6 +40,8 @@ class Block:
     """Which queries, among the chosen ones."""
     columns: slice
     """Which keys; on all others the weight is 0."""
+    scores: Float[Tensor, "... R K"]
+    """What the weights are the softmax of, -inf where a key is hidden."""
     weights: Float[Tensor, "... R K"]
 
     def of_queries(self, found: Tensor) -> Tensor:
@@ -59,7 +62,7 @@ class Measure(ABC):
 
     @abstractmethod
     def add(self, block: Block) -> None:
-        """Take in some of the weights, whose memory the next block will use."""
+        """Take in some of the weights. They are not to be changed nor kept: the next block uses their memory."""
 
     @abstractmethod
     def result(self) -> Any:
@@ -96,12 +99,14 @@ def blocks(call: Call, queries: Sequence[int] | None = None, box: Box | None = N
     """
     queries = range(call.queries.shape[-2]) if queries is None else queries
     box = tuple(slice(0, size) for size in call.leading) if box is None else box
-    if not _size(box):
+    if not _size(box) or not len(queries):
         return
-    most = max(1, BLOCK // max(1, call.keys.shape[-2] * call.score.footprint(call.queries.shape[-1])))
-    height = min(HEIGHT, most)
+    row = call.keys.shape[-2] * call.score.footprint(call.queries.shape[-1])
     # A score that holds tensors may hold one for each head, which only it can tell apart.
-    parts = [box] if call.score.tensors() else list(_parts(box, most // height))
+    together = _size(box) if call.score.tensors() else 1
+    most = max(1, BLOCK // max(1, row * together))
+    height = min(HEIGHT, most, len(queries))
+    parts = list(_parts(box, max(together, most // height)))
     # Under a causal mask the last queries reach most keys: what is large enough for them is so for all others.
     for start in reversed(range(0, len(queries), height)):
         over = slice(start, min(len(queries), start + height))
@@ -110,7 +115,7 @@ def blocks(call: Call, queries: Sequence[int] | None = None, box: Box | None = N
             rows = _Rows(call, spans, reach)
             for part in parts:
                 within = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, box, strict=True))
-                yield Block(within, over, slice(reach.start, reach.stop), rows.weights(part))
+                yield Block(within, over, slice(reach.start, reach.stop), *rows.scores_and_weights(part))
 
 
 def _size(box: Box) -> int:
@@ -153,30 +158,27 @@ class _Rows:
 
     def __init__(self, call: Call, spans: list[range], columns: range) -> None:
         self.call, self.spans, self.columns = call, spans, columns
-        self.queries = torch.cat([call.queries[..., span.start : span.stop, :] for span in spans], -2)
+        self.queries = _joined([call.queries[..., span.start : span.stop, :] for span in spans])
         self.keys = call.keys[..., columns.start : columns.stop, :]
-        self.added = None if call.bias is None else torch.cat([self._bias(span) for span in spans], -2)
+        self.added = None if call.bias is None else _joined([self._bias(span) for span in spans])
         self.hidden, self.hiding = None, slice(None)
         if call.mask is not None:
-            hidden = torch.cat([self._hidden(span) for span in spans], -2)
+            hidden = _joined([self._hidden(span) for span in spans])
             places = hidden.flatten(0, -2).any(0).nonzero()
             if len(places):
                 # Most masks hide keys at an end, and a causal one does so late: there is no need to go to the others.
                 self.hiding = slice(int(places[0]), int(places[-1]) + 1)
                 self.hidden = hidden[..., self.hiding]
 
-    def weights(self, box: Box) -> Float[Tensor, "... R K"]:
-        """The weights of some examples and heads."""
+    def scores_and_weights(self, box: Box) -> tuple[Float[Tensor, "... R K"], Float[Tensor, "... R K"]]:
+        """Those of some examples and heads."""
         workspace.next_block()
         scores, sinks = self._scores(box), self.call.select.sinks
         if self.added is not None:
             scores.add_(self._cut(self.added, box))
         if self.hidden is not None:
             scores[..., self.hiding].masked_fill_(self._cut(self.hidden, box), -torch.inf)
-        if sinks is None and scores.amax(-1).amin() > -torch.inf:
-            # Where every query may look somewhere, the same in a third of the time.
-            return torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
-        return selection.weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
+        return scores, quick_weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
 
     def _scores(self, box: Box) -> Float[Tensor, "... R K"]:
         """Raw scores, in memory of their own."""
@@ -207,6 +209,11 @@ class _Rows:
     def _cut(self, tensor: Tensor, box: Box) -> Tensor:
         """The part of some examples and heads of what broadcasts to all."""
         return tensor.expand(*self.call.leading, *tensor.shape[-2:])[box]
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """Rows of several spans, one below the other."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, -2)
 
 
 def _filled(tensor: Tensor, rows: range, columns: range) -> Tensor:

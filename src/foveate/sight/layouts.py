@@ -34,8 +34,8 @@ class Grid:
         expected = self.before + self.height * self.width
         if numbers.shape[-1] != expected:
             raise UserError(
-                f"{self.height} x {self.width} patches with {self.before} tokens before them are {expected} places, but "
-                f"there are {numbers.shape[-1]}; is there a class token (before=1) or none (before=0)?"
+                f"{self.height} x {self.width} patches with {self.before} tokens before them are {expected} places, "
+                f"but there are {numbers.shape[-1]}; is there a class token (before=1) or none (before=0)?"
             )
         return numbers[..., self.before :].unflatten(-1, (self.height, self.width))
 
@@ -82,9 +82,7 @@ class Windows:
         picture[..., self.patches[window, place].to(picture.device)] = numbers.movedim(1, -2)[..., window, place]
         return picture.unflatten(-1, (self.height, self.width))
 
-    def seen_from(
-        self, weights: Float[Tensor, "BN H W W"], row: int, column: int
-    ) -> Float[Tensor, "B H height width"]:
+    def seen_from(self, weights: Float[Tensor, "BN H W W"], row: int, column: int) -> Float[Tensor, "B H height width"]:
         """Where one patch looks: the weights of its window in their places, and 0 everywhere else.
 
         What it looks at the padding, as models do that do not mask it, is not shown.
@@ -98,8 +96,9 @@ class Windows:
         count, size = self.patches.shape
         if numbers.shape[0] % count or numbers.shape[-1] != size:
             raise UserError(
-                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the numbers "
-                f"are for {numbers.shape[0]} windows of {numbers.shape[-1]}; is it the size of this layer's picture?"
+                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the "
+                f"numbers are for {numbers.shape[0]} windows of {numbers.shape[-1]}; is it the size of this layer's "
+                "picture?"
             )
         return numbers.unflatten(0, (-1, count))
 

@@ -97,11 +97,11 @@ def _fill(found: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int]
         if isinstance(keys, range):
             start = max(keys.start, first)
             stop = max(start, min(keys.stop, last))
-            over, along = slice(start - keys.start, stop - keys.start), slice(start - first, stop - first)
+            part = block.weights[..., start - first : stop - first]
+            block.of_queries(found)[..., start - keys.start : stop - keys.start] = part
         else:
-            over = [place for place, key in enumerate(keys) if first <= key < last]
-            along = [keys[place] - first for place in over]
-        block.of_queries(found)[..., over] = block.weights[..., along]
+            inside = [place for place, key in enumerate(keys) if first <= key < last]
+            block.of_queries(found)[..., inside] = block.weights[..., [keys[place] - first for place in inside]]
 
 
 def _places(choice: Choice, count: int) -> Sequence[int]:

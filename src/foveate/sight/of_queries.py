@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from foveate.attention import workspace
 from foveate.attention.call import Call
 from foveate.sight.blocks import Block, Measure, by_head, room
 
@@ -36,11 +37,13 @@ class Entropy(_OneNumber):
     """The entropy of each query's weights in nats, (B, H, T). A sink counts as one more place."""
 
     def of(self, block: Block) -> Float[Tensor, "... R"]:
-        logs = block.weights.log().clamp_(min=-1e3)  # so that 0 times it is 0
-        entropy = -logs.mul_(block.weights).sum(-1)
-        if self.sinks is not None:
-            entropy += torch.special.entr(1 - block.weights.sum(-1).clamp(max=1))
-        return entropy.clamp_(min=0)
+        # The logarithm of a weight is that of the largest one and the difference of their scores: no need to take many.
+        highest = block.scores.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+        below = torch.sub(block.scores, highest, out=workspace.empty(block.scores.shape, like=block.scores))
+        below.clamp_(min=-1e3).mul_(block.weights)  # -inf times 0 would be no number
+        total, largest = block.weights.sum(-1), block.weights.amax(-1)
+        entropy = -below.sum(-1) - torch.xlogy(total, largest)
+        return entropy if self.sinks is None else entropy + torch.special.entr(1 - total.clamp(max=1))
 
 
 class Max(_OneNumber):
@@ -105,11 +108,12 @@ def largest(weights: Float[Tensor, "... S"], k: int) -> tuple[Float[Tensor, "...
     """
     total = weights.shape[-1]
     groups = total // GROUP
-    if groups < 4 * k:
-        return tuple(weights.topk(min(k, total)))
+    if groups < 2 * k:
+        found, places = weights.topk(min(k, total))
+        return found, places
     whole = groups * GROUP
     # Members of a group lie `groups` apart, so that a maximum is one of whole vectors.
-    best = weights[..., :whole].unflatten(-1, (GROUP, groups)).amax(-2).topk(k, sorted=False).indices
+    _, best = largest(weights[..., :whole].unflatten(-1, (GROUP, groups)).amax(-2), k)
     inside = (best.unsqueeze(-1) + torch.arange(0, whole, groups, device=best.device)).flatten(-2)
     rest = torch.arange(whole, total, device=best.device).expand(*inside.shape[:-1], -1)
     candidates = torch.cat([inside, rest], -1)

@@ -12,6 +12,7 @@ from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.sight import measures
 from foveate.sight.hidden import Hidden
+from foveate.sight.known import known
 from foveate.sight.maps import Maps
 from foveate.sight.proof import proof
 
@@ -38,7 +39,8 @@ class Recorder:
     def enter(self, name: str, kind: str) -> None:
         """A module begins to run."""
         if threading.get_ident() != self._thread:
-            self.hidden.note(name, kind, "thread")
+            if torch._C._current_graph_task_id() == -1:  # a backward pass has threads of its own
+                self.hidden.note(name, kind, "thread")
             return
         if not self._path:
             self.maps.begin_run()
@@ -85,6 +87,8 @@ class Recorder:
             return
         autocast = torch.autocast(call.queries.device.type, enabled=False)
         with self.attending(), torch.inference_mode(False), torch.no_grad(), autocast:
+            if attended.weights is not None:
+                call = known(call, attended.weights)
             proven = proof(call, attended, finish, everywhere="output_error" in (self._keep or ()))
             if proven is not None and not proven.holds:
                 self.hidden.unlike()
