@@ -59,6 +59,7 @@ def measured(model: GPT2LMHeadModel, ids: Tensor) -> None:
     with foveate.look(model) as sight:
         model(ids, use_cache=False)
     for site in map(sight.__getitem__, sight.sites):
+        site.measure("received", "entropy", "top")
         site.received(), site.entropy(), site.top(8)
 
 

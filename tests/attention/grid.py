@@ -19,6 +19,7 @@ from foveate.attention import (
     RelativePosition,
     ScaledDot,
     Score,
+    SoftCapped,
     attend,
     attend_full,
     causal,
@@ -88,6 +89,7 @@ SCORES: dict[str, Callable[[int, int], Score]] = {
     "biaffine": lambda d, e: Biaffine(d, e),
     "additive": lambda d, e: Additive(d, e, 5),
     "additive relu": lambda d, e: Additive(d, e, 5, torch.relu),
+    "soft-capped": lambda d, e: SoftCapped(Dot(), 1.5),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, Score, attend
+from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, Score, SoftCapped, attend
 from foveate.attention.kernels import blocked
 
 B, H, T, S, D, E, C = 2, 3, 5, 7, 11, 13, 4
@@ -102,6 +102,22 @@ def test_additive_backward_twice_gives_the_same() -> None:
     first = torch.autograd.grad(total, learned, retain_graph=True)
     assert all(gradient.any() for gradient in first)
     torch.testing.assert_close(torch.autograd.grad(total, learned), first, atol=0, rtol=0)
+
+
+def test_soft_capped_by_hand() -> None:
+    """No score leaves (-cap, cap); small ones hardly change."""
+    q, k = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.01, 0.0], [3.0, 0.0], [-100.0, 0.0]])
+    found = join(SoftCapped(Dot(), 5.0), q, k)[0].tolist()
+    assert found == pytest.approx([5 * math.tanh(0.004), 5 * math.tanh(1.2), -5], abs=1e-6)
+
+
+def test_soft_capped_is_made_of_another_score() -> None:
+    score = Additive(D, E, C)
+    capped, q, k = SoftCapped(score, 0.3), torch.randn(T, D), torch.randn(S, E)
+    torch.testing.assert_close(join(capped, q, k), 0.3 * torch.tanh(join(score, q, k) / 0.3))
+    assert capped.scale(C) is None
+    assert capped.footprint(C) == C
+    assert capped.tensors() == (score.direction,)
 
 
 @pytest.mark.parametrize("kind", ["biaffine", "additive"])

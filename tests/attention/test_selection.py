@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.attention import Hard, Soft, attend_full
+from foveate.attention import Dot, Hard, Soft, attend_full
 from foveate.attention.kernels import blocked
 
 SHARES = torch.tensor([0.1, 0.2, 0.3, 0.4])
@@ -101,6 +101,48 @@ def test_soft_gives_nothing_where_it_may_look_nowhere() -> None:
     (gradient,) = torch.autograd.grad(output.square().sum(), scores)
     assert gradient.isfinite().all()
     assert not gradient[1].any()
+
+
+def test_sinks_by_hand() -> None:
+    """Scores of log 1, log 2 and log 3 beside a sink of log 4: of ten parts the keys get six."""
+    q, k, values = torch.ones(1, 1, 1), torch.tensor([[[1.0], [2.0], [3.0]]]).log(), torch.eye(3)[None]
+    attended = attend_full(q, k, values, score=Dot(), select=Soft(torch.tensor([4.0]).log()))
+    torch.testing.assert_close(attended.output, torch.tensor([[[0.1, 0.2, 0.3]]]))
+    torch.testing.assert_close(attended.log_sum_exp, torch.tensor([[10.0]]).log())
+
+
+def test_a_sink_of_zero_is_softmax_off_by_one() -> None:
+    scores = torch.randn(2, 3, 5, 7)
+    expected = scores.exp() / (1 + scores.exp().sum(-1, keepdim=True))
+    torch.testing.assert_close(Soft(torch.zeros(3)).select(scores, torch.eye(7)).output, expected)
+
+
+def test_gradients_reach_the_sinks() -> None:
+    """One sink for each of the heads in groups, in double precision against finite differences."""
+    scores, values, sinks = torch.randn(2, 3, 5, 7, 4), torch.randn(4, 2), torch.randn(3, 5)
+    inputs = [part.double().requires_grad_() for part in (scores, values, sinks)]
+    assert torch.autograd.gradcheck(lambda s, v, sink: Soft(sink).select(s, v).output, inputs)
+
+
+def test_sinks_where_a_query_may_look_nowhere() -> None:
+    """All goes to the sink, and where that takes nothing either, nothing goes anywhere."""
+    scores = DEAD.clone().requires_grad_()
+    for sink in (0.5, -torch.inf):
+        output = Soft(torch.tensor(sink)).select(scores, torch.eye(3)).output
+        torch.testing.assert_close(output[0, 2], 1 / (1 + torch.tensor(-1.5).exp() + torch.tensor(sink - 2).exp()))
+        assert not output[1].any()
+        (gradient,) = torch.autograd.grad(output.square().sum(), scores)
+        assert gradient.isfinite().all()
+        assert not gradient[1].any()
+
+
+def test_sinks_and_dropout() -> None:
+    """The softmax comes first: half of the weight is the sink's, and of the rest each weight is dropped or doubled."""
+    shares = (
+        Soft(torch.zeros(())).select(torch.zeros(5000, 1), torch.ones(1, 1), dropout=0.5, generator=seeded()).output
+    )
+    assert set(shares.flatten().tolist()) == {0, 1}
+    assert shares.mean().item() == pytest.approx(0.5, abs=5 * 0.5 / math.sqrt(5000))
 
 
 @pytest.mark.parametrize("kernel", ["eager", "blocked"])

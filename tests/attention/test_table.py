@@ -19,6 +19,7 @@ from foveate.attention import (
     RelativePosition,
     ScaledDot,
     Soft,
+    SoftCapped,
     attend,
     attend_full,
     causal,
@@ -72,6 +73,9 @@ LARGE_BLOCK = {"t": 1499, "s": 1409}
         ({"bias": RelativePosition(3, 2)}, "eager"),
         ({"bias": RelativeKeys(5, 2)}, "eager"),
         ({"select": Hard()}, "eager"),
+        ({"select": Soft(torch.zeros(3))}, "eager"),
+        ({"score": SoftCapped(ScaledDot(), 50.0)}, "eager"),
+        ({"score": SoftCapped(ScaledDot(), 50.0), **LARGE_BLOCK, "heads": 1}, "blocked"),
         ({"full": True, **LARGE_BLOCK, "heads": 1}, "blocked"),
         ({"v": 3, **LARGE_BLOCK, "heads": 1}, "blocked"),
         ({"dropout": 0.1, **LARGE_BLOCK, "heads": 1}, "blocked"),
@@ -133,6 +137,8 @@ def test_what_no_kernel_serves_is_told():
             "dropout of the weights together with values of another width than the keys",
         ),
         ("blocked", {"select": Hard()}, "a selection other than soft"),
+        ("blocked", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
+        ("sdpa", {"select": Soft(torch.zeros(3))}, "sinks in the softmax"),
     ],
 )
 def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):

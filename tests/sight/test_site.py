@@ -135,6 +135,26 @@ def test_what_was_not_kept() -> None:
         at_once(keep=["recieved"])
 
 
+@WAYS
+def test_several_measures_at_once(made) -> None:
+    """They are taken together, and then known without queries and keys."""
+    site, expected = made()
+    site.measure("received", "entropy", "top")
+    site.keys = None
+    check(site.received(), expected.sum(-2))
+    check(site.entropy(), torch.special.entr(expected).sum(-1))
+    check(site.top(5).weights, expected.topk(5).values)
+    with pytest.raises(UserError, match="unknown measure 'topp'; did you mean top"):
+        made()[0].measure("topp")
+
+
+def test_a_small_map_that_was_kept_is_no_other() -> None:
+    site, expected = at_once(keep="pooled")
+    check(site.pooled(), expected)
+    with pytest.raises(UserError, match="pooled to 5 x 4 needs queries and keys"):
+        site.pooled(5, 4)
+
+
 def test_kept_measures_keep_nothing_else() -> None:
     site, _ = in_steps(keep="received")
     assert site.keys is None

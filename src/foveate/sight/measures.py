@@ -31,6 +31,7 @@ __all__ = [
     "TopKeys",
     "check_names",
     "measure",
+    "places",
     "weights",
 ]
 
@@ -77,7 +78,7 @@ def weights(call: Call, heads: Choice = ALL, queries: Choice = ALL, keys: Choice
     """
     leading, (count, total) = call.leading, (call.queries.shape[-2], call.keys.shape[-2])
     everywhere = range(leading[1:].numel())
-    heads, queries, keys = _places(heads, len(everywhere)), _places(queries, count), _places(keys, total)
+    heads, queries, keys = places(heads, len(everywhere)), places(queries, count), places(keys, total)
     batch = leading[0] if leading else 1
     with alone(call):
         found = call.queries.new_zeros(batch, len(heads), len(queries), len(keys), dtype=exact(call))
@@ -104,7 +105,7 @@ def _fill(found: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int]
             block.of_queries(found)[..., inside] = block.weights[..., [keys[place] - first for place in inside]]
 
 
-def _places(choice: Choice, count: int) -> Sequence[int]:
+def places(choice: Choice, count: int) -> Sequence[int]:
     """The chosen places: a range where they are neighbours, else a list."""
     chosen = list(range(count)[choice] if isinstance(choice, slice) else (range(count)[place] for place in choice))
     span = range(chosen[0], chosen[0] + len(chosen)) if chosen else range(0)

@@ -7,6 +7,9 @@ from torch import Tensor
 from foveate.attention.call import Call
 from foveate.sight.blocks import Block, Measure, by_head, room
 
+CELLS = 64
+"""A side of a small map, unless told otherwise."""
+
 
 class Received(Measure):
     """How much each key is looked at, (B, H, S): the sum of its weights over all queries."""
@@ -50,7 +53,7 @@ class Pooled(Measure):
     their mean. The n-th of r cells over T places begins at floor(n T / r); there are at most as many cells as places.
     """
 
-    def __init__(self, rows: int = 64, columns: int = 64) -> None:
+    def __init__(self, rows: int = CELLS, columns: int = CELLS) -> None:
         self.rows, self.columns = rows, columns
 
     def start(self, call: Call) -> None:

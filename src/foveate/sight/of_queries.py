@@ -41,8 +41,8 @@ class Entropy(_OneNumber):
         highest = block.scores.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
         below = torch.sub(block.scores, highest, out=workspace.empty(block.scores.shape, like=block.scores))
         below.clamp_(min=-1e3).mul_(block.weights)  # -inf times 0 would be no number
-        total, largest = block.weights.sum(-1), block.weights.amax(-1)
-        entropy = -below.sum(-1) - torch.xlogy(total, largest)
+        total, most = block.weights.sum(-1), block.weights.amax(-1)
+        entropy = (below.sum(-1) + torch.xlogy(total, most)).abs()  # neither is above 0
         return entropy if self.sinks is None else entropy + torch.special.entr(1 - total.clamp(max=1))
 
 

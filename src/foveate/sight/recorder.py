@@ -96,10 +96,8 @@ class Recorder:
             site, rows = self.maps.place(module, call)
             rows.choice = None if attended.choice is None else attended.choice.clone()
             if self._keep is not None:
-                rows.measured = {
-                    name: measures.measure(call, [measures.MEASURES[name](site.place(rows))])[0]
-                    for name in self._keep
-                    if name != "output_error"
-                }
+                names = [name for name in self._keep if name != "output_error"]
+                taken = [measures.MEASURES[name](site.place(rows)) for name in names]
+                rows.measured = dict(zip(names, measures.measure(call, taken), strict=True))
             site.rows.append(rows)
             site.errors += [] if proven is None else [proven.error]

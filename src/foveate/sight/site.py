@@ -11,13 +11,9 @@ from torch import Tensor
 from foveate.attention.call import Call
 from foveate.contracts import UserError
 from foveate.sight import measures
-from foveate.sight.measures import Top
-from foveate.sight.of_keys import cells
+from foveate.sight.measures import ALL, Choice, Top, places
+from foveate.sight.of_keys import CELLS, cells
 from foveate.sight.steps import Keys, Span
-
-Choice = slice | Sequence[int]
-
-ALL = slice(None)
 
 BLOCK = 2**21
 """How many weights are pooled at once."""
@@ -81,6 +77,9 @@ class Site:
 
         Of a hard selection they are the chances of each place; `choices` says which was taken.
         """
+        if len(self.rows) == 1:
+            ((_, call),) = self._calls()
+            return measures.weights(call, heads, queries, keys)
         batch, head_count, row_count, key_count = self.shape
         heads, queries, keys = places(heads, head_count), places(queries, row_count), places(keys, key_count)
         found = torch.zeros(batch, len(heads), len(queries), len(keys), device=self.device)
@@ -91,17 +90,28 @@ class Site:
                 chosen_queries = [queries[place] - rows.start for place in over]
                 chosen_keys = [keys[place] - rows.span.first for place in along]
                 part = measures.weights(call, heads, chosen_queries, chosen_keys)
-                found[:, :, torch.tensor(over)[:, None], torch.tensor(along)] = part
+                found[:, :, torch.tensor(over)[:, None], torch.tensor(along)] = part.to(found.dtype)
         return found
+
+    def measure(self, *names: str) -> None:
+        """Take several measures at once ("received", "top", ...): each is then known when it is asked for.
+
+        That takes little longer than one of them alone, since all share the weights. "top" is the top 8.
+        """
+        for rows, call in self._calls():
+            taken = [measures.MEASURES[name](self.place(rows)) for name in measures.check_names(names)]
+            rows.measured |= dict(zip(names, measures.measure(call, taken), strict=True))
 
     def top(self, k: int = 8) -> Top:
         """The k keys that each query looks at most, (B, H, T, k): their weights, descending, and their places.
 
         Where there are fewer to look at, the weight is 0 and the place -1.
         """
-        found = self._each("top", lambda rows: measures.TopKeys(k))
-        if found[0].weights.shape[-1] < k:
-            raise UserError(f"{self.name}: only the top {found[0].weights.shape[-1]} keys were kept, not {k}")
+        known = self.rows[0].measured.get("top")
+        if known is not None and known.weights.shape[-1] < k and self.keys is None:
+            raise UserError(f"{self.name}: only the top {known.weights.shape[-1]} keys were kept, not {k}")
+        enough = known is not None and known.weights.shape[-1] >= k
+        found = self._each("top" if enough else f"top {k}", lambda rows: measures.TopKeys(k))
         firsts = [rows.span.first for rows in self.rows]
         keys = [part.keys + first * (part.keys >= 0) for part, first in zip(found, firsts, strict=True)]
         return Top(torch.cat([part.weights for part in found], 2)[..., :k], torch.cat(keys, 2)[..., :k])
@@ -138,22 +148,21 @@ class Site:
             total[..., rows.span.first : rows.end] += measures.measure(call, [measures.Carried(part)])[0]
         return total
 
-    def pooled(self, rows: int = 64, columns: int = 64) -> Float[Tensor, "B H rows columns"]:
+    def pooled(self, rows: int = CELLS, columns: int = CELLS) -> Float[Tensor, "B H rows columns"]:
         """A small exact map of a long one: for each cell, how much its queries look at its keys, as their mean.
 
         The n-th of r cells over T places begins at floor(n T / r). There are at most as many cells as places.
         """
+        if len(self.rows) == 1:
+            known = "pooled" if rows == columns == CELLS else f"pooled to {rows} x {columns}"
+            (found,) = self._each(known, lambda _: measures.Pooled(rows, columns))
+            return found
         batch, heads, row_count, key_count = self.shape
         rows, columns = min(rows, row_count), min(columns, key_count)
-        if len(self.rows) == 1:
-            (found,) = self._each("pooled", lambda part: measures.Pooled(rows, columns))
-            return found
         self._queries_needed("pooled")
-        along, total = (
-            cells(key_count, columns, self.device),
-            torch.zeros(batch, heads, rows, columns, device=self.device),
-        )
-        over, height = cells(row_count, rows, self.device), max(1, BLOCK // (batch * heads * key_count))
+        over, along = cells(row_count, rows, self.device), cells(key_count, columns, self.device)
+        total = torch.zeros(batch, heads, rows, columns, device=self.device)
+        height = max(1, BLOCK // (batch * heads * key_count))
         for start in range(0, row_count, height):
             weights = self.weights(queries=slice(start, start + height))
             summed = weights.new_zeros(*weights.shape[:-1], columns).index_add_(-1, along, weights)
@@ -221,12 +230,3 @@ class Site:
 
     def __repr__(self) -> str:
         return f"Site({self.name!r}, {' x '.join(map(str, self.shape))})"
-
-
-def places(choice: Choice, count: int) -> list[int]:
-    """The places that a slice or a list names, which may count from the end."""
-    if isinstance(choice, slice):
-        return list(range(count))[choice]
-    if wrong := [place for place in choice if not -count <= place < count]:
-        raise IndexError(f"there is no place {wrong[0]} among {count}")
-    return [place % count for place in choice]

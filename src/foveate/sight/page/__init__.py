@@ -1,6 +1,6 @@
 """A self-contained page that shows where a model looks, for any browser, without a network.
 
-`document(sight, ...)` measures what the page shows; `save`, `html` and `frame` make the page of it, `read` reads it back.
+`document(sight, ...)` measures what the page shows; `save`, `html` and `frame` make the page, and `read` reads it back.
 """
 
 from foveate.sight.page.compose import compose, frame, html, read, save

@@ -1,8 +1,8 @@
 """One HTML file of it all, and back: the page's own text, and in it what it shows as blocks of data.
 
 Nothing that comes from a document can be run. It stands in blocks that no browser executes, as JSON without any of
-< > & or as letters and digits; the scripts put it on the page as text only; and a policy at the page's head lets nothing run but
-the scripts whose hash it names, and loads nothing.
+< > & or as other harmless letters; the scripts put it on the page as text only; and a policy at the page's head lets
+nothing run but the scripts whose hash it names, and loads nothing.
 """
 
 import base64
@@ -37,17 +37,21 @@ SCRIPTS = (
     "overview.js",
     "camera.js",
     "axes.js",
+    "ground.js",
     "heatmap.js",
+    "tokens.js",
     "lines.js",
+    "overlays.js",
     "picture.js",
     "details.js",
     "search.js",
     "stage.js",
+    "keyboard.js",
     "page.js",
 )
 """In the order in which they stand in the page, inside one function: each may use the names of those before it."""
 
-EMBEDDED = "start(new EmbeddedSource(document));"
+EMBEDDED = "show(new EmbeddedSource(document));"
 
 JSON, BINARY = "application/json", "application/octet-stream;base85"
 """How blocks are written; pictures, as browsers want them, in base64."""
@@ -125,14 +129,20 @@ def read(path: Path | str) -> Document:
 
 
 def compose(
-    title: str, blocks: Iterable[Block], scripts: Sequence[str] = (), begin: str = EMBEDDED, connect: str = "'none'"
+    title: str,
+    blocks: Iterable[Block],
+    scripts: Sequence[str] = (),
+    begin: str = EMBEDDED,
+    connect: str = "'none'",
+    styles: Sequence[str] = (),
 ) -> str:
     """The text of a page: foveate's own style and scripts, the blocks, and how it begins.
 
-    A server gives `scripts` of its own, which define another source than the blocks of the page, `begin`, which starts
-    the page with it, and in `connect` where the page may send requests to, as a content security policy writes it.
+    A server gives `scripts` and `styles` of its own, which define another source than the blocks of the page, `begin`,
+    which starts the page with it, and in `connect` where the page may send requests to, as a content security policy
+    writes it.
     """
-    style = "\n".join(map(asset, STYLES))
+    style = "\n".join([*map(asset, STYLES), *styles])
     script = "\n".join(['"use strict";', "(() => {", *map(asset, SCRIPTS), *scripts, begin, "})();", ""])
     policy = {
         "default-src": "'none'",

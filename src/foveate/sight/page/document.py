@@ -132,7 +132,9 @@ def document(
 
 
 def kept(queries: int, keys: int, share: int) -> int:
-    """How many keys each query keeps where a head has a share of so many weights; all of them where they fit."""
+    """How many keys each query keeps where a head has a share of so many weights; all of them where they almost fit."""
+    if 4 * queries * keys <= 5 * share:
+        return keys
     least = KEPT if max(queries, keys) <= LONG else KEPT_LONG
     return min(keys, max(least, share // queries))
 

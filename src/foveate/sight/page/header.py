@@ -81,16 +81,12 @@ def head_of(document: Document) -> tuple[Head, list[bytes]]:
     sides: dict[SideHead, int] = {}
     sites = []
     for panel in document.sites:
-        over, along = (
-            sides.setdefault(_side_head(side, pictures), len(sides)) for side in (panel.queries, panel.keys)
-        )
+        over, along = (sides.setdefault(_side_head(side, pictures), len(sides)) for side in (panel.queries, panel.keys))
         sites.append(_site_head(panel, over, along))
     return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides)), list(pictures)
 
 
-def document_of(
-    head: Head, pictures: Callable[[int], bytes], blocks: Callable[[int], Mapping[str, bytes]]
-) -> Document:
+def document_of(head: Head, pictures: Callable[[int], bytes], blocks: Callable[[int], Mapping[str, bytes]]) -> Document:
     """The document of a page, from its head, its pictures and the blocks of each of its sites.
 
     Raises UserError where they do not fit together.
@@ -134,12 +130,13 @@ def _side_head(side: Side, pictures: dict[bytes, int]) -> SideHead:
 
 
 def _side(side: SideHead, pictures: Callable[[int], bytes]) -> Side:
-    picture, found = side.picture, None
-    if picture is not None and picture.kind == "image":
-        found = Image(pictures(picture.place), picture.height, picture.width, side.labels)
-    elif picture is not None:
-        found = Audio(pictures(picture.place), picture.seconds, side.labels)
-    return Side(side.count, side.labels, found)
+    picture = side.picture
+    if picture is None:
+        return Side(side.count, side.labels)
+    data = pictures(picture.place)
+    if picture.kind == "image":
+        return Side(side.count, side.labels, Image(data, picture.height, picture.width, side.labels))
+    return Side(side.count, side.labels, Audio(data, picture.seconds, side.labels))
 
 
 def _panel(site: SiteHead, sides: list[Side], blocks: Mapping[str, bytes]) -> Panel:

@@ -12,6 +12,7 @@ A panel has two blocks: `maps`, one byte for each cell of its small maps, and `r
 """
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,7 +83,7 @@ def pack(panel: Panel) -> dict[str, bytes]:
     }
 
 
-def unpack(shape: Shape, blocks: dict[str, bytes]) -> tuple[Rows, Float32[np.ndarray, "H R C"]]:
+def unpack(shape: Shape, blocks: Mapping[str, bytes]) -> tuple[Rows, Float32[np.ndarray, "H R C"]]:
     """The rows and the small maps that `pack` made blocks of. Raises UserError for blocks of another length."""
     code = _bytes(2**shape.bits - 1)
     if shape.exact:

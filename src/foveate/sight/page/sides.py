@@ -1,7 +1,7 @@
 """What stands at the two sides of a map: the tokens of a text, the patches of an image, the moments of a sound."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from io import BytesIO
 from typing import Any, TypeAlias
@@ -120,7 +120,8 @@ def _side(given: Given, name: str, which: str, count: int) -> Side:
         )
     if isinstance(given, Image | Audio):
         picture_type(given.data)
-        return Side(count, tuple(given.before), given)
+        before = tuple(given.before)
+        return Side(count, before, replace(given, before=before))
     return Side(count, tuple(given))
 
 

@@ -10,16 +10,18 @@ function arrange(map, width, height) {
   const { head, camera } = map;
   const context = map.canvas.getContext("2d");
   context.font = FONT;
-  const widest = (side, most) => {
+  const most = Math.min(120, width * 0.22);
+  const widest = (side, room) => {
     const step = Math.max(1, Math.floor(side.count / 60));
+    const apart = side.count * LEGIBLE > room ? 2 : 1; // from afar not all are labelled, and those that are have numbers
     let found = 24;
     for (let place = 0; place < side.count; place += step) {
-      found = Math.max(found, context.measureText(labelled(side, place, 1)).width);
+      found = Math.max(found, context.measureText(labelled(side, place, apart)).width);
     }
-    return Math.min(found, most);
+    return Math.min(found + 2, most);
   };
-  map.beside = widest(head.queries, Math.min(120, width * 0.22)) + 14;
-  map.slant = widest(head.keys, Math.min(120, width * 0.22));
+  map.beside = widest(head.queries, height) + 14;
+  map.slant = widest(head.keys, width);
   const above = Math.ceil((map.slant + 12) * SLANT) + 10;
   const margin = Math.max(above, head.exact ? 0 : REST + 14);
   camera.layout(width - map.beside - margin, height - above - 8);
@@ -36,16 +38,25 @@ function labelled(side, place, step) {
 }
 
 function paintLabels(map, context) {
-  const { head, camera, page } = map;
+  const { camera, page } = map;
   const { rows, columns } = camera.seen;
   context.textBaseline = "middle";
   context.textAlign = "right";
-  for (const [place, step] of marks(rows, camera.down, LEGIBLE, [page.query, page.hovered?.query, ...page.matches.queries])) {
+  for (const [place, step] of marks(rows, camera.down, LEGIBLE, [
+    page.query,
+    page.hovered?.query,
+    ...page.matches.queries,
+  ])) {
     const y = camera.y(place + 0.5);
-    if (y >= 0 && y <= map.plotHeight) paintLabel(map, context, "query", place, step, map.left - 8, map.top + y, map.beside - 12);
+    if (y >= 0 && y <= map.plotHeight)
+      paintLabel(map, context, "query", place, step, map.left - 8, map.top + y, map.beside - 12);
   }
   context.textAlign = "left";
-  for (const [place, step] of marks(columns, camera.across, LEGIBLE / SLANT, [page.key, page.hovered?.key, ...page.matches.keys])) {
+  for (const [place, step] of marks(columns, camera.across, LEGIBLE / SLANT, [
+    page.key,
+    page.hovered?.key,
+    ...page.matches.keys,
+  ])) {
     const x = camera.x(place + 0.5);
     if (x < 0 || x > map.plotWidth) continue;
     context.save();
@@ -72,10 +83,10 @@ function paintLabel(map, context, name, place, step, x, y, space) {
 /** The places of an axis to label, each with the step: all or every n-th, but first of all those that matter. */
 function marks([from, to], size, apart, first) {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000];
-  const step = size >= LEGIBLE ? 1 : steps.find((each) => each * size >= 2 * apart) ?? 100000;
+  const step = size >= apart ? 1 : (steps.find((each) => each * size >= 2 * apart) ?? 100000);
   const shown = [];
   const add = (place) => {
-    const free = shown.every((other) => Math.abs(other - place) * size >= (step === 1 ? LEGIBLE : apart));
+    const free = shown.every((other) => Math.abs(other - place) * size >= apart);
     if (place >= from && place < to && free) shown.push(place);
   };
   for (const place of first) if (Number.isInteger(place)) add(place);
@@ -84,7 +95,8 @@ function marks([from, to], size, apart, first) {
 }
 
 function fitted(context, text, space) {
-  while (text.length > 2 && context.measureText(text).width > space) text = `${Array.from(text).slice(0, -2).join("")}…`;
+  while (text.length > 2 && context.measureText(text).width > space)
+    text = `${Array.from(text).slice(0, -2).join("")}…`;
   return text;
 }
 

@@ -29,7 +29,10 @@ const JOINERS = "\u200c\u200d";
 /** A token as one can see it: white space and control characters, which would hide or reorder it, are written out. */
 function visible(text) {
   if (text === "") return "∅";
-  text = text.replaceAll("\r\n", "↵").replace(/[\n\r]/g, "↵").replaceAll("\t", "⇥");
+  text = text
+    .replaceAll("\r\n", "↵")
+    .replace(/[\n\r]/g, "↵")
+    .replaceAll("\t", "⇥");
   if (text.trim() === "") return "␣".repeat(text.length);
   return text.replace(HIDDEN, (character) => {
     if (JOINERS.includes(character)) return character;
@@ -40,7 +43,11 @@ function visible(text) {
 /** The beginning of a text, with '…' where it goes on. */
 function cut(text, length) {
   if (text.length <= length) return text;
-  return Array.from(text).slice(0, length - 1).join("") + "…";
+  return (
+    Array.from(text)
+      .slice(0, length - 1)
+      .join("") + "…"
+  );
 }
 
 const SMALLEST = 2 ** -20;
@@ -67,8 +74,9 @@ function cells(places, parts) {
 
 /** The queries or the keys of a site: how many there are and what each is called. */
 class Side {
-  constructor({ count, labels, picture }) {
-    Object.assign(this, { count, labels, picture });
+  constructor(head) {
+    const { labels, picture } = head;
+    Object.assign(this, { count: head.count, labels, picture });
     this.before = picture ? labels.length : 0;
   }
 

@@ -98,7 +98,12 @@ function legend(theme, meaning, ticks) {
   const ends = make("span", { class: "legend-ticks", "aria-hidden": "true" });
   ends.append(...ticks.map((tick) => make("span", {}, tick)));
   const told = `${meaning}: the first colour is ${ticks[0]}, the last ${ticks[2]}`;
-  return make("div", { class: "legend", role: "img", "aria-label": told }, make("span", {}, meaning), make("span", {}, bar, ends));
+  return make(
+    "div",
+    { class: "legend", role: "img", "aria-label": told },
+    make("span", {}, meaning),
+    make("span", {}, bar, ends),
+  );
 }
 
 const brief = (weight) => (weight === 1 ? "1" : String(Number(weight.toPrecision(2))));

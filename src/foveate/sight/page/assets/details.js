@@ -21,7 +21,8 @@ class Details {
     const parts = [];
     if (page.query !== null) parts.push(this.query(page.query));
     if (page.key !== null) parts.push(this.key(page.key));
-    if (!parts.length) parts.push(make("p", { class: "muted hint" }, "Choose a row of the map or a token to see its numbers."));
+    if (!parts.length)
+      parts.push(make("p", { class: "muted hint" }, "Choose a row of the map or a token to see its numbers."));
     parts.push(this.about());
     refill(this.element, ...parts);
   }
@@ -53,22 +54,40 @@ class Details {
     }
     const found = head.lookers(key);
     const list = make("ol", { class: "bars" });
-    for (const { query, weight } of found.slice(0, LISTED)) list.append(this.bar("query", head.queries, query, weight, found[0].weight));
-    if (!found.length) section.append(make("p", { class: "muted hint" }, head.exact ? "no query" : `among the top ${head.kept} of no query`));
+    for (const { query, weight } of found.slice(0, LISTED))
+      list.append(this.bar("query", head.queries, query, weight, found[0].weight));
+    if (!found.length)
+      section.append(
+        make("p", { class: "muted hint" }, head.exact ? "no query" : `among the top ${head.kept} of no query`),
+      );
     section.append(list);
-    if (found.length > LISTED) section.append(make("p", { class: "muted" }, `and ${counted(found.length - LISTED, "more")}`.replace(/s$/, "")));
+    if (found.length > LISTED)
+      section.append(make("p", { class: "muted" }, `and ${counted(found.length - LISTED, "more")}`.replace(/s$/, "")));
     return section;
   }
 
   heading(name, side, place, verb) {
     const told = side.told ? ` ${count(place)}` : "";
-    return make("div", { class: "heading" }, make("span", { class: "muted" }, `${name}${told}`), make("bdi", { class: `chosen ${name}` }, cut(side.label(place), 48)), make("span", { class: "muted" }, verb));
+    return make(
+      "div",
+      { class: "heading" },
+      make("span", { class: "muted" }, `${name}${told}`),
+      make("bdi", { class: `chosen ${name}` }, cut(side.label(place), 48)),
+      make("span", { class: "muted" }, verb),
+    );
   }
 
   bar(name, side, place, weight, most) {
     const fill = make("span", { class: `bar-fill ${name}` });
     fill.style.width = `${(100 * weight) / most}%`;
-    const button = make("button", { type: "button", class: "bar" }, make("bdi", { class: "bar-name" }, cut(side.label(place), 40)), make("span", { class: "bar-place" }, side.told ? count(place) : ""), make("span", { class: "bar-weight" }, figures(weight)), make("span", { class: "bar-line" }, fill));
+    const button = make(
+      "button",
+      { type: "button", class: "bar" },
+      make("bdi", { class: "bar-name" }, cut(side.label(place), 40)),
+      make("span", { class: "bar-place" }, side.told ? count(place) : ""),
+      make("span", { class: "bar-weight" }, figures(weight)),
+      make("span", { class: "bar-line" }, fill),
+    );
     button.addEventListener("click", () => this.page.choose({ [name]: place }, true));
     return make("li", {}, button);
   }
@@ -76,7 +95,18 @@ class Details {
   others(told, weight, most) {
     const fill = make("span", { class: "bar-fill rest" });
     fill.style.width = `${Math.min(100, (100 * weight) / most)}%`;
-    return make("li", {}, make("div", { class: "bar" }, make("span", { class: "bar-name muted" }, told), make("span", {}), make("span", { class: "bar-weight" }, figures(weight)), make("span", { class: "bar-line" }, fill)));
+    return make(
+      "li",
+      {},
+      make(
+        "div",
+        { class: "bar" },
+        make("span", { class: "bar-name muted" }, told),
+        make("span", {}),
+        make("span", { class: "bar-weight" }, figures(weight)),
+        make("span", { class: "bar-line" }, fill),
+      ),
+    );
   }
 
   about() {
@@ -88,6 +118,10 @@ class Details {
       ["Spread", spread(head.entropy)],
       ["Exact", head.exactness],
     ];
-    return make("dl", { class: "about" }, ...rows.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]));
+    return make(
+      "dl",
+      { class: "about" },
+      ...rows.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]),
+    );
   }
 }

@@ -9,6 +9,7 @@ class Head {
     this.queries = new Side(overview.sides[this.info.queries]);
     this.keys = new Side(overview.sides[this.info.keys]);
     this.kept = this.info.kept;
+    this.batch = source.batch ?? BATCH;
     this.exact = this.kept === this.keys.count;
     this.entropy = this.info.entropy[head];
     this.rows = maps.rows;
@@ -26,7 +27,7 @@ class Head {
   /** Fetch the rows of some queries; `arrived` is called when they are there. */
   async want(from, to) {
     const asked = [];
-    for (let batch = Math.floor(from / BATCH); batch * BATCH < Math.min(to, this.queries.count); batch++) {
+    for (let batch = Math.floor(from / this.batch); batch * this.batch < Math.min(to, this.queries.count); batch++) {
       if (!this.batches.has(batch)) asked.push(this.fetch(batch));
     }
     if (asked.length) {
@@ -37,7 +38,7 @@ class Head {
 
   async fetch(batch) {
     this.batches.set(batch, null);
-    const [from, to] = [batch * BATCH, Math.min((batch + 1) * BATCH, this.queries.count)];
+    const [from, to] = [batch * this.batch, Math.min((batch + 1) * this.batch, this.queries.count)];
     try {
       const found = await this.source.rows(this.site, this.head, from, to);
       this.batches.set(batch, found);
@@ -50,9 +51,9 @@ class Head {
 
   /** What a query looks at: keys with their weights, and the rest; null while it has not arrived. */
   row(query) {
-    const found = this.batches.get(Math.floor(query / BATCH));
+    const found = this.batches.get(Math.floor(query / this.batch));
     if (!found) return null;
-    const place = query % BATCH;
+    const place = query % this.batch;
     const [from, to] = [place * this.kept, (place + 1) * this.kept];
     return { keys: found.keys.subarray(from, to), weights: found.weights.subarray(from, to), rest: found.rest[place] };
   }
@@ -75,7 +76,7 @@ class Head {
     let left = 0;
     for (let query = from; query < to; query++) {
       const known = this.row(query);
-      if (!known) return this.map.slice(row * this.columns, (row + 1) * this.columns);
+      if (!known) return this.shared(row);
       for (let column = 0; column < this.columns; column++) {
         const end = this.causal ? Math.min(this.along[column + 1], query + 1) : this.along[column + 1];
         places[column] += Math.max(0, end - this.along[column]);
@@ -95,6 +96,44 @@ class Head {
     return weights;
   }
 
+  /** The weight of each key for a query; those that are not known one by one share what remains as the small map does. */
+  estimate(query) {
+    const { keys, weights, rest } = this.row(query);
+    const found = new Float32Array(this.keys.count);
+    if (rest > 0) {
+      const shares = this.rest(within(this.over, query));
+      const end = this.causal ? query + 1 : found.length;
+      for (let key = 0, column = 0; key < end; key++) {
+        while (this.along[column + 1] <= key) column++;
+        found[key] = shares[column];
+      }
+    }
+    for (const key of keys) if (key >= 0) found[key] = 0;
+    const sum = found.reduce((total, share) => total + share, 0);
+    const most = least(weights); // what is not among the top has no more than the last of them
+    for (let key = 0; sum > 0 && key < found.length; key++) found[key] = Math.min(most, (found[key] * rest) / sum);
+    keys.forEach((key, place) => {
+      if (key >= 0) found[key] = weights[place];
+    });
+    return found;
+  }
+
+  /** The largest weight of the queries from..to-1, as far as they have arrived. */
+  most(from, to) {
+    let most = 0;
+    for (let query = from; query < to; query++) {
+      const row = this.row(query);
+      if (row) most = Math.max(most, largest(row.weights));
+    }
+    return most;
+  }
+
+  /** A row of the small map, the weight of each cell shared evenly by its keys. */
+  shared(row) {
+    const values = this.map.slice(row * this.columns, (row + 1) * this.columns);
+    return values.map((value, column) => value / (this.along[column + 1] - this.along[column]));
+  }
+
   /** Whether, by all that is known of it, no query looks at a later key; what is pooled then lies on earlier keys. */
   get causal() {
     if (this.exact || this.queries.count !== this.keys.count || !this.row(this.kept - 1)) return false;
@@ -104,7 +143,8 @@ class Head {
 
   onlyBefore() {
     for (let row = 0; row < this.rows; row++) {
-      for (let column = row + 1; column < this.columns; column++) if (this.map[row * this.columns + column] > 0) return false;
+      for (let column = row + 1; column < this.columns; column++)
+        if (this.map[row * this.columns + column] > 0) return false;
     }
     for (let query = 0; this.row(query); query++) {
       const { keys } = this.row(query);
@@ -120,9 +160,19 @@ class Head {
     if (!row) return null;
     const place = row.keys.indexOf(key);
     if (place >= 0) return { weight: row.weights[place] };
+    const finer = this.finer(query, key);
+    if (finer !== null) return { weight: finer };
     if (this.exact || row.rest === 0 || (this.causal && key > query)) return { weight: 0 };
-    const least = row.weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);
-    return { below: Math.min(least, row.rest) };
+    return { below: Math.min(least(row.weights), row.rest) };
+  }
+
+  /** The weight of a pair by a finer map that has a cell for each place, if there is one here. */
+  finer(query, key) {
+    if (!this.tile) return null;
+    const { rows, columns, height, width, values } = this.tile;
+    const inside = query >= rows[0] && query < rows[1] && key >= columns[0] && key < columns[1];
+    const single = height === rows[1] - rows[0] && width === columns[1] - columns[0];
+    return inside && single ? values[(query - rows[0]) * width + key - columns[0]] : null;
   }
 
   /** The queries that look at a key, among the rows that have arrived and the keys they keep; most first. */
@@ -131,7 +181,7 @@ class Head {
     for (const [batch, rows] of this.batches) {
       for (let place = 0; rows && place < rows.keys.length; place++) {
         if (rows.keys[place] !== key || rows.weights[place] === 0) continue;
-        found.push({ query: batch * BATCH + Math.floor(place / this.kept), weight: rows.weights[place] });
+        found.push({ query: batch * this.batch + Math.floor(place / this.kept), weight: rows.weights[place] });
       }
     }
     return found.sort((one, other) => other.weight - one.weight);
@@ -148,6 +198,7 @@ class Head {
 
   /** What is exact and what is not, in a sentence. */
   get exactness() {
+    if (this.info.told) return this.info.told;
     const { precision, map_precision: rough } = this.info;
     if (this.exact) return `Every weight, within ${percent(precision)} of itself.`;
     return (
@@ -156,6 +207,9 @@ class Head {
     );
   }
 }
+
+/** The smallest of some weights that is any. */
+const least = (weights) => weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);
 
 /** The part that a place is in, of parts that begin at `bounds`. */
 function within(bounds, place) {

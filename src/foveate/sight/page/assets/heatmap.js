@@ -2,7 +2,6 @@
 // place has a few pixels, each row's top keys are drawn over it, and beside it what remains for the others.
 
 const NEAR = 3; // pixels of a place from which rows are drawn one by one
-const WRITTEN = 34; // pixels of a cell in which its weight is written
 
 class Heatmap {
   constructor(page) {
@@ -30,33 +29,43 @@ class Heatmap {
       made.addEventListener("click", () => this.zoom(factor));
       return made;
     };
-    const buttons = [button("−", "Zoom out (−)", 1 / 1.6), button("+", "Zoom in (+)", 1.6), button("⤢", "All of the map (0)", 0)];
+    const buttons = [
+      button("−", "Zoom out (−)", 1 / 1.6),
+      button("+", "Zoom in (+)", 1.6),
+      button("⤢", "All of the map (0)", 0),
+    ];
     return make("div", { class: "zooms", role: "group", "aria-label": "Zoom" }, ...buttons);
   }
 
   open(head) {
-    const same = this.head && head.queries.count === this.head.queries.count && head.keys.count === this.head.keys.count;
+    const same =
+      this.head && head.queries.count === this.head.queries.count && head.keys.count === this.head.keys.count;
     this.head = head;
     this.tiles = [];
     if (!same) this.camera = new Camera(head.queries.count, head.keys.count);
-    this.canvas.setAttribute("aria-label", `Map of ${head.info.name}, head ${head.head}: ${head.queries.count} queries by ${head.keys.count} keys`);
+    this.canvas.setAttribute(
+      "aria-label",
+      `Map of ${head.info.name}, head ${head.head}: ${head.queries.count} queries by ${head.keys.count} keys`,
+    );
     this.changed();
   }
 
   /** What is seen is another part: ask for its rows, and for a finer map of it. */
   changed() {
     this.draw();
-    const { rows, columns } = this.camera.seen;
+    this.page.tip(null);
     clearTimeout(this.asking);
-    this.asking = setTimeout(() => this.page.attempt(() => this.sharpen(rows, columns)), 120);
+    this.asking = setTimeout(() => this.page.attempt(() => this.sharpen()), 120);
   }
 
-  async sharpen(rows, columns) {
-    if (this.head.exact) return;
-    const head = this.head;
+  async sharpen() {
+    const { head } = this;
+    const { rows, columns } = this.camera.seen;
+    if (head.exact || !this.plotWidth) return;
     const tile = await head.source.tile(head.site, head.head, rows, columns);
     if (!tile || head !== this.head) return;
     this.tiles = [tile];
+    head.tile = tile;
     this.draw();
   }
 
@@ -78,7 +87,7 @@ class Heatmap {
   /** The weight that has the brightest colour. */
   get brightest() {
     if (this.page.alike) return 1;
-    return this.near ? this.head.peak || 1 : this.head.mapTop;
+    return this.near ? this.head.most(...this.camera.seen.rows) || 1 : this.head.mapTop;
   }
 
   paint() {
@@ -98,78 +107,13 @@ class Heatmap {
     context.beginPath();
     context.rect(0, 0, this.plotWidth, this.plotHeight);
     context.clip();
-    this.paintGround(context);
-    if (this.near) this.paintRows(context);
+    paintGround(this, context);
+    if (this.near) paintRows(this, context);
     this.paintChosen(context);
     context.restore();
     if (this.near && !this.head.exact) paintRest(this, context);
     paintLabels(this, context);
     this.tellScale();
-  }
-
-  paintGround(context) {
-    const { head, near } = this;
-    context.fillStyle = this.colour.css[0];
-    context.fillRect(0, 0, this.plotWidth, this.plotHeight);
-    if (head.exact) return;
-    const whole = { rows: [0, head.queries.count], columns: [0, head.keys.count], height: head.rows, width: head.columns, values: head.map };
-    this.paintTile(context, { ...whole, value: near ? (row, column) => head.rest(row)[column] : null });
-    for (const tile of this.tiles) this.paintTile(context, tile);
-    if (near && head.causal) this.paintFuture(context);
-  }
-
-  /** A map of a part: from near the weight of a cell is shared evenly by its keys, unless `value` knows better. */
-  paintTile(context, { rows, columns, height, width, values, value }) {
-    const { camera, near, brightest } = this;
-    const over = cells(rows[1] - rows[0], height).map((place) => place + rows[0]);
-    const along = cells(columns[1] - columns[0], width).map((place) => place + columns[0]);
-    value ??= (row, column) => values[row * width + column] / (near ? along[column + 1] - along[column] : 1);
-    for (let row = 0; row < height; row++) {
-      const [top, bottom] = [Math.round(camera.y(over[row])), Math.round(camera.y(over[row + 1]))];
-      if (bottom < 0 || top > this.plotHeight) continue;
-      for (let column = 0; column < width; column++) {
-        const [left, right] = [Math.round(camera.x(along[column])), Math.round(camera.x(along[column + 1]))];
-        if (right < 0 || left > this.plotWidth) continue;
-        context.fillStyle = this.colour.colour(value(row, column), brightest);
-        context.fillRect(left, top, right - left, bottom - top);
-      }
-    }
-  }
-
-  /** Keys after the query, where none has weight: cells of the small map reach over the diagonal. */
-  paintFuture(context) {
-    const { rows } = this.camera.seen;
-    context.fillStyle = this.colour.css[0];
-    for (let query = rows[0]; query < rows[1]; query++) {
-      const [top, bottom] = [Math.round(this.camera.y(query)), Math.round(this.camera.y(query + 1))];
-      const left = Math.max(0, Math.round(this.camera.x(query + 1)));
-      context.fillRect(left, top, this.plotWidth, bottom - top);
-    }
-  }
-
-  paintRows(context) {
-    const { head, camera, brightest } = this;
-    const { rows, columns } = camera.seen;
-    const gap = Math.min(camera.across, camera.down) >= 9 ? 1 : 0;
-    const written = Math.min(camera.across, camera.down) >= WRITTEN;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    for (let query = rows[0]; query < rows[1]; query++) {
-      const row = head.row(query);
-      if (!row) continue;
-      const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
-      row.keys.forEach((key, place) => {
-        if (key < columns[0] || key >= columns[1]) return;
-        const weight = row.weights[place];
-        const [left, right] = [Math.round(camera.x(key)), Math.round(camera.x(key + 1))];
-        const step = this.colour.step(weight, brightest);
-        context.fillStyle = this.colour.css[step];
-        context.fillRect(left, top, right - left - gap, bottom - top - gap);
-        if (!written || weight < 0.005) return;
-        context.fillStyle = readable(this.colour.bytes[step]);
-        context.fillText(weight.toFixed(2).replace(/^0/, ""), (left + right - gap) / 2, (top + bottom - gap) / 2);
-      });
-    }
   }
 
   /** Frames around the chosen row and column, fainter ones around those under the pointer. */
@@ -208,7 +152,7 @@ class Heatmap {
     return [
       ["query", `queries ${rows[0]} to ${rows[1] - 1}`],
       ["key", `keys ${columns[0]} to ${columns[1] - 1}`],
-      ["", `together ${figures(value)}, as the mean of the queries`],
+      ["plain", `together ${figures(value)}, as the mean of the queries`],
       ["muted", "zoom in for single weights"],
     ];
   }
@@ -229,9 +173,9 @@ class Heatmap {
     if (this.scale.dataset.told === told) return;
     this.scale.dataset.told = told;
     const ticks = ["0", brief(this.brightest / 4), brief(this.brightest)];
-    this.scale.replaceChildren(legend(this.page.theme, meaning, ticks), make("span", { class: "muted note" }, this.head.exactness));
+    this.scale.replaceChildren(
+      legend(this.page.theme, meaning, ticks),
+      make("span", { class: "muted note" }, this.head.exactness),
+    );
   }
 }
-
-/** Black or white, whichever reads better on a colour. */
-const readable = ([red, green, blue]) => (0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#10151c" : "#ffffff");

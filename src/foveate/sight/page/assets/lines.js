@@ -1,83 +1,18 @@
-// Queries on the left, keys on the right, and a line for each weight between them. Only tokens in sight exist, so that long
-// texts scroll as short ones do. Two sides of one length scroll together; others each for itself.
+// Queries on the left, keys on the right, and a line for each weight between them. Two sides of one length scroll
+// together; others each for itself.
 
-const ROW = 24;
-const FAINT = 0.012; // weights below are not drawn
-
-/** One of the two lists: its tokens lie in a box as high as all of them, and those in sight are there. */
-class TokenList {
-  constructor(name, title, over, choose) {
-    this.name = name;
-    this.length = make("div", { class: "tokens-length" });
-    this.element = make("div", { class: `tokens of-${name}`, role: "listbox", "aria-label": title, tabIndex: 0 }, this.length);
-    const place = (event) => {
-      const token = event.target.closest("[role=option]");
-      return token ? Number(token.dataset.place) : null;
-    };
-    this.element.addEventListener("click", (event) => place(event) !== null && choose(place(event)));
-    this.element.addEventListener("pointerover", (event) => place(event) !== null && over({ [name]: place(event) }));
-    this.element.addEventListener("pointerleave", () => over(null));
-    this.before = 0;
-  }
-
-  open(side) {
-    this.side = side;
-    this.length.style.height = `${side.count * ROW}px`;
-    this.before = this.element.scrollTop;
-  }
-
-  /** Move to an offset, without word to the other list. */
-  move(offset) {
-    this.element.scrollTop = offset;
-    this.before = this.element.scrollTop;
-  }
-
-  reveal(place) {
-    const { from, to } = this.sight;
-    if (place <= from || place >= to - 1) this.move((place + 0.5) * ROW - this.element.clientHeight / 2);
-  }
-
-  get sight() {
-    const { scrollTop, clientHeight } = this.element;
-    const from = Math.floor(scrollTop / ROW);
-    return { from, to: Math.min(this.side.count, Math.ceil((scrollTop + clientHeight) / ROW)) };
-  }
-
-  /** Where the middle of a token is, from the top of what is in sight. */
-  middle(place) {
-    return (place + 0.5) * ROW - this.element.scrollTop;
-  }
-
-  /** Fill in the tokens in sight; `look` says how each is to look. Elements stay: one may just be clicked. */
-  paint(look, chosen) {
-    const { from, to } = this.sight;
-    while (this.length.childElementCount > to - from) this.length.lastElementChild.remove();
-    while (this.length.childElementCount < to - from) {
-      this.length.append(make("div", { role: "option", class: "token" }, make("bdi", { class: "text" }), make("span", { class: "place" })));
-    }
-    for (let place = from; place < to; place++) {
-      const token = this.length.children[place - from];
-      const { found, over, share, told } = look(place);
-      token.dataset.place = place;
-      token.id = `${this.name}-${place}`;
-      token.style.transform = `translateY(${place * ROW}px)`;
-      token.setAttribute("aria-selected", String(chosen === place));
-      token.classList.toggle("found", found);
-      token.classList.toggle("over", over);
-      token.classList.toggle("looked", share !== undefined);
-      if (share !== undefined) token.style.setProperty("--share", `${Math.round(8 + 92 * share)}%`);
-      token.firstChild.textContent = cut(this.side.short(place), 40);
-      token.lastChild.textContent = told;
-    }
-    if (chosen !== null && chosen >= from && chosen < to) this.element.setAttribute("aria-activedescendant", `${this.name}-${chosen}`);
-    else this.element.removeAttribute("aria-activedescendant");
-  }
-}
+const FAINT = 0.02; // a part of the largest weight; lines of less are not drawn
 
 class Lines {
   constructor(page) {
     this.page = page;
-    const list = (name, title) => new TokenList(name, title, (over) => this.hover(over), (place) => this.choose(name, place));
+    const list = (name, title) =>
+      new TokenList(
+        name,
+        title,
+        (over) => this.hover(over),
+        (place) => this.choose(name, place),
+      );
     this.queries = list("query", "Queries");
     this.keys = list("key", "Keys");
     this.canvas = make("canvas", { "aria-hidden": "true" });
@@ -85,13 +20,20 @@ class Lines {
     this.below = make("button", { type: "button", class: "beyond below" });
     this.middle = make("div", { class: "lines-middle" }, this.canvas, this.above, this.below);
     this.view = make("div", { class: "lines-view" }, this.queries.element, this.middle, this.keys.element);
-    const heads = make("div", { class: "lines-heads" }, make("b", { class: "query" }, "Queries"), make("span", { class: "muted" }, "look at"), make("b", { class: "key" }, "Keys"));
+    const heads = make(
+      "div",
+      { class: "lines-heads" },
+      make("b", { class: "query" }, "Queries"),
+      make("span", { class: "muted" }, "look at"),
+      make("b", { class: "key" }, "Keys"),
+    );
     this.element = make("div", { class: "pane-body lines" }, heads, this.view);
     this.draw = drawnLater(() => this.paint());
     this.queries.element.addEventListener("scroll", () => this.scrolled(this.queries, this.keys));
     this.keys.element.addEventListener("scroll", () => this.scrolled(this.keys, this.queries));
     this.middle.addEventListener("wheel", (event) => this.wheel(event), { passive: true });
-    for (const button of [this.above, this.below]) button.addEventListener("click", () => this.keys.reveal(Number(button.dataset.key)));
+    for (const button of [this.above, this.below])
+      button.addEventListener("click", () => this.keys.reveal(Number(button.dataset.key)));
     new ResizeObserver(() => this.draw()).observe(this.view);
   }
 
@@ -153,17 +95,17 @@ class Lines {
     page.attempt(() => head.want(from, to));
     const context = sharp(this.canvas, width, height);
     const focus = this.focus;
-    const lines = this.lines(focus);
-    const strong = lines.filter((line) => line.strong);
-    this.top = Math.max(...strong.map((line) => line.weight), 0) || 1;
-    for (const line of lines) if (!line.strong) this.line(context, width, line, focus);
-    for (const line of strong) this.line(context, width, line, focus);
+    const [faint, strong] = this.lines(focus);
+    const free = focus.query === null && focus.key === null;
+    for (const line of faint) this.line(context, width, line, free ? 0.75 : 0.05, page.theme.query);
+    for (const line of strong)
+      this.line(context, width, line, 1, focus.key === null ? page.theme.query : page.theme.key);
     const look = (name, other, found, side) => {
-      const weights = new Map(focus[other] === null ? [] : strong.map((line) => [line[name], line.weight]));
+      const looked = new Map(focus[other] === null ? [] : strong.map((line) => [line[name], line]));
       return (place) => {
-        const weight = weights.get(place);
-        const told = weight === undefined ? (side.told ? String(place) : "") : figures(weight);
-        return { found: found.has(place), over: focus[name] === place, share: weight && weight / this.top, told };
+        const line = looked.get(place);
+        const told = line ? figures(line.weight) : side.told ? String(place) : "";
+        return { found: found.has(place), over: focus[name] === place, share: line?.share, told };
       };
     };
     this.queries.paint(look("query", "key", page.matches.queries, head.queries), page.query);
@@ -171,35 +113,35 @@ class Lines {
     this.tellBeyond(focus.query === null ? [] : strong);
   }
 
-  /** The lines of the queries in sight; of a key that stands out all that are known. */
+  /** The lines of the queries in sight, and those that stand out, of a key all that are known: with their share of the
+   *  largest among their like. */
   lines(focus) {
     const { head } = this;
     const { from, to } = this.queries.sight;
     const keys = this.keys.sight;
-    const free = focus.query === null && focus.key === null;
-    const found = [];
+    const [faint, strong] = [[], []];
     const add = (query, key, weight) => {
-      const strong = focus.query === query || focus.key === key;
-      if (weight >= FAINT) found.push({ query, key, weight, strong, alpha: strong ? 1 : free ? 0.75 : 0.05 });
+      const stands = focus.query === query || focus.key === key;
+      if (stands || (key >= keys.from - ROW && key < keys.to + ROW))
+        (stands ? strong : faint).push({ query, key, weight });
     };
     for (let query = from; query < to; query++) {
       const row = head.row(query);
-      row?.keys.forEach((key, place) => {
-        if (focus.query === query || (key >= keys.from - 40 && key < keys.to + 40)) add(query, key, row.weights[place]);
-      });
+      row?.keys.forEach((key, place) => key >= 0 && add(query, key, row.weights[place]));
     }
     for (const { query, weight } of focus.key === null ? [] : head.lookers(focus.key)) {
       if (query < from || query >= to) add(query, focus.key, weight);
     }
-    return found;
+    return [faint, strong].map((lines) => {
+      const top = this.page.alike ? 1 : lines.reduce((most, { weight }) => Math.max(most, weight), 0);
+      return lines.map((line) => ({ ...line, share: line.weight / top })).filter(({ share }) => share >= FAINT);
+    });
   }
 
-  line(context, width, { query, key, weight, strong, alpha }, focus) {
+  line(context, width, { query, key, share }, alpha, colour) {
     const [from, to] = [this.queries.middle(query), this.keys.middle(key)];
-    const share = strong ? weight / this.top : weight;
-    const { theme } = this.page;
     context.globalAlpha = alpha * (0.1 + 0.9 * Math.sqrt(share));
-    context.strokeStyle = strong && focus.key !== null ? theme.key : theme.query;
+    context.strokeStyle = colour;
     context.lineWidth = 0.8 + 3.2 * share;
     context.beginPath();
     context.moveTo(0, from);
@@ -219,7 +161,17 @@ class Lines {
       button.textContent = `${arrow} ${figures(sum)}`;
       button.setAttribute("aria-label", `${figures(sum)} of the weight is on keys ${where}: go to key ${most.key}`);
     };
-    tell(this.above, "↑", "above", lines.filter(({ key }) => key < from));
-    tell(this.below, "↓", "below", lines.filter(({ key }) => key >= to));
+    tell(
+      this.above,
+      "↑",
+      "above",
+      lines.filter(({ key }) => key < from),
+    );
+    tell(
+      this.below,
+      "↓",
+      "below",
+      lines.filter(({ key }) => key >= to),
+    );
   }
 }

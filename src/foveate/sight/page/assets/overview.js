@@ -13,7 +13,9 @@ class Overview {
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
     const groups = this.groups().map(([name, sites]) => this.group(name, sites));
     this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
-    this.fits = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => this.fit(target, contentRect.width)));
+    this.fits = new ResizeObserver((entries) =>
+      entries.forEach(({ target, contentRect }) => this.fit(target, contentRect.width)),
+    );
     groups.forEach((group) => this.fits.observe(group));
     this.first().tabIndex = 0;
   }
@@ -27,13 +29,19 @@ class Overview {
     const heads = sites.reduce((sum, site) => sum + site.heads, 0);
     const told = `${counted(heads, "head")} at ${counted(sites.length, "site")}. Choose one to see its weights.`;
     this.scale = make("div", {});
-    const intro = make("div", { class: "intro" }, make("h1", {}, title), make("div", { class: "intro-line" }, make("p", { class: "muted" }, told), this.scale));
-    if (notes.length) intro.append(make("ul", { class: "notes" }, ...notes.map((note) => make("li", { dir: "auto" }, note))));
+    const intro = make(
+      "div",
+      { class: "intro" },
+      make("h1", {}, title),
+      make("div", { class: "intro-line" }, make("p", { class: "muted" }, told), this.scale),
+    );
+    if (notes.length)
+      intro.append(make("ul", { class: "notes" }, ...notes.map((note) => make("li", { dir: "auto" }, note))));
     intro.append(...this.inputs());
     return intro;
   }
 
-  /** What the model was given: each text and each picture once, named by the side of the maps where it stands first. */
+  /** What the model was given: each text and each picture once, a text with the names of the maps that it stands beside. */
   inputs() {
     const { sites, sides } = this.page.overview;
     const shown = [];
@@ -44,9 +52,8 @@ class Overview {
         if (!pictures.has(side.picture.url)) shown.push(thumbnail(side));
         pictures.add(side.picture.url);
       } else if (side.told) {
-        const asKeys = sites.some((site) => site.keys === place);
-        const asQueries = sites.some((site) => site.queries === place);
-        shown.push(excerpt(side, asKeys && asQueries ? "Tokens" : asKeys ? "Keys" : "Queries"));
+        const users = sites.filter((site) => site.queries === place || site.keys === place);
+        shown.push(excerpt(side, [...new Set(users.map((site) => site.group))]));
       }
     });
     return shown.length ? [make("div", { class: "inputs" }, ...shown)] : [];
@@ -70,11 +77,27 @@ class Overview {
     const grid = make("div", { class: "layers", role: "grid", "aria-label": name });
     if (heads > 1) {
       const numbers = Array.from({ length: heads }, (_, head) => make("span", {}, String(head)));
-      grid.append(make("div", { class: "layer numbers", "aria-hidden": "true" }, make("span", { class: "layer-name" }, "head"), make("div", { class: "maps" }, ...numbers)));
+      grid.append(
+        make(
+          "div",
+          { class: "layer numbers", "aria-hidden": "true" },
+          make("span", { class: "layer-name" }, "head"),
+          make("div", { class: "maps" }, ...numbers),
+        ),
+      );
     }
     sites.forEach((place, row) => grid.append(this.layer(place, same ? "" : sizes[row])));
-    const title = make("h2", {}, ...name.split(/(\*)/).map((part) => (part === "*" ? make("span", { class: "star" }, "∗") : part)));
-    const line = make("div", { class: "group-head" }, title, make("span", { class: "muted" }, told.filter(Boolean).join(" · ")));
+    const title = make(
+      "h2",
+      {},
+      ...name.split(/(\*)/).map((part) => (part === "*" ? make("span", { class: "star" }, "∗") : part)),
+    );
+    const line = make(
+      "div",
+      { class: "group-head" },
+      title,
+      make("span", { class: "muted" }, told.filter(Boolean).join(" · ")),
+    );
     const group = make("section", { class: "group" }, line, grid);
     group.style.setProperty("--heads", heads);
     return group;
@@ -97,14 +120,26 @@ class Overview {
     const site = this.page.overview.sites[place];
     const maps = make("div", { class: "maps" });
     for (let head = 0; head < site.heads; head++) {
-      const thumb = make("button", { type: "button", class: "thumb", role: "gridcell", tabIndex: -1, "aria-label": `${site.name}, head ${head}` });
+      const thumb = make("button", {
+        type: "button",
+        class: "thumb",
+        role: "gridcell",
+        tabIndex: -1,
+        "aria-label": `${site.name}, head ${head}`,
+      });
       thumb.dataset.site = place;
       thumb.dataset.head = head;
       thumb.append(make("canvas", { "aria-hidden": "true" }));
       thumb.addEventListener("click", () => this.page.open(place, head));
       maps.append(thumb);
     }
-    const label = make("span", { class: "layer-name" }, make("span", { class: "layer-word" }, "layer "), site.layer || "", size ? make("small", {}, size) : "");
+    const label = make(
+      "span",
+      { class: "layer-name" },
+      make("span", { class: "layer-word" }, "layer "),
+      site.layer || "",
+      size ? make("small", {}, size) : "",
+    );
     const layer = make("div", { class: site.layer ? "layer" : "layer alone", role: "row" }, label, maps);
     layer.dataset.site = place;
     this.seen.observe(layer);
@@ -154,7 +189,9 @@ class Overview {
     const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     if (!thumb || !(event.key in steps)) return;
     event.preventDefault();
-    const layers = [...this.element.querySelectorAll(".layer[data-site]")].map((layer) => [...layer.querySelectorAll(".thumb")]);
+    const layers = [...this.element.querySelectorAll(".layer[data-site]")].map((layer) => [
+      ...layer.querySelectorAll(".thumb"),
+    ]);
     const [down, right] = steps[event.key];
     const row = clamp(layers.findIndex((layer) => layer.includes(thumb)) + down, 0, layers.length - 1);
     const head = clamp(Number(thumb.dataset.head) + right, 0, layers[row].length - 1);
@@ -173,14 +210,24 @@ class Overview {
   }
 }
 
-const spread = (entropy) => `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;
+const spread = (entropy) =>
+  entropy === null
+    ? "entropy on its way"
+    : `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;
 
 const EXCERPT = 600;
 
-function excerpt(side, name) {
-  const shown = side.labels.slice(0, EXCERPT).map((_, place) => make("bdi", { class: "piece" }, cut(side.label(place), 40)));
+function excerpt(side, groups) {
+  const shown = side.labels
+    .slice(0, EXCERPT)
+    .map((_, place) => make("bdi", { class: "piece" }, cut(side.label(place), 40)));
   if (side.count > EXCERPT) shown.push(make("span", { class: "muted" }, `… and ${count(side.count - EXCERPT)} more`));
-  return make("div", { class: "input" }, make("h3", {}, `${name} `, make("small", {}, count(side.count))), make("p", { class: "pieces" }, ...shown));
+  return make(
+    "div",
+    { class: "input" },
+    make("h3", {}, "Tokens ", make("small", {}, `${count(side.count)} · ${groups.join(", ")}`)),
+    make("p", { class: "pieces" }, ...shown),
+  );
 }
 
 function thumbnail(side) {
@@ -188,5 +235,10 @@ function thumbnail(side) {
   const image = picture.kind === "image";
   const name = image ? "Image" : "Sound";
   const told = image ? `${picture.height} × ${picture.width} patches` : `${picture.seconds.toFixed(1)} s`;
-  return make("div", { class: `input ${picture.kind}` }, make("h3", {}, `${name} `, make("small", {}, told)), make("img", { src: picture.url, alt: image ? "What the model saw" : "Spectrogram of what the model heard" }));
+  return make(
+    "div",
+    { class: `input ${picture.kind}` },
+    make("h3", {}, `${name} `, make("small", {}, told)),
+    make("img", { src: picture.url, alt: image ? "What the model saw" : "Spectrogram of what the model heard" }),
+  );
 }

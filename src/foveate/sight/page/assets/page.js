@@ -60,7 +60,8 @@ class Page {
   /** Show what the address names: "#3/5" is head 5 of site 3. */
   async route() {
     const [, site, head] = /^#(\d+)\/(\d+)$/.exec(location.hash) ?? [];
-    if (this.overview.sites[site] && head < this.overview.sites[site].heads) await this.enter(Number(site), Number(head));
+    if (this.overview.sites[site] && head < this.overview.sites[site].heads)
+      await this.enter(Number(site), Number(head));
     else this.leave();
   }
 
@@ -93,7 +94,7 @@ class Page {
       window.scrollTo(0, 0);
     }
     find("exactness").textContent = this.head.exactness;
-    await this.head.want(0, Math.min(this.head.queries.count, 4 * BATCH));
+    await this.head.want(0, Math.min(this.head.queries.count, this.source.ahead ?? 4 * BATCH));
     this.search.show(true);
     this.stage.open(this.head, maps);
     if (!before) this.stage.element.focus({ preventScroll: true });
@@ -135,7 +136,10 @@ class Page {
   /** The next of the keys that the query looks at. */
   stepKey(by) {
     if (this.query === null) return this.step(1);
-    const keys = this.head.top(this.query).map(({ key }) => key).sort((one, other) => one - other);
+    const keys = this.head
+      .top(this.query)
+      .map(({ key }) => key)
+      .sort((one, other) => one - other);
     const after = keys.filter((key) => (by > 0 ? key > (this.key ?? -1) : key < (this.key ?? Infinity)));
     if (after.length) this.choose({ key: by > 0 ? after[0] : after[after.length - 1] }, true);
     return undefined;
@@ -187,12 +191,20 @@ class Page {
     this.attempt(async () => this.stage.fillFilm(this.head, await this.maps(this.head.site)));
   }
 
-  /** Lines of text beside a place of an element; null hides them. */
+  /** Lines of text beside a place of an element, each with its kind and what stands beside it; null hides them. */
   tip(lines, element, x, y) {
     const tip = find("tip");
     tip.hidden = !lines;
     if (!lines) return;
-    tip.replaceChildren(...lines.map(([kind, text, place = ""]) => make("div", { class: `tip-${kind || "plain"}` }, make("bdi", {}, cut(text, 60)), place && make("span", { class: "muted" }, place))));
+    const line = ([kind, text, beside = ""]) => {
+      return make(
+        "div",
+        { class: `tip-${kind}` },
+        make("bdi", {}, cut(text, 60)),
+        make("span", { class: "muted" }, beside),
+      );
+    };
+    tip.replaceChildren(...lines.map(line));
     const box = element.getBoundingClientRect();
     const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
     const right = box.left + x + 16 + wide < document.documentElement.clientWidth;
@@ -211,7 +223,8 @@ class Page {
     const [best] = query === null ? [] : head.top(query);
     const parts = [];
     if (query !== null) parts.push(`query ${query}, ${head.queries.label(query)}`);
-    if (best && key === null) parts.push(`looks most at ${best.key}, ${head.keys.label(best.key)}: ${figures(best.weight)}`);
+    if (best && key === null)
+      parts.push(`looks most at ${best.key}, ${head.keys.label(best.key)}: ${figures(best.weight)}`);
     if (key !== null) parts.push(`key ${key}, ${head.keys.label(key)}`);
     if (query !== null && key !== null) {
       const { weight, below } = head.weight(query, key) ?? {};
@@ -225,36 +238,8 @@ class Page {
   }
 }
 
-/** A key is pressed anywhere but in a field. */
-function press(page, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
-  if (event.target.closest("input, select, textarea")) return;
-  const everywhere = { t: () => page.theme.switch(), "?": () => page.help() };
-  const opened = {
-    ArrowUp: () => (event.shiftKey ? page.stepLayer(-1) : page.step(-1)),
-    ArrowDown: () => (event.shiftKey ? page.stepLayer(1) : page.step(1)),
-    ArrowLeft: () => (event.shiftKey ? page.stepKey(-1) : page.stepHead(-1)),
-    ArrowRight: () => (event.shiftKey ? page.stepKey(1) : page.stepHead(1)),
-    Escape: () => page.back(),
-    "/": () => page.search.focus(),
-    "+": () => page.stage.views.map.zoom(1.6),
-    "=": () => page.stage.views.map.zoom(1.6),
-    "-": () => page.stage.views.map.zoom(1 / 1.6),
-    0: () => page.stage.views.map.zoom(0),
-  };
-  const view = page.head && page.stage.names[Number(event.key) - 1];
-  const action = everywhere[event.key] ?? (page.head ? opened[event.key] ?? (view && (() => page.show(view))) : null);
-  if (!action) {
-    const arrow = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"].includes(event.key);
-    if (arrow && !page.head && event.target === document.body) page.table.focus(page.table.first());
-    return;
-  }
-  event.preventDefault();
-  action();
-}
-
 /** Show what a source has. */
-function start(source) {
+function show(source) {
   const page = new Page(source);
   page.load().then(() => document.documentElement.setAttribute("data-ready", ""));
   return page;

@@ -55,14 +55,21 @@ class Search {
     const from = clamp(this.at - SHOWN / 2, 0, Math.max(0, this.places.length - SHOWN));
     const options = this.places.slice(from, from + SHOWN).map(([name, place], index) => {
       const side = name === "query" ? head.queries : head.keys;
-      const option = make("div", { role: "option", class: "option", "aria-selected": String(from + index === this.at) }, make("bdi", { class: `option-text ${name}` }, cut(side.label(place), 32)), make("span", { class: "muted" }, `${name} ${count(place)}`));
+      const option = make(
+        "div",
+        { role: "option", class: "option", "aria-selected": String(from + index === this.at) },
+        make("bdi", { class: `option-text ${name}` }, cut(side.label(place), 32)),
+        make("span", { class: "muted" }, `${name} ${count(place)}`),
+      );
       option.addEventListener("pointerdown", (event) => {
         event.preventDefault();
         this.go(from + index);
       });
       return option;
     });
-    const told = this.places.length ? `${this.at < 0 ? "" : `${this.at + 1} of `}${counted(this.places.length, "place")}, Enter for the next` : "no token has this text";
+    const told = this.places.length
+      ? `${this.at < 0 ? "" : `${this.at + 1} of `}${counted(this.places.length, "place")}, Enter for the next`
+      : "no token has this text";
     this.list.replaceChildren(make("div", { class: "results-count muted" }, told), ...options);
     this.list.hidden = !listed || !this.input.value.trim();
     this.list.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
@@ -79,7 +86,7 @@ class Search {
     event.stopPropagation();
     if (event.key === "Escape") {
       this.clear();
-      this.page.stage.focus();
+      this.page.stage.element.focus();
     } else if (["Enter", "ArrowDown", "ArrowUp"].includes(event.key) && this.places.length) {
       event.preventDefault();
       const back = event.key === "ArrowUp" || event.shiftKey;

@@ -12,7 +12,9 @@
 //                                      { rows, columns, height, width, values }, and its values are, as those of maps,
 //                                      the weight on all keys of a cell, as the mean of its queries.
 //
-// Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview.
+// Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview; `batch`, how
+// many rows are asked for at once, and `ahead`, how many before a head is shown. What is not measured yet of a site's
+// `entropy` is null; where a site has `told`, that says what is exact.
 // What rejects is shown as a message: its text is written for the user.
 
 /** The source of a saved page: blocks in the page itself, unpacked when they are first asked for. */
@@ -80,7 +82,11 @@ class EmbeddedSource {
       for (let place = 0; place < total; place++) places[place] = place % keys;
       return { keys: places, weights: decoded(codes, bits), rest: new Float32Array(heads * queries) };
     }
-    const parts = [[total, bytes(keys - 1)], [total, size], [heads * queries, size]];
+    const parts = [
+      [total, bytes(keys - 1)],
+      [total, size],
+      [heads * queries, size],
+    ];
     const [gaps, codes, rest] = await this.planes(`rows-${site}`, parts);
     const found = { keys: new Int32Array(total), weights: new Float32Array(total), rest: decoded(rest, bits) };
     const table = decoder(bits);
@@ -180,7 +186,8 @@ function pooled(weights, heads, queries, keys, rows, columns) {
       for (let query = over[row]; query < over[row + 1]; query++) {
         for (let column = 0; column < columns; column++) {
           let sum = 0;
-          for (let key = along[column]; key < along[column + 1]; key++) sum += weights[(head * queries + query) * keys + key];
+          for (let key = along[column]; key < along[column + 1]; key++)
+            sum += weights[(head * queries + query) * keys + key];
           values[(head * rows + row) * columns + column] += sum / height;
         }
       }

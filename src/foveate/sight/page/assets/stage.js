@@ -12,7 +12,12 @@ class Stage {
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
     page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
-    const back = make("button", { type: "button", class: "back" }, make("span", { "aria-hidden": "true" }, "←"), " Overview");
+    const back = make(
+      "button",
+      { type: "button", class: "back" },
+      make("span", { "aria-hidden": "true" }, "←"),
+      " Overview",
+    );
     back.addEventListener("click", () => page.back());
     this.name = make("h1", { class: "head-name" });
     this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
@@ -61,11 +66,25 @@ class Stage {
     if (!this.head) return;
     const { shown } = this;
     if (shown.includes("picture")) this.page.query ??= 0;
-    const titles = { map: "Map", lines: "Lines", picture: this.head.keys.picture?.kind === "audio" ? "Sound" : "Picture" };
+    const titles = {
+      map: "Map",
+      lines: "Lines",
+      picture: this.head.keys.picture?.kind === "audio" ? "Sound" : "Picture",
+    };
     const offered = this.wide.matches ? this.names.filter((name) => name !== "map") : this.names;
     const current = shown[shown.length - 1];
     const tabs = offered.map((name) => {
-      const tab = make("button", { type: "button", role: "tab", class: "tab", "aria-selected": String(name === current), "aria-controls": "view" }, titles[name]);
+      const tab = make(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          class: "tab",
+          "aria-selected": String(name === current),
+          "aria-controls": "view",
+        },
+        titles[name],
+      );
       tab.addEventListener("click", () => this.page.show(name));
       return tab;
     });
@@ -82,7 +101,18 @@ class Stage {
     const { page } = this;
     const size = maps.rows * maps.columns;
     const thumbs = Array.from({ length: head.info.heads }, (_, place) => {
-      const thumb = make("button", { type: "button", class: "thumb", "aria-label": `Head ${place}`, "aria-pressed": String(place === head.head), title: `Head ${place}` }, make("canvas", { class: "painted", "aria-hidden": "true" }), make("span", { class: "thumb-name", "aria-hidden": "true" }, String(place)));
+      const thumb = make(
+        "button",
+        {
+          type: "button",
+          class: "thumb",
+          "aria-label": `Head ${place}`,
+          "aria-pressed": String(place === head.head),
+          title: `Head ${place}`,
+        },
+        make("canvas", { class: "painted", "aria-hidden": "true" }),
+        make("span", { class: "thumb-name", "aria-hidden": "true" }, String(place)),
+      );
       const map = maps.values.subarray(place * size, (place + 1) * size);
       paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? 1 : largest(map) || 1, page.theme.scale);
       thumb.addEventListener("click", () => page.open(head.site, place));
@@ -99,9 +129,14 @@ class Stage {
   /** Show on the small map which part of it is seen. */
   frame({ left, top, width, height, across, down, columns, rows, zoom }) {
     this.part.hidden = zoom === 1;
-    const percent = (part) => `${Math.min(100, 100 * part)}%`;
-    const box = [["left", left / columns], ["top", top / rows], ["width", width / across / columns], ["height", height / down / rows]];
-    for (const [name, part] of box) this.part.style[name] = percent(part);
+    const share = (part) => `${Math.min(100, 100 * part)}%`;
+    const box = [
+      ["left", left / columns],
+      ["top", top / rows],
+      ["width", width / across / columns],
+      ["height", height / down / rows],
+    ];
+    for (const [name, part] of box) this.part.style[name] = share(part);
   }
 
   /** Something else is chosen, found or under the pointer, or rows have arrived. */

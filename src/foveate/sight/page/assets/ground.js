@@ -1,0 +1,79 @@
+// The plot of a map: the small map and finer ones as its ground, and the rows over it.
+
+const WRITTEN = 34; // pixels of a cell in which its weight is written
+
+function paintGround(map, context) {
+  const { head, near } = map;
+  context.fillStyle = map.colour.css[0];
+  context.fillRect(0, 0, map.plotWidth, map.plotHeight);
+  if (head.exact) return;
+  const whole = {
+    rows: [0, head.queries.count],
+    columns: [0, head.keys.count],
+    height: head.rows,
+    width: head.columns,
+    values: head.map,
+  };
+  paintTile(map, context, { ...whole, value: near ? (row, column) => head.rest(row)[column] : null });
+  for (const tile of map.tiles) paintTile(map, context, tile);
+  if (near && head.causal) paintFuture(map, context);
+}
+
+/** A map of a part: from near the weight of a cell is shared evenly by its keys, unless `value` knows better. */
+function paintTile(map, context, { rows, columns, height, width, values, value }) {
+  const { camera, near, brightest, colour } = map;
+  const over = cells(rows[1] - rows[0], height).map((place) => place + rows[0]);
+  const along = cells(columns[1] - columns[0], width).map((place) => place + columns[0]);
+  value ??= (row, column) => values[row * width + column] / (near ? along[column + 1] - along[column] : 1);
+  for (let row = 0; row < height; row++) {
+    const [top, bottom] = [Math.round(camera.y(over[row])), Math.round(camera.y(over[row + 1]))];
+    if (bottom < 0 || top > map.plotHeight) continue;
+    for (let column = 0; column < width; column++) {
+      const [left, right] = [Math.round(camera.x(along[column])), Math.round(camera.x(along[column + 1]))];
+      if (right < 0 || left > map.plotWidth) continue;
+      context.fillStyle = colour.colour(value(row, column), brightest);
+      context.fillRect(left, top, right - left, bottom - top);
+    }
+  }
+}
+
+/** Keys after the query, where none has weight: cells of the small map reach over the diagonal. */
+function paintFuture({ camera, colour, plotWidth }, context) {
+  const { rows } = camera.seen;
+  context.fillStyle = colour.css[0];
+  for (let query = rows[0]; query < rows[1]; query++) {
+    const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
+    context.fillRect(Math.max(0, Math.round(camera.x(query + 1))), top, plotWidth, bottom - top);
+  }
+}
+
+/** The keys of each row in sight that are known one by one. */
+function paintRows({ head, camera, colour, brightest }, context) {
+  const { rows, columns } = camera.seen;
+  const size = Math.min(camera.across, camera.down);
+  const gap = size >= 9 ? 1 : 0;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (let query = rows[0]; query < rows[1]; query++) {
+    const row = head.row(query);
+    if (!row) continue;
+    const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
+    row.keys.forEach((key, place) => {
+      if (key < columns[0] || key >= columns[1]) return;
+      const weight = row.weights[place];
+      const [left, right] = [Math.round(camera.x(key)), Math.round(camera.x(key + 1))];
+      const step = colour.step(weight, brightest);
+      context.fillStyle = colour.css[step];
+      context.fillRect(left, top, right - left - gap, bottom - top - gap);
+      if (size < WRITTEN || weight < 0.005) return;
+      context.fillStyle = readable(colour.bytes[step]);
+      context.fillText(weight.toFixed(2).replace(/^0/, ""), (left + right - gap) / 2, (top + bottom - gap) / 2);
+    });
+  }
+}
+
+/** Black or white, whichever reads better on a colour. */
+function readable(colour) {
+  const [red, green, blue] = colour.map((channel) => (channel / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#10151c" : "#ffffff";
+}

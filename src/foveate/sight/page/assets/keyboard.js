@@ -1,0 +1,30 @@
+// What keys do, wherever the focus is.
+
+/** A key is pressed anywhere but in a field; from the fields of an open head, too, Escape leads back. */
+function press(page, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
+  const field = event.target.closest("input, select, textarea");
+  if (field && !(event.key === "Escape" && field.closest(".stage"))) return;
+  const everywhere = { t: () => page.theme.switch(), "?": () => page.help() };
+  const opened = {
+    ArrowUp: () => (event.shiftKey ? page.stepLayer(-1) : page.step(-1)),
+    ArrowDown: () => (event.shiftKey ? page.stepLayer(1) : page.step(1)),
+    ArrowLeft: () => (event.shiftKey ? page.stepKey(-1) : page.stepHead(-1)),
+    ArrowRight: () => (event.shiftKey ? page.stepKey(1) : page.stepHead(1)),
+    Escape: () => page.back(),
+    "/": () => page.search.focus(),
+    "+": () => page.stage.views.map.zoom(1.6),
+    "=": () => page.stage.views.map.zoom(1.6),
+    "-": () => page.stage.views.map.zoom(1 / 1.6),
+    0: () => page.stage.views.map.zoom(0),
+  };
+  const view = page.head && page.stage.names[Number(event.key) - 1];
+  const action = everywhere[event.key] ?? (page.head ? (opened[event.key] ?? (view && (() => page.show(view)))) : null);
+  if (!action) {
+    const arrow = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"].includes(event.key);
+    if (arrow && !page.head && event.target === document.body) page.table.focus(page.table.first());
+    return;
+  }
+  event.preventDefault();
+  action();
+}

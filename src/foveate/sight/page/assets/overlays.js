@@ -1,0 +1,125 @@
+// What lies over a picture. An overlay says how large the picture is shown, draws the weights of a query on it, and knows
+// which key is at a place (given from 0 to 1, across and down).
+
+const DARK = "#06090d";
+
+/** Over an image: what is not looked at lies in the dark, or each patch takes the colour of its weight. */
+class Patches {
+  constructor(view) {
+    this.view = view;
+    this.brightest = "Brightest patch";
+  }
+
+  /** As large as there is room, in the proportions of the image. */
+  size(room, high) {
+    const { image, head } = this.view;
+    const { picture } = head.keys;
+    const ratio = image.naturalWidth ? image.naturalWidth / image.naturalHeight : picture.width / picture.height;
+    const width = Math.min(room, Math.max(180, high) * ratio, 900);
+    return [Math.floor(width), Math.floor(width / ratio)];
+  }
+
+  at(x, y) {
+    const { before, picture } = this.view.head.keys;
+    const row = clamp(Math.floor(y * picture.height), 0, picture.height - 1);
+    return before + row * picture.width + clamp(Math.floor(x * picture.width), 0, picture.width - 1);
+  }
+
+  box(key) {
+    const { before, picture } = this.view.head.keys;
+    const [across, down] = [this.width / picture.width, this.height / picture.height];
+    const [row, column] = [Math.floor((key - before) / picture.width), (key - before) % picture.width];
+    const [left, top] = [Math.round(column * across), Math.round(row * down)];
+    return [left, top, Math.round((column + 1) * across) - left, Math.round((row + 1) * down) - top];
+  }
+
+  paint(context, width, height, weights) {
+    Object.assign(this, { width, height });
+    const { head, page, top, coloured } = this.view;
+    const { before, count } = head.keys;
+    for (let key = before; key < count; key++) {
+      const share = Math.min(1, Math.sqrt(weights[key] / top));
+      context.globalAlpha = coloured ? 0.25 + 0.6 * share : 0.8 * (1 - share);
+      context.fillStyle = coloured ? scales.dark.colour(weights[key], top) : DARK;
+      context.fillRect(...this.box(key));
+    }
+    context.globalAlpha = 1;
+    if (this.view.alike && this.view.query >= before) this.frame(context, this.view.query, "#8fd0ff");
+    if (page.hovered?.key >= before) this.frame(context, page.hovered.key, "#ffc98a");
+    if (page.key !== null && page.key >= before) this.frame(context, page.key, "#ffb14e");
+  }
+
+  frame(context, key, colour) {
+    for (const [width, stroke] of [
+      [4, DARK],
+      [2, colour],
+    ]) {
+      context.lineWidth = width;
+      context.strokeStyle = stroke;
+      context.strokeRect(...this.box(key));
+    }
+  }
+}
+
+/** Over a spectrogram: what is not looked at lies in the dark; below, the weights as bars, and the time. */
+class Moments {
+  constructor(view) {
+    this.view = view;
+    this.brightest = "Tallest bar";
+  }
+
+  size(room, high) {
+    return [room, clamp(high, 200, 380)];
+  }
+
+  at(x) {
+    const { before, count } = this.view.head.keys;
+    return clamp(before + Math.floor(x * (count - before)), before, count - 1);
+  }
+
+  paint(context, width, height, weights) {
+    const { head, page, top } = this.view;
+    const { before, count } = head.keys;
+    const { theme } = page;
+    const [axis, high] = [20, Math.round(height * 0.32)];
+    const below = height - high - axis;
+    context.fillStyle = theme.surface;
+    context.fillRect(0, below, width, high + axis);
+    const bins = Math.min(count - before, Math.floor(width / 2));
+    const bounds = cells(count - before, bins).map((moment) => moment + before);
+    for (let bin = 0; bin < bins; bin++) {
+      const share = Math.min(1, largest(weights.subarray(bounds[bin], bounds[bin + 1])) / top);
+      const [left, right] = [Math.round((bin * width) / bins), Math.round(((bin + 1) * width) / bins)];
+      context.globalAlpha = 0.72 * (1 - Math.sqrt(share));
+      context.fillStyle = DARK;
+      context.fillRect(left, 0, right - left, below);
+      context.globalAlpha = 1;
+      const bar = (high - 8) * share;
+      context.fillStyle = theme.query;
+      context.fillRect(left, height - axis - bar, right - left - (right - left > 3 ? 1 : 0), bar);
+    }
+    this.paintTime(context, width, height, axis);
+    const mark = (key, colour) => {
+      context.fillStyle = colour;
+      context.fillRect(Math.round(((key - before + 0.5) * width) / (count - before)), 0, 2, height - axis);
+    };
+    if (this.view.alike && this.view.query >= before) mark(this.view.query, "#8fd0ff");
+    if (page.hovered) mark(page.hovered.key, "#ffb14e");
+  }
+
+  paintTime(context, width, height, axis) {
+    const { seconds } = this.view.head.keys.picture;
+    const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120].find((each) => (each / seconds) * width >= 56) ?? 300;
+    context.font = FONT;
+    context.fillStyle = this.view.page.theme.muted;
+    context.textBaseline = "alphabetic";
+    context.textAlign = "center";
+    for (let mark = 0; mark * step <= seconds; mark++) {
+      const x = ((mark * step) / seconds) * width;
+      const name = `${Number((mark * step).toFixed(1))} s`;
+      const half = context.measureText(name).width / 2;
+      context.fillText(name, clamp(x, half + 6, width - half - 6), height - 5);
+      context.fillRect(Math.min(x, width - 1), height - axis, 1, 4);
+    }
+  }
+}
