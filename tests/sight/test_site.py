@@ -129,7 +129,7 @@ def test_what_was_not_kept() -> None:
         UserError, match="entropy needs queries and keys, but only received, top was kept; look without"
     ):
         site.entropy()
-    with pytest.raises(UserError, match="only the top 8 keys were kept, not 9"):
+    with pytest.raises(UserError, match="top 9 needs queries and keys, but only received, top was kept"):
         site.top(9)
     with pytest.raises(UserError, match="unknown measure 'recieved'; did you mean received"):
         at_once(keep=["recieved"])

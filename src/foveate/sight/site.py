@@ -93,25 +93,23 @@ class Site:
                 found[:, :, torch.tensor(over)[:, None], torch.tensor(along)] = part.to(found.dtype)
         return found
 
-    def measure(self, *names: str) -> None:
+    def measure(self, *names: str, top: int = 8) -> None:
         """Take several measures at once ("received", "top", ...): each is then known when it is asked for.
 
-        That takes little longer than one of them alone, since all share the weights. "top" is the top 8.
+        That takes little longer than one of them alone, since all share the weights.
         """
-        for rows, call in self._calls():
-            taken = [measures.MEASURES[name](self.place(rows)) for name in measures.check_names(names)]
-            rows.measured |= dict(zip(names, measures.measure(call, taken), strict=True))
+        missing = [name for name in measures.check_names(names) if not self._known(name, top)]
+        for rows, call in self._calls() if missing else ():
+            made = measures.MEASURES | {"top": lambda _: measures.TopKeys(top)}
+            taken = [made[name](self.place(rows)) for name in missing]
+            rows.measured |= dict(zip(missing, measures.measure(call, taken), strict=True))
 
     def top(self, k: int = 8) -> Top:
         """The k keys that each query looks at most, (B, H, T, k): their weights, descending, and their places.
 
         Where there are fewer to look at, the weight is 0 and the place -1.
         """
-        known = self.rows[0].measured.get("top")
-        if known is not None and known.weights.shape[-1] < k and self.keys is None:
-            raise UserError(f"{self.name}: only the top {known.weights.shape[-1]} keys were kept, not {k}")
-        enough = known is not None and known.weights.shape[-1] >= k
-        found = self._each("top" if enough else f"top {k}", lambda rows: measures.TopKeys(k))
+        found = self._each("top" if self._known("top", k) else f"top {k}", lambda rows: measures.TopKeys(k))
         firsts = [rows.span.first for rows in self.rows]
         keys = [part.keys + first * (part.keys >= 0) for part, first in zip(found, firsts, strict=True)]
         return Top(torch.cat([part.weights for part in found], 2)[..., :k], torch.cat(keys, 2)[..., :k])
@@ -215,6 +213,11 @@ class Site:
                     )
             keys = self.keys.at(rows.span)  # type: ignore[union-attr]
             yield rows, replace(rows.call, keys=keys, values=keys[..., :0])
+
+    def _known(self, name: str, top: int) -> bool:
+        """Whether a measure was taken before, and for as many keys as are wanted."""
+        known = self.rows[0].measured.get(name)
+        return known is not None and (name != "top" or known.weights.shape[-1] >= top)
 
     def _each(self, name: str, measure: Callable[[Rows], measures.Measure]) -> list[Any]:
         """A measure of each call, taken now or while the model ran."""

@@ -65,6 +65,9 @@ class FakeSite:
         self.asked.append("weights")
         return self.dense
 
+    def measure(self, *names: str, top: int) -> None:
+        """Nothing to prepare."""
+
     def top(self, k: int) -> Top:
         self.asked.append("top")
         weights, keys = self.dense.topk(k, -1)

@@ -33,6 +33,8 @@ class Map(Protocol):
 
     def weights(self) -> Any: ...
 
+    def measure(self, *names: str, top: int) -> None: ...
+
     def top(self, k: int) -> Any: ...
 
     def entropy(self) -> Any: ...
@@ -182,6 +184,7 @@ def _all(site: Map, example: int) -> tuple[Rows, np.ndarray, np.ndarray]:
 
 
 def _most(site: Map, example: int, count: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+    site.measure("top", "pooled", "entropy", top=count)
     found = site.top(count)
     weights, keys = _numbers(found.weights, example), found.keys[example].cpu().numpy().astype(np.int32)
     keys = np.where(weights > 0, keys, -1)
