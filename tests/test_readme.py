@@ -49,6 +49,7 @@ def at_the_desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setattr(demo, "open_source", tiny_source)
     monkeypatch.setattr("foveate.recipes.translate.open_source", tiny_source)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)  # would serve until Ctrl-C
 
 
 def test_the_demo_shows_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +86,10 @@ def test_the_blocks_of_python_one_after_the_other() -> None:
         exec(compile(block, "README.md", "exec"), names)
     assert names["weights"].shape == (2, 1, 3, 9)
     assert names["y"].shape == (2, 8, 5, 64)
+    assert names["some"].shape == (1, 1, 3, 300)
+    assert names["reach"].shape == (1, 300, 300)
+    assert Path("heads.pdf").stat().st_size > 1000
+    assert Path("look.html").stat().st_size > 1000
 
 
 def test_make_knows_the_targets_that_the_readme_names() -> None:
