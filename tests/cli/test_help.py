@@ -33,7 +33,7 @@ def options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in (line.strip("│").rstrip() for line in text.splitlines()):
         name, *rest = line.split() or [""]
-        if re.match(r" {1,3}(--?[a-z]|RUN|SOURCE|\[TEXT)", line):
+        if re.match(r" {1,3}(--?[a-z]|RUN|MODEL|INPUT|SOURCE|\[TEXT)", line):
             found[name.rstrip(",")] = " ".join(rest)
         elif found and line.startswith("     "):
             found[[*found][-1]] += f" {' '.join([name, *rest])}"
@@ -53,7 +53,10 @@ def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixtu
     found.pop("-h")
     for option, text in found.items():
         assert re.search(r"[a-z]{2}.*\. \((default: |required\))", text), f"{option}: {text}"
-    assert len(found) >= {"train": 40, "run": 13, "eval": 15, "demo": 5, "models": 1, "data": 0}[command[0]]
+    assert (
+        len(found)
+        >= {"train": 40, "run": 13, "eval": 15, "demo": 5, "look": 7, "explore": 6, "models": 1, "data": 0}[command[0]]
+    )
 
 
 def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture) -> None:

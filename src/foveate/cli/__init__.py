@@ -12,6 +12,8 @@ VERBS = {
     "train": "train a model on your own data, or on text by name",
     "run": "use a trained model on your own input",
     "eval": "measure a trained model",
+    "look": "see where a model looks while it reads an input: one page to keep",
+    "explore": "see where a model looks, in the browser: type an input, zoom in",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
 }

@@ -58,7 +58,7 @@ class Translator:
             sinks = None if sinks is None else sinks.unflatten(0, groups)
             queries, keys, values = queries.unflatten(1, groups), keys.unsqueeze(2), values.unsqueeze(2)
         steps, count = queries.shape[-2], keys.shape[-2]
-        allowed, numbers, seen = (None, None, count) if mask is None else self._understood(mask, steps, count)
+        allowed, numbers, seen = (None, None, count) if mask is None else self._understood(mask, steps, keys)
         keys, values = keys[..., :seen, :], values[..., :seen, :]
         if causal:
             allowed = Causal(0) if allowed is None else allowed & Causal(0)
@@ -75,10 +75,10 @@ class Translator:
             full=False,
         )
 
-    def _understood(self, mask: Tensor, steps: int, keys: int) -> Understood:
+    def _understood(self, mask: Tensor, steps: int, keys: Tensor) -> Understood:
         """What a tensor means; that of the last few is remembered."""
         version = 0 if mask.is_inference() else mask._version
-        name = (mask.data_ptr(), version, mask.dtype, mask.shape, mask.stride(), steps, keys)
+        name = (mask.data_ptr(), version, mask.dtype, mask.shape, mask.stride(), steps, keys.shape[-2])
         for known, _, meaning in self._known:
             if known == name:
                 return meaning
@@ -87,14 +87,16 @@ class Translator:
         self._known = [*self._known[1 - REMEMBERED :], (name, mask, meaning)]
         return meaning
 
-    def _meaning(self, mask: Tensor, steps: int, keys: int) -> Understood:
+    def _meaning(self, mask: Tensor, steps: int, all_keys: Tensor) -> Understood:
+        keys = all_keys.shape[-2]
         allowed = mask if mask.dtype == torch.bool else mask >= HIDES
         # A row of one low number alone looks at all its keys alike, and hides none.
         alike = mask.dtype != torch.bool and bool((~allowed.any(-1) & (mask != -torch.inf).any(-1)).any())
-        if steps < keys == mask.shape[-1] and not alike:  # the rest of a cache that is not full yet
+        if steps < keys == mask.shape[-1] and not alike:
             places = allowed.flatten(0, -2).any(0).nonzero()
-            keys = int(places.max()) + 1 if len(places) else keys
-            mask, allowed = mask[..., :keys], allowed[..., :keys]
+            used = int(places.max()) + 1 if len(places) else keys
+            if not all_keys[..., used:, :].any():  # the rest of a cache that is not full yet
+                keys, mask, allowed = used, mask[..., :used], allowed[..., :used]
         if alike or (mask.dtype != torch.bool and bool(mask.masked_fill(~allowed, 0).any())):
             return None, own(mask), keys
         if allowed.all():

@@ -4,15 +4,20 @@ An empty answer would say that a model looks nowhere. So modules are watched tha
 that are multiplied with something: where no call was noted, a look ends with an error.
 """
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from foveate.contracts import UserError
 
 _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
+
+COMPILED = "_orig_mod."
+"""What torch.compile puts into the paths of modules."""
 
 TOLD = 3
 """So many modules are named for each reason."""
@@ -22,8 +27,12 @@ REASONS = {
     "unlike": "makes more of its weights than a mean of values, or other weights than its arguments say",
     "thread": "ran in another thread than the one that looks, where nothing can be seen",
     "script": "is TorchScript, which cannot be seen into",
+    "mixed": "multiplies something by what it made of a softmax, which may be attention and cannot be seen",
     "silent": "is called attention, but made no attention call that can be seen",
 }
+
+WEAK = {"mixed", "silent"}
+"""Reasons that count only where there is no better evidence: nothing was seen, and nothing is known to be hidden."""
 
 _SITES = "look(model, sites=[...]) at other modules"
 
@@ -75,32 +84,45 @@ class Hidden:
         if self._running:
             self._running[-1].softmax = True
 
-    def attended(self) -> None:
-        """The running module multiplied such a softmax with something: it attends."""
-        self._here("softmax")
+    def attended(self, sure: bool) -> None:
+        """The running module multiplied such a softmax with something: it attends, surely or as it seems."""
+        self._here("softmax" if sure else "mixed")
 
     def unlike(self) -> None:
         """The running module made a call whose output is not what the call says."""
         self._here("unlike")
 
+    def script(self, name: str, module: torch.jit.ScriptModule) -> None:
+        """A part of the model is TorchScript; it counts if its code attends."""
+        within = any(name == other or name.startswith(f"{other}.") or not other for other in self.found)
+        if not within and _code_attends(module):
+            self.note(name, module.original_name, "script")
+
     def note(self, name: str, kind: str, reason: str) -> None:
         """A module has attended unseen."""
-        self.found.setdefault(name, (kind, reason))
+        if name not in self.found or self.found[name][1] in WEAK:
+            self.found[name] = (kind, reason)
 
     def _here(self, reason: str) -> None:
+        """Name the innermost running module that is called attention, or just the innermost."""
         if self._running:
-            self._noted += 1
-            self.note(self._running[-1].name, self._running[-1].kind, reason)
+            self._noted += reason not in WEAK
+            called = [module for module in self._running if _CALLED_ATTENTION.search(module.kind)]
+            module = (called or self._running)[-1]
+            self.note(module.name, module.kind, reason)
 
     def check(self, model: nn.Module, wanted: Callable[[str], bool], some_seen: bool) -> None:
         """Raise UserError if something wanted was hidden.
 
-        Where something was seen, or is known to be hidden, a name alone is no evidence: a linear attention, for one, has
-        no weights to see.
+        A name alone is weak evidence: a linear attention, for one, has no weights to see. Of what ran in other threads,
+        only what is called attention counts, if there is any or something was seen.
         """
         found = {name: told for name, told in self.found.items() if wanted(name)}
-        if some_seen or any(reason != "silent" for _, reason in found.values()):
-            found = {name: told for name, told in found.items() if told[1] != "silent"}
+        if some_seen or any(reason not in WEAK for _, reason in found.values()):
+            found = {name: told for name, told in found.items() if told[1] not in WEAK}
+        named = {name for name, (kind, _) in found.items() if _CALLED_ATTENTION.search(kind)}
+        if some_seen or named:
+            found = {name: told for name, told in found.items() if told[1] != "thread" or name in named}
         lines = []
         for reason, text in REASONS.items():
             names = [f"{name or 'the model'} ({kind})" for name, (kind, why) in found.items() if why == reason]
@@ -108,30 +130,57 @@ class Hidden:
                 more = f" (and {len(names) - TOLD} more like it)" if len(names) > TOLD else ""
                 lines.append(f"{', '.join(names[:TOLD])}{more} {text}")
         if lines:
-            raise UserError("; ".join(lines) + f"; {_advice(model, {reason for _, reason in found.values()})}")
+            raise UserError("; ".join(lines) + f"; {_advice(model, found)}")
 
 
-def _advice(model: nn.Module, reasons: set[str]) -> str:
+def _code_attends(module: torch.jit.ScriptModule) -> bool:
+    code = str(getattr(module, "inlined_graph", ""))
+    return "scaled_dot_product_attention" in code or ("aten::softmax" in code and "mm" in code.replace("matmul", "mm"))
+
+
+def _advice(model: nn.Module, found: dict[str, tuple[str, str]]) -> str:
     """What the user can do."""
+    reasons = {reason for _, reason in found.values()}
     if reasons == {"silent"}:
         return "if it is of a kind that has no weights, such as linear attention, there is nothing to see"
     if reasons == {"thread"}:
         return f"call the model itself, without DataParallel or threads, or {_SITES}"
     if reasons == {"script"}:
         return f"look at the model that it was made from, or {_SITES}"
-    return f"{_switch(model)}, or {_SITES}"
+    modules = [module for name, module in model.named_modules() if name.replace(COMPILED, "") in found]
+    return f"{_other_way(model, modules, unlike='unlike' in reasons)}, or {_SITES}"
 
 
-def _switch(model: nn.Module) -> str:
-    """Another way for this model to attend, if it has one."""
-    unfused = [name for name, module in model.named_modules() if getattr(module, "fused_attn", True) is False]
-    if unfused:
-        return f"set fused_attn = True on such modules ({unfused[0]})"
-    config = getattr(model, "config", None)
-    now = getattr(config, "_attn_implementation", None)
-    if now is None:
-        return "attend by torch's scaled_dot_product_attention or foveate's attend"
-    other = "eager" if now != "eager" else "sdpa" if getattr(model, "_supports_sdpa", False) else None
-    if other is not None:
-        return f"it attends by '{now}': try model.set_attn_implementation('{other}')"
-    return "it has no other implementation: ask the model itself, by output_attentions=True"
+def _other_way(model: nn.Module, modules: list[nn.Module], unlike: bool) -> str:
+    """A way for these modules to attend that can be seen, or to have the weights from the model itself."""
+    if modules and all(getattr(module, "fused_attn", True) is False for module in modules):
+        return "set fused_attn = True on these modules"
+    now = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if (
+        now == "eager"
+        and getattr(model, "_supports_sdpa", False)
+        and all(_may_be_fused(type(each)) for each in modules)
+    ):
+        return "it attends by 'eager': load it with attn_implementation='sdpa'"
+    if now not in (None, "eager") and unlike:
+        return f"it attends by '{now}': load it with attn_implementation='eager'"
+    if _tells_attentions(model):
+        return "ask the model itself, by output_attentions=True"
+    return "attend by torch's scaled_dot_product_attention or foveate's attend"
+
+
+def _may_be_fused(kind: type) -> bool:
+    """Whether the code of a module, or of a kind made of it, knows a fused implementation."""
+    try:
+        code = "".join(inspect.getsource(each) for each in (kind, *kind.__subclasses__()))
+    except (OSError, TypeError):  # typed in, or made by other code
+        return False
+    return "scaled_dot_product_attention" in code or "ALL_ATTENTION_FUNCTIONS" in code
+
+
+def _tells_attentions(model: nn.Module) -> bool:
+    """Whether a model of transformers returns its weights when asked."""
+    recorded = getattr(model, "_can_record_outputs", None) or ()
+    return "output_attentions" in inspect.signature(model.forward).parameters or any(
+        "attentions" in name for name in recorded
+    )

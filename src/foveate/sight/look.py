@@ -1,5 +1,6 @@
 """Looking at any model while it runs, and asking afterwards where it looked."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -7,12 +8,10 @@ import torch
 from torch import nn
 
 from foveate.sight.doors import opened
+from foveate.sight.hidden import COMPILED
 from foveate.sight.measures import check_names
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
-
-COMPILED = "_orig_mod."
-"""What torch.compile puts into the paths of modules."""
 
 
 @contextmanager
@@ -35,7 +34,8 @@ def look(
     sight = Sight(recorder.maps.sites, recorder.notes)
     with ExitStack() as stack:
         stack.enter_context(opened(recorder))
-        stack.enter_context(torch.compiler.set_stance("force_eager"))
+        if "torch._dynamo" in sys.modules:  # else nothing is compiled, and to load the compiler takes a second
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         _watch(model, recorder, stack)
         yield sight
     recorder.hidden.check(model, recorder.wanted, bool(recorder.maps.sites))
@@ -49,6 +49,9 @@ def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
 
     for path, module in model.named_modules():
         name, kind = path.replace(COMPILED, ""), type(module).__name__
+        if isinstance(module, torch.jit.ScriptModule):
+            recorder.hidden.script(name, module)
+            continue
         entering = module.register_forward_pre_hook(lambda *_, name=name, kind=kind: recorder.enter(name, kind))
         leaving = module.register_forward_hook(leave, always_call=True)
         stack.callback(entering.remove)

@@ -63,4 +63,4 @@ def _expected(call: Call, attended: Attended, rows: list[int]) -> Tensor:
     if attended.choice is not None:
         choice = attended.choice[..., rows].reshape(shares.shape[:-1]).unsqueeze(-1)
         shares = torch.zeros_like(shares).scatter_(-1, choice.clamp_min(0), 1.0) * (choice >= 0)
-    return shares.reshape(*call.leading, len(rows), -1) @ call.values.detach().float()
+    return shares.reshape(*call.leading, len(rows), -1) @ call.values.detach().to(shares.dtype)

@@ -98,10 +98,10 @@ class Sight:
             maps = found.weights(heads=numbers)[example]
         else:
             maps = found.pooled(READABLE, READABLE)[example, numbers]
-        rows, columns = (_labels(*side) for side in zip(sides, found.shape[2:], maps.shape[1:], strict=True))
+        labels = [_labels(*side) for side in zip(sides, (rows, columns), maps.shape[1:], strict=True)]
         title = f"{site}, head {{}}" if head_count > 1 else site
         drawn = zip(numbers, maps, strict=True)
-        return alignments([Alignment(each, rows, columns, title.format(head)) for head, each in drawn])
+        return alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
 
     def save(self, path: Path | str, tokens: Tokens = None, example: int = 0, **options: Any) -> None:
         """Write one self-contained page that shows all sites of one example of the batch, for any browser.

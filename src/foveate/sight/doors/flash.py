@@ -30,7 +30,8 @@ from foveate.sight.recorder import Recorder
 PACKAGE = "flash_attn"
 
 NAMES = tuple(
-    f"flash_attn_{kind}" for kind in ("func", "kvpacked_func", "qkvpacked_func", "with_kvcache")
+    f"flash_attn_{kind}"
+    for kind in ("func", "kvpacked_func", "qkvpacked_func", "with_kvcache")
     + ("varlen_func", "varlen_kvpacked_func", "varlen_qkvpacked_func")
 )
 
@@ -165,10 +166,10 @@ def padded(real: Bool[Tensor, "B S"], steps: int) -> "Places":
 class Places:
     """Where queries and keys stand in their texts, for each example or for all alike; different texts never meet."""
 
-    of_queries: Int[Tensor, "B T"]
-    of_keys: Int[Tensor, "B S"]
-    text_of_queries: Int[Tensor, "B T"]
-    text_of_keys: Int[Tensor, "B S"]
+    of_queries: Int[Tensor, "#B T"]
+    of_keys: Int[Tensor, "#B S"]
+    text_of_queries: Int[Tensor, "#B T"]
+    text_of_keys: Int[Tensor, "#B S"]
 
     def behind(self, rows: range, columns: range, leading: int) -> Int[Tensor, "... T S"]:
         """How many places each key lies behind the query."""

@@ -133,7 +133,10 @@ def _captured(function: Any) -> tuple[Tensor, ...]:
         parts: list[Any] = list(function)
     elif inspect.isfunction(function):
         captured = inspect.getclosurevars(function)
-        parts = [*captured.nonlocals.values(), *(part for part in captured.globals.values() if isinstance(part, Tensor))]
+        parts = [
+            *captured.nonlocals.values(),
+            *(part for part in captured.globals.values() if isinstance(part, Tensor)),
+        ]
     else:
         return ()
     return tuple(tensor for part in parts for tensor in _captured(part))

@@ -67,7 +67,8 @@ def multi_head(
     call = translator.call(q, k, v, mask, dropout=dropout_p if training else 0.0)
 
     def finish(outputs: Tensor) -> Tensor:
-        return F.linear(outputs.transpose(1, 2).flatten(2), out_proj_weight, out_proj_bias)
+        joined = outputs.transpose(1, 2).flatten(2).to(out_proj_weight.dtype)  # autocast would have made it smaller
+        return F.linear(joined, out_proj_weight, out_proj_bias)
 
     return call, finish
 

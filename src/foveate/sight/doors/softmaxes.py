@@ -1,7 +1,8 @@
 """Softmaxes that a model computes by itself: evidence of attention that cannot be seen.
 
 A router or a classifier has a softmax, too. Attention weights are known by what becomes of them: they are multiplied with
-something that is no parameter.
+something that is no parameter. Where something was added to them or divided off before, they may be anything, such as the
+mixing of residual streams, and the evidence is weak.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,6 +22,11 @@ PRODUCTS = {
     *(torch.bmm, Tensor.bmm, torch.mm, Tensor.mm, torch.baddbmm, Tensor.baddbmm, torch.einsum),
 }
 
+CHANGES = {
+    *(torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__),
+    *(torch.div, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__),
+}
+
 
 class Softmaxes:
     """Follows the result of each softmax until it is multiplied."""
@@ -29,12 +35,14 @@ class Softmaxes:
         self._hidden = hidden
         self._made: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
         """Results of a softmax, and what was made of them."""
+        self._changed: set[int] = set()
+        """Those that something was added to or divided off."""
 
     def follow(self, func: Callable, args: tuple, result: Any) -> None:
         """Take note of a call of a torch function."""
         if func in SOFTMAXES:
             self._hidden.softmax()
-            self._made[id(result)] = result
+            self._keep(result, changed=False)
             return
         if not self._made:
             return
@@ -42,13 +50,18 @@ class Softmaxes:
         sources = [part for part in operands if self._made.get(id(part)) is part]
         if not sources:
             return
+        changed = any(id(part) in self._changed for part in sources)
         if func in PRODUCTS:
             if not any(isinstance(part, nn.Parameter) for part in operands):
-                self._hidden.attended()
+                self._hidden.attended(sure=not changed)
         elif isinstance(result, Tensor) and result.is_floating_point():
             # Dropout, another shape or type, the part without a sink; but not the few that a router chooses.
             if 2 * result.numel() > sources[0].numel():
-                self._made[id(result)] = result
+                self._keep(result, changed or func in CHANGES)
+
+    def _keep(self, tensor: Tensor, changed: bool) -> None:
+        self._made[id(tensor)] = tensor
+        (self._changed.add if changed else self._changed.discard)(id(tensor))
 
 
 def _tensors(args: Any) -> Iterator[Tensor]:

@@ -1,0 +1,49 @@
+"""`foveate explore MODEL`: a local page to type into and see where a model looks."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from foveate.cli.parse import parse
+from foveate.contracts import UserError
+from foveate.recipes.looking import open_model
+from foveate.sight.explorer import Limits, Place, serve
+
+
+@dataclass
+class Explore:
+    """Serve a page for this machine's browser: type an input, see where the model looks, zoom in to single weights.
+
+    Nothing that is typed is run or written anywhere, and pages of other sites are refused. Ctrl-C ends it.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Folder of a model: one of foveate's own, or one of Hugging Face's with model.safetensors."""
+    host: str = "127.0.0.1"
+    """Address to listen at. Any other than this machine's own lets all who reach it use the model."""
+    port: int = 0
+    """Port to listen at; 0 takes a free one."""
+    open: bool = False
+    """Open the page in the browser."""
+    max_tokens: int = 32768
+    """The longest input that is looked at, in tokens (patches of an image, frames of a sound)."""
+    device: str = "cpu"
+    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = parse(Explore, arguments, "explore")
+    if options.max_tokens < 1:
+        raise UserError(f"max_tokens is {options.max_tokens}, but must be at least 1")
+    model = open_model(options.folder, options.device)
+    place, limits = Place(options.host, options.port), Limits(tokens=options.max_tokens)
+
+    def say(address: str) -> None:
+        print(f"{model.name}\n{address} (Ctrl-C ends it)", flush=True)
+
+    if serve(model, place, limits, say, options.open):
+        os._exit(0)  # Python would wait for a model that still runs, or end with an error of torch's

@@ -1,0 +1,67 @@
+"""`foveate look MODEL INPUT --out look.html`: see where a model looks while it reads an input."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from foveate.cli.parse import parse
+from foveate.contracts import UserError
+from foveate.recipes.looking import open_model, read_input
+from foveate.sight.page import save
+
+
+@dataclass
+class Look:
+    """Write one self-contained page that shows where a model looks, in every layer and head, while it reads an input.
+
+    A model that writes (a translator, T5, Whisper) writes first, then is looked at while it reads input and output at
+    once.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Folder of a model: one of foveate's own, or one of Hugging Face's with model.safetensors."""
+    input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
+    """What the model reads: a file where one has this name (an image, a .wav file, a text), else this text itself; "-"
+    reads standard input. For a model without a tokenizer: token ids, such as "5 17 9"."""
+    out: Path = Path("look.html")
+    """File to write the page to."""
+    sites: tuple[str, ...] = ()
+    """Show only modules whose path fits one of these patterns, such as "*cross*" or "transformer.h.0.*"."""
+    title: str | None = None
+    """What to write above the page; without it, how the input begins."""
+    max_tokens: int = 4096
+    """The longest input that is looked at, in tokens (patches of an image, frames of a sound)."""
+    device: str = "cpu"
+    """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = parse(Look, arguments, "look")
+    if options.max_tokens < 1:
+        raise UserError(f"max_tokens is {options.max_tokens}, but must be at least 1")
+    _check_place(options.out)
+    model = open_model(options.folder, options.device)
+    seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
+    if options.sites and not seen.sight.sites:
+        wanted = " or ".join(options.sites)
+        raise UserError(f"nothing that attends has a path like {wanted}; without --sites all are shown")
+    if options.title is not None:
+        seen.title = options.title
+    for note in seen.notes:
+        print(note)
+    document = seen.document()
+    save(options.out, document)
+    heads = sum(panel.heads for panel in document.sites)
+    size = options.out.stat().st_size / 1e6
+    print(f"wrote {options.out}: {heads:,} heads at {len(document.sites):,} sites, {size:.1f} MB")
+
+
+def _check_place(path: Path) -> None:
+    """What cannot be written is told before the work, not after it."""
+    if path.is_dir():
+        raise UserError(f"could not write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise UserError(f"could not write {path}: there is no folder {path.parent}")

@@ -1,0 +1,30 @@
+"""Looking at a model from disk while it reads one input: a folder of foveate's own, or one of Hugging Face's.
+
+`open_model` finds out what a folder holds; `look` of what it gives runs the model on a text, an image or a sound.
+"""
+
+from pathlib import Path
+
+from foveate import bundle
+from foveate.contracts import UserError
+from foveate.recipes.looking.inputs import read_input
+from foveate.recipes.looking.translators import TranslatorViewer
+from foveate.sight.seen import File, Input, Viewer
+
+__all__ = ["File", "Input", "Viewer", "open_model", "read_input"]
+
+
+def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
+    """The model of a folder, ready to be looked at. Raises UserError, one line, for what is missing or damaged."""
+    folder = Path(folder)
+    if not folder.exists():
+        raise UserError(
+            f"{folder} is no folder; a model is looked at from disk, one from Hugging Face once it is there "
+            f"(hf download NAME --local-dir {folder.name})"
+        )
+    description = bundle.read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    if "format" not in description and "model_type" in description:
+        from foveate.recipes.looking.hugging_face import open_folder
+
+        return open_folder(folder, device)
+    return TranslatorViewer(folder, device)

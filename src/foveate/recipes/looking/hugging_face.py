@@ -1,0 +1,138 @@
+"""Opening a folder of Hugging Face's: its model by the installed transformers, from safetensors on this disk alone.
+
+Code that lies in such a folder is never run, nothing is unpickled, and no network is asked for what it lacks.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from foveate import bundle
+from foveate.contracts import UserError
+from foveate.sight.seen import Viewer
+from foveate.training.hardware import choose_device
+
+FROM_DISK: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+"""How everything of a folder is opened."""
+
+PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
+
+TOLD = 200
+"""Characters of another library's error that are passed on."""
+
+
+def open_folder(folder: Path, device: str) -> Viewer:
+    """The model of a folder, by what it is given: text, an image or a sound. Raises UserError, one line."""
+    from foveate.recipes.looking import images, sounds, texts
+
+    viewers: dict[str, Callable[[Any, Path], Viewer]] = {
+        "input_ids": texts.Reader,
+        "pixel_values": images.Watcher,
+        "input_features": sounds.Listener,
+    }
+    model = load(folder, device)
+    given = getattr(model, "main_input_name", "")
+    if given not in viewers:
+        raise UserError(
+            f"{folder} is a {type(model).__name__}, which is given '{given}'; models can be looked at here that are "
+            f"given {', '.join(viewers)} (any other from Python, by foveate.look)"
+        )
+    return viewers[given](model, folder)
+
+
+def load(folder: Path, device: str) -> nn.Module:
+    """The model of a folder with its own weights, in evaluation mode. Raises UserError where anything is amiss."""
+    transformers = library()
+    _check_weights(folder)
+    _check_code(config_file(folder, bundle.CONFIG), folder)
+    where = choose_device(device)
+    with told(f"transformers {transformers.__version__} cannot open {folder}"):
+        config = transformers.AutoConfig.from_pretrained(folder, **FROM_DISK)
+        kind = _model_class(transformers, config, folder)
+        options = {**FROM_DISK, "config": config, "use_safetensors": True, "output_loading_info": True}
+        model, found = kind.from_pretrained(folder, **options)
+    if missing := sorted(name for name in found["missing_keys"] if _matters(name, model)):
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        lacks = f"{folder} lacks the tensor '{missing[0]}'{more}"
+        raise UserError(f"{lacks}: where a {kind.__name__} looks would be chance")
+    return model.to(where).eval()
+
+
+def library() -> Any:
+    """The transformers library, told to be quiet. Raises UserError where it is not installed."""
+    try:
+        import transformers
+    except ImportError:
+        raise UserError(
+            "this is a folder of Hugging Face's, which needs the transformers library: pip install 'foveate[hf]'"
+        ) from None
+    transformers.logging.set_verbosity(logging.CRITICAL)
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Whatever goes wrong in another library, in one line: it raises all kinds of errors, with pages of text."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        raise UserError(f"{what}: {reason if len(reason) <= TOLD else f'{reason[:TOLD]}…'}") from error
+
+
+def config_file(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON file of the folder; nothing where there is none."""
+    path = folder / name
+    return bundle.read_json(path) if path.is_file() else {}
+
+
+def _check_weights(folder: Path) -> None:
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(f"{folder} holds an adapter to another model: merge the two and save the whole")
+    if any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+        return
+    if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
+        raise UserError(
+            f"{folder} has its weights as {pickled[0]} only, which may run code when it is opened; "
+            "foveate reads model.safetensors: save it again with save_pretrained"
+        )
+    raise UserError(f"{folder} has no model.safetensors: there are no weights to run")
+
+
+def _check_code(description: dict[str, Any], folder: Path) -> None:
+    """Refuse what would have the library fetch code from elsewhere, even where remote code is not trusted."""
+    for name, value in description.items():
+        if isinstance(value, dict):
+            _check_code(value, folder)
+        elif name.endswith("_implementation") and "/" in str(value):
+            raise UserError(
+                f"{folder}: its {name} is code to be fetched ('{value}'), which is never run; remove that entry"
+            )
+
+
+def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
+    """The class that the folder's config names, if it is one of the library's for such a config."""
+    for name in config.architectures or ["AutoModel"]:
+        kind: Any = getattr(transformers, str(name), None)
+        if name == "AutoModel":
+            return kind
+        base = transformers.PreTrainedModel
+        if isinstance(kind, type) and issubclass(kind, base) and getattr(kind, "config_class", None) is type(config):
+            return kind
+    raise UserError(
+        f"{folder} is a {', '.join(map(str, config.architectures))}, which is no model of transformers "
+        f"{transformers.__version__}; code that lies in a folder is never run"
+    )
+
+
+def _matters(name: str, model: Any) -> bool:
+    """Whether a tensor takes part in what is looked at: heads and poolers come behind all attention."""
+    return "pooler" not in name and (model.base_model is model or name.startswith(f"{model.base_model_prefix}."))

@@ -1,0 +1,152 @@
+"""Looking at models of images: one that sees, or one that sees and then writes."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.contracts import UserError
+from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
+from foveate.recipes.looking.inputs import check_length, file_of
+from foveate.recipes.looking.naming import one_side
+from foveate.recipes.looking.texts import Words, read_and_write, run
+from foveate.sight.page.sides import Image
+from foveate.sight.seen import File, Input, Seen, Takes
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""What is opened: formats that browsers know, each with one decoder."""
+
+PIXELS = 64_000_000
+"""More pixels than these are not unpacked."""
+
+PROCESSOR = "preprocessor_config.json"
+
+
+class Watcher:
+    """A model that is given pixels."""
+
+    takes: Takes = "image"
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        self.model, self.words, self.eye = model, Words(folder), Eye(model.config, folder)
+        self.name = f"{type(model).__name__} from {folder}"
+
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+        file = file_of(given, self.name, self.takes)
+        pixels = self.eye.see(opened(file))
+        naming = Patches(self.eye.shown(pixels), self.model.config)
+        check_length(naming.count, most, "the image", "patches")
+        inputs = {"pixel_values": pixels[None].to(self.model.device, self.model.dtype)}
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            sight, names, notes = read_and_write(self.model, inputs, naming, self.words, sites)
+        else:
+            sight = run(self.model, self.model.base_model, inputs, sites)
+            names, notes = one_side(sight, naming), []
+        if windowed := [name for name in sight.sites if sight[name].shape[0] > 1]:
+            names.update(dict.fromkeys(windowed))
+            notes.append(f"{windowed[0]} and its like look within windows of the image; the first window is shown.")
+        return Seen(sight, names, file.name, [self.name, *notes, *sight.notes])
+
+
+class Eye:
+    """How a picture becomes what a model is given: by the folder's own processor, else by the sizes that it names."""
+
+    def __init__(self, config: Any, folder: Path) -> None:
+        found = config_file(folder, PROCESSOR)
+        self.processor = _processor(folder) if found else None
+        self.size = _size(config)
+        self.mean, self.spread = (
+            torch.tensor(found.get(name) or [0.5] * 3).view(-1, 1, 1) for name in ("image_mean", "image_std")
+        )
+
+    def see(self, picture: PIL.Image.Image) -> Float[Tensor, "C height width"]:
+        """The pixels, standardised."""
+        if self.processor is not None:
+            with told("the picture cannot be prepared"):
+                return self.processor(picture, return_tensors="pt")["pixel_values"][0]
+        height, width = self.size
+        pixels = np.asarray(picture.resize((width, height), PIL.Image.Resampling.BICUBIC), np.float32) / 255
+        return (torch.from_numpy(pixels).permute(2, 0, 1) - self.mean) / self.spread
+
+    def shown(self, pixels: Float[Tensor, "C height width"]) -> np.ndarray:
+        """The picture again, as the model was given it, (height, width, C) of bytes."""
+        values = pixels * self.spread + self.mean
+        return (255 * values.clamp(0, 1)).round().byte().permute(1, 2, 0).numpy()
+
+
+class Patches:
+    """What places are called that are patches of an image, perhaps behind tokens that are none."""
+
+    def __init__(self, picture: np.ndarray, config: Any) -> None:
+        self.picture, (self.height, self.width) = picture, picture.shape[:2]
+        registers = int(getattr(config, "num_register_tokens", 0) or 0)
+        distilled = ["[DIST]"] if getattr(config, "model_type", "") == "deit" else []
+        self.first = ["[CLS]", *distilled, *(f"[REG {place}]" for place in range(registers))]
+        patch = getattr(config, "patch_size", None) or getattr(getattr(config, "encoder", None), "patch_size", None)
+        self.count = (self.height // patch) * (self.width // patch) if isinstance(patch, int) and patch > 0 else 0
+
+        self.known: dict[int, Image | None] = {}
+
+    def __call__(self, count: int) -> Image | None:
+        """The grid of so many places, if square patches of some size make one."""
+        if count not in self.known:
+            self.known[count] = self._grid(count)
+        return self.known[count]
+
+    def _grid(self, count: int) -> Image | None:
+        for before in (self.first, []):
+            edge = math.isqrt(self.height * self.width // max(1, count - len(before)))
+            for patch in (edge, edge + 1):
+                rows, columns = self.height // max(1, patch), self.width // max(1, patch)
+                if rows * columns == count - len(before) > 0:
+                    return Image.of(self.picture, rows, columns, before)
+        return None
+
+
+def opened(file: File) -> PIL.Image.Image:
+    """A picture file's first picture, in colours. Raises UserError for what is none, or is too large."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the bound below is stricter
+            picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
+            if picture.width * picture.height > PIXELS:
+                raise UserError(
+                    f"{file.name} has {picture.width:,} x {picture.height:,} pixels; at most {PIXELS:,} are read"
+                )
+            return picture.convert("RGB")
+    except PIL.UnidentifiedImageError:
+        raise UserError(f"{file.name} is no picture; known are {', '.join(FORMATS)}") from None
+    except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{file.name} is damaged: {error}") from None
+
+
+def _processor(folder: Path) -> Any:
+    """The folder's processor; None where it needs a library that is not there."""
+    try:
+        return library().AutoImageProcessor.from_pretrained(folder, **FROM_DISK)
+    except ImportError:
+        return None
+    except Exception as error:  # the library raises whatever its parts do
+        raise UserError(f"{folder / PROCESSOR} cannot be used: {str(error).splitlines()[0][:200]}") from None
+
+
+def _size(config: Any) -> tuple[int, int]:
+    for part in (config, getattr(config, "encoder", None), getattr(config, "vision_config", None)):
+        size = getattr(part, "image_size", None)
+        if isinstance(size, Mapping):
+            return int(size["height"]), int(size["width"])
+        if isinstance(size, int):
+            return size, size
+        if isinstance(size, list | tuple) and len(size) == 2:
+            return int(size[0]), int(size[1])
+    return 224, 224

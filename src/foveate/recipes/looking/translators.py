@@ -1,0 +1,48 @@
+"""Looking at foveate's own translators: the source is translated, then both are read once together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from foveate import recipes
+from foveate.contracts import UserError
+from foveate.recipes.looking.inputs import check_length, shortened, text_of
+from foveate.recipes.looking.naming import Writer, tokens, two_sides
+from foveate.recipes.translator import END_SIGN, Translator
+from foveate.sight import look
+from foveate.sight.seen import Input, Seen, Takes
+
+START_SIGN = "<start>"
+
+
+class TranslatorViewer:
+    """A trained translator; its decoder is looked at while it reads what it wrote."""
+
+    takes: Takes = "text"
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.translator: Translator = recipes.load(folder, device)
+        description = self.translator.description
+        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+        """Translate a text, then see where the model looks while it reads both. The text is taken as one sentence."""
+        translator, text = self.translator, text_of(given, self.name)
+        (read,) = translator.source_tokenizer.encode([text])
+        check_length(len(read) + 1, most, "the text")
+        prediction = translator.run(text)
+        (written,) = translator.target_tokenizer.encode([prediction.text])
+        with torch.inference_mode(), look(translator.model, sites=sites) as sight:
+            translator.model(**translator.inputs(read, written))
+        if not sight.sites and sites is None:
+            raise UserError(f"{self.name} does not attend: there is nothing to see")
+        source = [*translator.source_tokenizer.pieces(read), END_SIGN]
+        target = translator.target_tokenizer.pieces(written)
+        writer = Writer(tokens([START_SIGN, *target]), tokens([*target, END_SIGN]), "decoder", len(target) + 1)
+        notes = [self.name, f"It wrote: {prediction.text}"]
+        if not prediction.ended:
+            notes.append("The translation reached the length limit before it ended.")
+        if translator.too_long([text]):
+            notes.append("The text is longer than any that the model learned from; the translation may be poor.")
+        return Seen(sight, two_sides(sight, tokens(source), writer), shortened(text), [*notes, *sight.notes])

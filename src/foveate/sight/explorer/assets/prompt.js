@@ -1,0 +1,194 @@
+// The prompt of the explorer: what the model shall read, how far it is, and what it read before.
+
+const REMEMBERED = 6; // inputs, for as long as the tab is open
+const LONGEST = 20000; // characters of an input that are remembered
+
+const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
+
+class Prompt {
+  constructor(about, source) {
+    Object.assign(this, { about, source, page: null, busy: false });
+    this.status = make("span", { class: "prompt-status muted", role: "status" });
+    this.error = make("p", { class: "prompt-error", role: "alert", hidden: true });
+    this.button = make("button", { type: "submit", class: "prompt-look" }, "Look");
+    this.before = make("select", { class: "prompt-before", "aria-label": "Inputs before this one", hidden: true });
+    this.before.addEventListener("change", () => this.again(this.before.value));
+    this.field = about.takes === "text" ? this.text() : this.file();
+    const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Ctrl+Enter" : "");
+    const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, about.name));
+    const more = make("span", { class: "muted" }, this.limit());
+    this.element = make(
+      "form",
+      { class: "prompt", "aria-label": "What the model shall read" },
+      make("div", { class: "prompt-head" }, name, more),
+      make("div", { class: "prompt-field" }, this.field, this.button),
+      make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.before),
+    );
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.look();
+    });
+    source.measuring = (pending) => this.measuring(pending);
+    this.past = this.recall();
+  }
+
+  text() {
+    const placeholder = "What shall the model read?";
+    const field = make("textarea", { id: "given", rows: 2, spellcheck: false, placeholder });
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      this.look();
+    });
+    return field;
+  }
+
+  file() {
+    const accept = this.about.takes === "image" ? PICTURES : ".wav, audio/wav";
+    const field = make("input", { id: "given", type: "file", accept });
+    field.addEventListener("change", () => this.look());
+    return field;
+  }
+
+  limit() {
+    const { takes, tokens, bytes } = this.about;
+    const most = `${Math.floor(bytes / 2 ** 20)} MB`;
+    if (takes === "text") return `up to ${count(tokens)} tokens`;
+    return takes === "image" ? `an image, up to ${most}` : `a .wav file, up to ${most}`;
+  }
+
+  /** Have the model look at what was typed or chosen, and show it. */
+  async look() {
+    if (this.busy) return;
+    await this.attempt(async () => {
+      const given = await this.given();
+      const text = given.text ?? given.name;
+      const headers = { "content-type": "application/json" };
+      const options = { method: "POST", headers, body: JSON.stringify(given) };
+      const { id } = await (await asked("/looks", options)).json();
+      const head = await this.done(id);
+      this.remember({ id, title: head.title, text: text.length <= LONGEST ? text : "" });
+      await this.show(id, head);
+    });
+  }
+
+  async given() {
+    if (this.about.takes === "text") return { text: this.field.value };
+    const [file] = this.field.files;
+    if (!file) throw new Error("Choose a file first.");
+    if (file.size > this.about.bytes) throw new Error(`${file.name} is too large: ${this.limit()}.`);
+    return { name: file.name, data: await base64(file) };
+  }
+
+  /** The head of a sight's page, as soon as the model has looked. */
+  async done(id) {
+    for (let pause = 60; ; pause = Math.min(1000, pause * 1.5)) {
+      const response = await asked(`/looks/${id}`);
+      const found = await response.json();
+      if (response.status === 200) return found;
+      const running = found.state === "running";
+      this.status.textContent = running ? `Looking … ${Math.round(found.seconds)} s` : "Waiting for the model …";
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+
+  async show(id, head) {
+    this.source.show(id, head);
+    await this.page.load();
+    document.documentElement.setAttribute("data-ready", "");
+    this.listPast(id);
+  }
+
+  /** A sight that was shown before, as long as the server has it. */
+  async again(id) {
+    const known = this.past.find((each) => each.id === id);
+    if (!known || this.busy) return;
+    await this.attempt(async () => {
+      try {
+        await this.show(id, await this.done(id));
+        if (this.about.takes === "text" && known.text) this.field.value = known.text;
+      } catch (error) {
+        this.past = this.past.filter((each) => each !== known);
+        this.listPast(this.source.name);
+        throw error;
+      }
+    });
+  }
+
+  /** Do something that may take long or fail, and say so. */
+  async attempt(action) {
+    this.busy = true;
+    this.button.disabled = true;
+    this.error.hidden = true;
+    this.status.textContent = "";
+    try {
+      await action();
+    } catch (error) {
+      this.error.textContent = sentence(error.message);
+      this.error.hidden = false;
+    }
+    this.busy = false;
+    this.button.disabled = false;
+    this.measuring(this.source.pending);
+  }
+
+  measuring(pending) {
+    clearTimeout(this.telling);
+    const tell = () => {
+      if (!this.busy) this.status.textContent = pending ? "Measuring …" : "";
+    };
+    this.telling = setTimeout(tell, pending ? 300 : 0);
+  }
+
+  /** Begin where this tab was when it was closed or loaded again, else with an empty field. */
+  async begin() {
+    this.listPast();
+    const [last] = this.past;
+    if (last) await this.again(last.id);
+    if (!this.source.head) this.error.hidden = true;
+    this.field.focus({ preventScroll: true });
+  }
+
+  remember(look) {
+    this.past = [look, ...this.past].slice(0, REMEMBERED);
+    try {
+      sessionStorage.setItem("foveate-looks", JSON.stringify(this.past));
+    } catch {
+      // Then they are known until the page is left.
+    }
+  }
+
+  recall() {
+    try {
+      return JSON.parse(sessionStorage.getItem("foveate-looks")) ?? [];
+    } catch {
+      return [];
+    }
+  }
+
+  listPast(shown) {
+    this.before.replaceChildren(...this.past.map(({ id, title }) => make("option", { value: id }, cut(title, 60))));
+    this.before.hidden = this.past.length < 2;
+    if (shown) this.before.value = shown;
+  }
+}
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
+function base64(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(new Error(`${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
+}
+
+/** The whole page: nothing is shown below the prompt until something was looked at. */
+function explore() {
+  const source = new RemoteSource();
+  const prompt = new Prompt(JSON.parse(find("explorer").textContent), source);
+  source.prompt = prompt.element;
+  prompt.page = new Page(source);
+  prompt.begin();
+}

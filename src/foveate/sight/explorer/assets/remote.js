@@ -1,0 +1,94 @@
+// The source of the explorer's page: its server, which computes what is asked for, some weights at a time.
+
+const FINE = 256; // rows and columns of a finer map, where its cells are no single places
+const SINGLE = 400; // as many places a side are sent one by one
+
+/** What the server answers; its refusals become errors, whose texts are written for the user. */
+async function asked(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("The explorer does not answer. Is it still running?");
+  }
+  if (response.ok) return response;
+  const { message } = await response.json().catch(() => ({}));
+  throw new Error(message ?? `The explorer answered with the number ${response.status}.`);
+}
+
+class RemoteSource {
+  constructor() {
+    this.batch = 128;
+    this.ahead = 0;
+    this.turn = 0;
+    this.pending = 0;
+    this.measuring = () => {};
+  }
+
+  /** What is shown from now on: a sight by its name, and the head of its page. */
+  show(name, head) {
+    Object.assign(this, { name, head });
+    for (const site of head.sites) {
+      const means = site.step > 1 ? `one query in ${site.step}` : "all queries";
+      site.told =
+        site.kept === head.sides[site.keys].count
+          ? "Every weight is exact."
+          : `Top ${site.kept} keys of each row exact, and every weight when zoomed in to single tokens. ` +
+            `Cells of small maps are means of ${means}.`;
+    }
+  }
+
+  async overview() {
+    return this.head;
+  }
+
+  async maps(site) {
+    const { heads, rows, columns } = this.shape(site);
+    const numbers = new Float32Array(await this.measured(`maps/${site}`));
+    this.head.sites[site].entropy = Array.from(numbers.subarray(0, heads));
+    return { rows, columns, values: numbers.subarray(heads) };
+  }
+
+  async rows(site, head, from, to) {
+    const { kept } = this.head.sites[site];
+    const found = await this.measured(`rows/${site}/${head}?rows=${from},${to}`);
+    const total = (to - from) * kept;
+    return {
+      keys: new Int32Array(found, 0, total),
+      weights: new Float32Array(found, 4 * total, total),
+      rest: new Float32Array(found, 8 * total, to - from),
+    };
+  }
+
+  /** One finer map at a time, and of those that wait only the last: what was seen before is of no use any more. */
+  async tile(site, head, rows, columns) {
+    const turn = ++this.turn;
+    await this.last?.catch(() => null);
+    if (turn !== this.turn) return null;
+    this.last = this.finer(site, head, rows, columns);
+    return this.last;
+  }
+
+  async finer(site, head, rows, columns) {
+    const lengths = [rows[1] - rows[0], columns[1] - columns[0]];
+    const single = Math.max(...lengths) <= SINGLE;
+    const [height, width] = lengths.map((length) => (single ? length : Math.min(length, FINE)));
+    const place = `tile/${site}/${head}?rows=${rows}&columns=${columns}&size=${height},${width}`;
+    return { rows, columns, height, width, values: new Float32Array(await this.measured(place)) };
+  }
+
+  async measured(path) {
+    this.measuring(++this.pending);
+    try {
+      return await (await asked(`/looks/${this.name}/${path}`)).arrayBuffer();
+    } finally {
+      this.measuring(--this.pending);
+    }
+  }
+
+  shape(site) {
+    const { heads, queries, keys } = this.head.sites[site];
+    const [over, along] = [queries, keys].map((side) => Math.min(this.head.sides[side].count, CELLS));
+    return { heads, rows: over, columns: along };
+  }
+}

@@ -1,0 +1,105 @@
+"""Who may ask the server: pages that it served itself, by the name under which it serves them.
+
+A page of another origin that a browser has open must neither read what was looked at nor have anything run, not even
+where its own name was made to lead to this machine (DNS rebinding): then the Host header has that name.
+"""
+
+import ipaddress
+import json
+from collections.abc import Iterable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+"""Of every answer that does not say otherwise."""
+
+WILDCARDS = ("0.0.0.0", "::")
+
+
+def names(host: str, port: int, machine: str) -> set[str]:
+    """The Host headers of a server that is bound to a host and a port, on a machine of this name."""
+    found = {host}
+    if host in WILDCARDS:
+        found |= {"localhost", machine, f"{machine}.local"}
+    elif _is_loopback(host):
+        found |= {"localhost"}
+    return {_header(name.lower(), port) for name in found} | ({name.lower() for name in found} if port == 80 else set())
+
+
+class Guard:
+    """Lets through what comes from the server's own page, and answers 403 to the rest."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], port: int, any_address: bool = False) -> None:
+        """`any_address` also accepts a Host that is an IP address, which no other site can have as its name."""
+        self._app, self._hosts, self._port, self._any_address = app, set(hosts), port, any_address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        reason = self._refusal(scope, Headers(scope=scope))
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        if reason is None:
+            await self._app(scope, receive, guarded)
+        else:
+            await _refuse(reason, guarded)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> str | None:
+        """Why a request is refused."""
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._is_own(hosts[0].lower()):
+            return "this server does not serve under that name"
+        if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            return "pages of other origins may not ask"
+        followed = scope["path"] == "/" and scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not followed:
+            return "pages of other sites may not ask"
+        return None
+
+    def _is_own(self, host: str) -> bool:
+        if host in self._hosts:
+            return True
+        name, _, port = host.rpartition(":")
+        return self._any_address and port == str(self._port) and _is_address(name.strip("[]"))
+
+
+def _header(name: str, port: int) -> str:
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+async def _refuse(reason: str, send: Send) -> None:
+    body = json.dumps({"message": reason}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,103 @@
+"""`foveate look`: the page that it writes, and the one line for what goes wrong."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small import Trained
+
+from foveate.cli import main
+from foveate.sight import page
+
+tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
+
+Fails = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folders.make("gpt2", tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def look(*arguments: object) -> None:
+    main(["look", *map(str, arguments)])
+
+
+def test_a_text(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
+    look(gpt2, "the keeper lit")
+    *notes, last = capsys.readouterr().out.splitlines()
+    assert notes == [f"GPT2LMHeadModel from {gpt2}"]
+    assert last == f"wrote look.html: 6 heads at 3 sites, {Path('look.html').stat().st_size / 1e6:.1f} MB"
+    found = page.read("look.html")
+    assert found.title == "the keeper lit"
+    assert [panel.name for panel in found.sites] == [f"transformer.h.{layer}.attn" for layer in range(3)]
+    assert list(found.sites[0].keys.labels) == ["the", "keeper", "lit"]
+    assert np.allclose(found.sites[2].rows.weights.sum(2), 1, atol=1e-3)
+
+
+def test_a_translator(trained: Trained, capsys: pytest.CaptureFixture) -> None:
+    look(trained.folder, "red cat", "--out", "cat.html", "--title", "A <red> cat")
+    assert "It wrote: " in capsys.readouterr().out
+    found = page.read("cat.html")
+    assert found.title == "A <red> cat"
+    assert list(found.sites[0].keys.labels)[-1] == "¶"
+
+
+def test_a_file_and_standard_input(gpt2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("poem.txt").write_text("the lamp\n", encoding="utf-8")
+    look(gpt2, "poem.txt", "--out", "file.html", "--sites", "*.0.attn", "*.2.attn")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the lamp\n")))
+    look(gpt2, "-", "--out", "input.html", "--sites=*.0.attn")
+    file, given = page.read("file.html"), page.read("input.html")
+    assert [panel.name for panel in file.sites] == ["transformer.h.0.attn", "transformer.h.2.attn"]
+    assert [panel.name for panel in given.sites] == ["transformer.h.0.attn"]
+    assert list(file.sites[0].keys.labels) == ["the", "lamp", "\n"]
+    assert np.array_equal(file.sites[0].rows.weights, given.sites[0].rows.weights)
+
+
+def test_an_image(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tiny_folders.make("vit", tmp_path_factory.mktemp("models"))
+    Path("square.png").write_bytes(tiny_folders.picture().data)
+    look(folder, "square.png")
+    side = page.read("look.html").sites[0].keys
+    assert isinstance(side.picture, page.Image)
+    assert (side.picture.height, side.picture.width) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["MODEL"], "Missing from foveate look: INPUT"),
+        (["missing", "x"], "missing is no folder; a model is looked at from disk"),
+        (
+            ["MODEL", "x", "--sites", "decoder*"],
+            "nothing that attends has a path like decoder*; without --sites all are",
+        ),
+        (["MODEL", "x", "--out", "missing/look.html"], "could not write missing/look.html: there is no folder missing"),
+        (["MODEL", "x", "--out", "."], "could not write .: it is a folder"),
+        (["MODEL", "the lamp", "--max-tokens", "1"], "the text has 2 tokens, but at most 1 are looked at"),
+        (["MODEL", "x", "--max-tokens", "0"], "max_tokens is 0, but must be at least 1"),
+        (["MODEL", ""], "the text is empty: there is nothing to look at"),
+        (["MODEL", "x", "--device", "cuda:77"], "device 'cuda:77' cannot be used on this machine"),
+        (["MODEL", "x", "--tittle", "y"], "unknown option --tittle; did you mean --title?"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else " ".join(value),
+)
+def test_mistakes(fails: Fails, gpt2: Path, arguments: list[str], message: str) -> None:
+    assert fails("look", *(gpt2 if each == "MODEL" else each for each in arguments)).startswith(message)
+    assert not list(Path().iterdir())
+
+
+def test_a_full_disk(fails: Fails, gpt2: Path, full_disk: Callable) -> None:
+    Path("look.html").write_text("older")
+    with full_disk(3000):
+        message = fails("look", gpt2, "x")
+    assert message == "could not write look.html in .: File too large"
+    assert Path("look.html").read_text() == "older"

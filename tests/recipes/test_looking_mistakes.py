@@ -1,0 +1,178 @@
+"""Looking at models from disk: folders that are not opened, and inputs that do not fit."""
+
+# ruff: noqa: E402
+import builtins
+import json
+import shutil
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
+
+from tiny_folders import make, picture, sound
+
+from foveate.contracts import UserError
+from foveate.recipes.looking import File, open_model
+from foveate.sight.seen import Seen
+
+Folders = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    root = tmp_path_factory.mktemp("models")
+    return lambda name: make(name, root)
+
+
+@pytest.fixture
+def copied(folders: Folders, tmp_path: Path) -> Folders:
+    """A folder that a test may damage."""
+    return lambda name: shutil.copytree(folders(name), tmp_path / name)
+
+
+def looked(folder: Path, given: Any, **options: Any) -> Seen:
+    return open_model(folder).look(given, options.pop("most", 4096), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options", "message"),
+    [
+        ("gpt2", "x " * 50, {}, r"the text has 100 tokens, but GPT2LMHeadModel from .* has positions for 83$"),
+        ("roberta", "x" * 23, {}, r"the text has 23 tokens, but RobertaModel from .* has positions for 22$"),
+        ("gpt2", "x" * 11, {"most": 7}, r"the text has 11 tokens, but at most 7 are looked at; --max-tokens allows"),
+        ("t5", "x" * 449, {"most": 7}, r"the text has 449 characters, but at most 7 tokens can be looked at$"),
+        ("gpt2", " \n", {}, r"the text is empty: there is nothing to look at$"),
+        ("gpt2", File("a.png", b""), {}, r"a.png is a file, but GPT2LMHeadModel from .* reads text$"),
+        ("vit", "x", {}, r"a text was given, but ViTModel from .* is given the file of an image$"),
+        ("vit", picture(), {"most": 7}, r"the image has 9 patches, but at most 7 are looked at"),
+        ("vit", File("a.png", b"GIF"), {}, r"a.png is no picture; known are PNG, JPEG, WEBP, GIF, BMP$"),
+        ("vit", File("a.png", picture().data[:90]), {}, r"a.png is damaged: "),
+        ("vit", picture(1, 1, "tiff"), {}, r"square.tiff is no picture; known are "),
+        ("whisper", File("a.wav", b"RIFF"), {}, r"a.wav is no .wav file of whole numbers \(PCM\): it ends too soon$"),
+        ("whisper", File("a.mp3", b"ID3" * 50), {}, r"a.mp3 is no .wav file of whole numbers \(PCM\): file does not"),
+        ("whisper", sound(0), {}, r"tone.wav holds no sound$"),
+        ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* hears 1 at most: cut it$"),
+        ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but at most 99 are looked at"),
+    ],
+    ids=range(16),
+)
+def test_inputs_that_do_not_fit(folders: Folders, name: str, given: Any, options: Any, message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}"):
+        looked(folders(name), given, **options)
+
+
+def test_a_picture_of_too_many_pixels_is_not_unpacked(folders: Folders) -> None:
+    """A file of a few bytes that says it is 30,000 by 30,000."""
+    head = bytearray(picture().data)
+    head[16:24] = struct.pack(">II", 30_000, 30_000)
+    head[29:33] = struct.pack(">I", zlib.crc32(head[12:29]))
+    with pytest.raises(
+        UserError,
+        match=r"^square.png (has 30,000 x 30,000 pixels; at most 64,000,000 are read|is damaged: Image size )",
+    ):
+        looked(folders("vit"), File("square.png", bytes(head)))
+
+
+def test_a_folder_of_pickles_is_not_opened(copied: Folders) -> None:
+    folder = copied("gpt2")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(
+        UserError, match=r"has its weights as pytorch_model.bin only, which may run code .* reads model.s"
+    ):
+        open_model(folder)
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(UserError, match=r"has no model.safetensors: there are no weights to run$"):
+        open_model(folder)
+
+
+def test_an_adapter_is_no_model(copied: Folders) -> None:
+    folder = copied("gpt2")
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"holds an adapter to another model: merge the two and save the whole$"):
+        open_model(folder)
+
+
+def test_pickles_beside_safetensors_are_left_alone(copied: Folders) -> None:
+    folder = copied("gpt2")
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    assert looked(folder, "the lamp").sight.sites
+
+
+def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
+    folder = copied("gpt2")
+    config = json.loads((folder / "config.json").read_text())
+    for change, message in [
+        ({"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}, "cannot open .*: "),
+        (
+            {"architectures": ["OwnModel"], "auto_map": {"AutoModel": "own.Model"}},
+            "is a OwnModel, which is no model of",
+        ),
+        ({"architectures": ["pipeline"]}, "is a pipeline, which is no model of transformers"),
+        ({"architectures": ["BertModel"]}, "is a BertModel, which is no model of transformers"),
+        ({"attn_implementation": "some/kernel"}, r"its attn_implementation is code to be fetched \('some/kernel'\)"),
+        ({"text_config": {"_attn_implementation": "some/kernel"}}, "its _attn_implementation is code to be fetched"),
+    ]:
+        (folder / "config.json").write_text(json.dumps({**config, **change}))
+        (folder / "own.py").write_text("raise SystemExit('this was run')")
+        with pytest.raises(UserError, match=message) as caught:
+            open_model(folder)
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_weights_of_another_model_are_told(copied: Folders) -> None:
+    folder = copied("gpt2")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "n_layer": 5}))
+    with pytest.raises(
+        UserError, match=r"lacks the tensor 'transformer.h.3.attn.c_attn.bias' and \d+ more: where a GPT2L"
+    ):
+        open_model(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "n_embd": 22}))
+    with pytest.raises(UserError, match=r"^transformers 5\S* cannot open .*: RuntimeError: "):
+        open_model(folder)
+    (folder / "model.safetensors").write_bytes(b"\xff" * 100)
+    with pytest.raises(UserError, match=r"^transformers 5\S* cannot open .*: SafetensorError: "):
+        open_model(folder)
+
+
+def test_a_head_that_is_missing_does_not_matter(copied: Folders) -> None:
+    """A model saved without its pooler, or its head, still looks where it looks."""
+    folder = copied("roberta")
+    assert looked(folder, "the lamp").sight.sites
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
+    assert open_model(folder).name.startswith("RobertaModel from ")
+
+
+def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
+    with pytest.raises(UserError, match=r"^gpt2 is no folder; a model is looked at from disk, .*hf download NAME"):
+        open_model("gpt2")
+    with pytest.raises(UserError, match=r"has no config.json: no model was ever saved there; it is empty$"):
+        open_model(tmp_path)
+    folder = copied("gpt2")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(UserError, match=r"config.json is damaged: "):
+        open_model(folder)
+    (folder / "config.json").write_text('{"model_type": "no such"}')
+    with pytest.raises(UserError, match=r"^transformers 5\S* cannot open "):
+        open_model(folder)
+    with pytest.raises(UserError, match=r"^device 'cuda:77' cannot be used"):
+        open_model(folder, "cuda:77")
+
+
+def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, real = folders("gpt2"), builtins.__import__
+
+    def absent(name: str, *rest: Any) -> Any:
+        if name == "transformers":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(UserError, match=r"needs the transformers library: pip install 'foveate\[hf\]'$"):
+        open_model(folder)

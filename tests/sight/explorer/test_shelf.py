@@ -1,0 +1,61 @@
+"""What is kept of sights and of their measures, and what is let go."""
+
+from concurrent.futures import Future
+
+import pytest
+from served_model import FakeViewer
+
+from foveate.contracts import UserError
+from foveate.sight.explorer.shelf import Cache, Shelf, Shown
+from foveate.sight.explorer.worker import Busy, Worker
+
+
+def test_a_cache_lets_go_of_what_was_asked_for_longest_ago() -> None:
+    cache, made = Cache(11), []
+
+    def answer(name: str, size: int) -> bytes:
+        return cache.get(name, lambda: made.append(name) or bytes(size))  # type: ignore[func-returns-value]
+
+    for name in ("a", "b", "a", "c", "a", "b"):
+        assert len(answer(name, 5)) == 5
+    assert made == ["a", "b", "c", "b"]
+    assert len(answer("large", 12)) == 12
+    assert len(answer("large", 12)) == 12
+    assert made[-2:] == ["large", "large"]
+
+
+def test_the_size_of_a_sight_is_that_of_its_queries_and_keys() -> None:
+    """Two sites of three heads of width three, for 13 queries and 13 keys, in numbers of four bytes."""
+    shown = Shown(FakeViewer().look(" ".join("x" * 13), 13))
+    assert shown.size == 2 * 3 * 3 * (13 + 13) * 4
+
+
+def test_names_are_not_guessed() -> None:
+    names = {Shelf.name() for _ in range(97)}
+    assert len(names) == 97
+    assert min(map(len, names)) >= 20
+
+
+def test_a_sight_without_sites_is_told() -> None:
+    shown = Shown(FakeViewer().look("one two", 2, sites=["nothing"]))
+    with pytest.raises(UserError, match=r"^there is no site to show: nothing attended while it was looked at$"):
+        shown.head()
+
+
+def test_a_worker_keeps_nothing_of_what_failed(capsys: pytest.CaptureFixture) -> None:
+    """The frames of a traceback hold all that a model had computed."""
+    worker = Worker(3)
+
+    def fail() -> None:
+        try:
+            raise KeyError("inner")
+        except KeyError as error:
+            raise RuntimeError("outer") from error
+
+    error = worker.submit(fail).exception(30)
+    assert isinstance(error, RuntimeError)
+    assert error.__cause__ is error.__context__ is None
+    assert not isinstance(error, Busy)
+    assert "RuntimeError: outer" in capsys.readouterr().err
+    done: Future = worker.submit(lambda: 7)
+    assert done.result(30) == 7
