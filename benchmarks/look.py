@@ -3,15 +3,17 @@
     python benchmarks/look.py             # all of it, about 15 minutes and 13 GB of memory
     python benchmarks/look.py forward     # one part: forward, measures, rows, received, long or page
 
-It needs transformers and, for the page, bertviz (`pip install transformers`, `pip install --no-deps bertviz`). Memory
-is measured in a process of its own for each case, as growth of the peak over what the process held before; times of
-one comparison in one process, its cases by turns, so that a busy machine slows both. Exits with status 1 when a bound
-does not hold.
+It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
+Memory is measured in a process of its own for each case, as growth of the peak over what the process held before, with
+glibc told to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run). Times of
+one comparison are taken in one process, its cases by turns, so that a busy machine slows both. Exits with status 1 when
+a bound does not hold.
 """
 
 import gc
 import importlib.util
 import multiprocessing
+import os
 import statistics
 import sys
 import tempfile
@@ -98,6 +100,7 @@ def peak() -> float:
 
 
 def in_own_process(*arguments: Any) -> tuple[float, float]:
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "1000000"
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(cost, arguments)
 

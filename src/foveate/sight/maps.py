@@ -39,6 +39,12 @@ class Maps:
         self.sites[name] = site
         return site, self._rows(call, Span(0, call.keys.shape[-2], 0), 0)
 
+    def drop(self, site: Site) -> None:
+        """Forget a map whose only call turned out not to be what it seemed."""
+        if not site.rows:
+            del self.sites[site.name]
+            self._of_module[site.name.split("#")[0]].remove(site)
+
     def _rows(self, call: Call, span: Span, start: int) -> Rows:
         """A call without what can be had elsewhere or is not to be kept."""
         no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])

@@ -53,7 +53,8 @@ def proof(
         found = max(found, float((expected.reshape(actual.shape) - actual).abs().max()))
         largest = max(largest, float(actual.abs().max()), float(expected.abs().max()))
     if finish is None:
-        largest = max(largest, float(call.values.detach().abs().max()))
+        least, most = call.values.detach().aminmax()
+        largest = max(largest, float(most), -float(least))
     return Proof(found, TOLERANCE.get(attended.output.dtype, 1e-3) * largest)
 
 

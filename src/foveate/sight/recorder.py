@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import torch
@@ -89,11 +90,14 @@ class Recorder:
         with self.attending(), torch.inference_mode(False), torch.no_grad(), autocast:
             if attended.weights is not None:
                 call = known(call, attended.weights)
+            site, rows = self.maps.place(module, call)
+            if site.keys is not None:  # what was copied is what will be shown, so that is what is checked
+                call = replace(call, queries=rows.call.queries, keys=site.keys.at(rows.span))
             proven = proof(call, attended, finish, everywhere="output_error" in (self._keep or ()))
             if proven is not None and not proven.holds:
+                self.maps.drop(site)
                 self.hidden.unlike()
                 return
-            site, rows = self.maps.place(module, call)
             rows.choice = None if attended.choice is None else attended.choice.clone()
             if self._keep is not None:
                 names = [name for name in self._keep if name != "output_error"]
