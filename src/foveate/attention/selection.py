@@ -19,8 +19,8 @@ class Attended:
     """All that one attention call can tell.
 
     `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are
-    the place that a hard selection took (-1: nowhere) and the log-probability that it had. Of a selection that remembers,
-    `state` is what it hands to its next call and `weights` are what the scores alone do not tell.
+    the place that a hard selection took (-1: nowhere) and the log-probability that it had. Of a selection that
+    remembers, `state` is what it hands to its next call and `weights` are what the scores alone do not tell.
     """
 
     output: Float[Tensor, "... T V"]

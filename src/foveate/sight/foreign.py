@@ -109,10 +109,9 @@ class Translator:
     def _growing(self, mask: Bool[Tensor, "... 1 S"]) -> Mask:
         """One row for all queries; the same as that of the step before where it only grew."""
         row = self._row
-        if row is not None and row.tensor.shape[:-1] == mask.shape[:-1] and row.tensor.shape[-1] <= mask.shape[-1]:
-            if torch.equal(mask[..., : row.tensor.shape[-1]], row.tensor):
-                row.tensor = own(mask)
-                return row
+        if row is not None and torch.equal(mask[..., : row.tensor.shape[-1]], row.tensor):
+            row.tensor = own(mask)
+            return row
         self._row = _GrowingRow(own(mask))
         return self._row
 

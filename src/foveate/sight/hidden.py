@@ -72,7 +72,7 @@ class Hidden:
             parent = self._running[-1]
             parent.has_attention |= called_attention or module.has_attention
             parent.softmax |= module.softmax and not called_attention
-        if called_attention and not module.has_attention and self._noted == module.noted:
+        if called_attention and self._noted == module.noted and (module.softmax or not module.has_attention):
             self.note(module.name, module.kind, "softmax" if module.softmax else "silent")
 
     def seen(self) -> None:
@@ -134,8 +134,11 @@ class Hidden:
 
 
 def _code_attends(module: torch.jit.ScriptModule) -> bool:
+    """Whether TorchScript calls torch's attention, or multiplies something by a softmax as it seems."""
     code = str(getattr(module, "inlined_graph", ""))
-    return "scaled_dot_product_attention" in code or ("aten::softmax" in code and "mm" in code.replace("matmul", "mm"))
+    products = ("aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum")
+    own = "aten::softmax" in code and any(product in code for product in products)
+    return own or "aten::scaled_dot_product_attention" in code
 
 
 def _advice(model: nn.Module, found: dict[str, tuple[str, str]]) -> str:
@@ -156,11 +159,8 @@ def _other_way(model: nn.Module, modules: list[nn.Module], unlike: bool) -> str:
     if modules and all(getattr(module, "fused_attn", True) is False for module in modules):
         return "set fused_attn = True on these modules"
     now = getattr(getattr(model, "config", None), "_attn_implementation", None)
-    if (
-        now == "eager"
-        and getattr(model, "_supports_sdpa", False)
-        and all(_may_be_fused(type(each)) for each in modules)
-    ):
+    fused = getattr(model, "_supports_sdpa", False) and all(_may_be_fused(type(each)) for each in modules)
+    if now == "eager" and fused:
         return "it attends by 'eager': load it with attn_implementation='sdpa'"
     if now not in (None, "eager") and unlike:
         return f"it attends by '{now}': load it with attn_implementation='eager'"
@@ -180,7 +180,5 @@ def _may_be_fused(kind: type) -> bool:
 
 def _tells_attentions(model: nn.Module) -> bool:
     """Whether a model of transformers returns its weights when asked."""
-    recorded = getattr(model, "_can_record_outputs", None) or ()
-    return "output_attentions" in inspect.signature(model.forward).parameters or any(
-        "attentions" in name for name in recorded
-    )
+    names = (*(getattr(model, "_can_record_outputs", None) or ()), *inspect.signature(model.forward).parameters)
+    return any("attentions" in name for name in names)

@@ -1,6 +1,6 @@
 """One map of attention: which module made it, and all that can be asked of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 

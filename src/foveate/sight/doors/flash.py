@@ -1,11 +1,11 @@
 """The functions of the flash-attn package, for models that attend by them.
 
-They are plain functions that torch knows nothing of, so while a look is open each is replaced wherever a module holds it
-by name. Their causality and windows count from the last key, texts of a batch may be packed one behind the other, and a
-cache may be longer than what is in it.
+They are plain functions that torch knows nothing of, so while a look is open each is replaced wherever a module holds
+it by name. Their causality and windows count from the last key, texts of a batch may be packed one behind the other,
+and a cache may be longer than what is in it.
 
-Tried on a CPU against a stand-in of the same signatures (flash-attn 2.8) that computes by plain torch; the package itself
-needs a GPU.
+Tried on a CPU against a stand-in of the same signatures (flash-attn 2.8) that computes by plain torch; the package
+itself needs a GPU.
 """
 
 import inspect
@@ -29,10 +29,9 @@ from foveate.sight.recorder import Recorder
 
 PACKAGE = "flash_attn"
 
-NAMES = tuple(
-    f"flash_attn_{kind}"
-    for kind in ("func", "kvpacked_func", "qkvpacked_func", "with_kvcache")
-    + ("varlen_func", "varlen_kvpacked_func", "varlen_qkvpacked_func")
+NAMES = (
+    *("flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_with_kvcache"),
+    *("flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func"),
 )
 
 EVERYWHERE = (-1, -1)

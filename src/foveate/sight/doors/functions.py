@@ -19,8 +19,10 @@ Function = Callable[..., Any]
 
 
 class Functions(TorchFunctionMode):
-    """Notes what is attended by `F.scaled_dot_product_attention`, `F.multi_head_attention_forward` and `flex_attention`,
-    and follows what else may be attention."""
+    """Notes what is attended by torch's scaled_dot_product_attention, multi_head_attention_forward and flex_attention.
+
+    It also follows softmaxes, which may be attention of the model's own.
+    """
 
     def __init__(self, recorder: Recorder, translator: Translator) -> None:
         super().__init__()

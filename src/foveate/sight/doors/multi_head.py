@@ -4,6 +4,7 @@ What it computes inside cannot be seen, so its queries, keys and values are made
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -46,11 +47,8 @@ def multi_head(
 ) -> tuple[Call, Finish]:
     """The call that these arguments of `F.multi_head_attention_forward` lead to, and how its output is made of it."""
     inputs = [part if part.ndim == 3 else part.unsqueeze(1) for part in (query, key, value)]
-    if use_separate_proj_weight:
-        weights = [q_proj_weight, k_proj_weight, v_proj_weight]
-    else:
-        assert in_proj_weight is not None
-        weights = list(in_proj_weight.chunk(3))
+    own = (q_proj_weight, k_proj_weight, v_proj_weight)
+    weights: Any = own if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))
     q, k, v = (F.linear(part, weight, bias) for part, weight, bias in zip(inputs, weights, biases, strict=True))
     examples = q.shape[1]

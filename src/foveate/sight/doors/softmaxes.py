@@ -1,8 +1,8 @@
 """Softmaxes that a model computes by itself: evidence of attention that cannot be seen.
 
-A router or a classifier has a softmax, too. Attention weights are known by what becomes of them: they are multiplied with
-something that is no parameter. Where something was added to them or divided off before, they may be anything, such as the
-mixing of residual streams, and the evidence is weak.
+A router or a classifier has a softmax, too. Attention weights are known by what becomes of them: they are multiplied
+with something that is no parameter. Where something was added to them or divided off before, they may be anything, such
+as the mixing of residual streams, and the evidence is weak.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,14 +54,17 @@ class Softmaxes:
         if func in PRODUCTS:
             if not any(isinstance(part, nn.Parameter) for part in operands):
                 self._hidden.attended(sure=not changed)
-        elif isinstance(result, Tensor) and result.is_floating_point():
-            # Dropout, another shape or type, the part without a sink; but not the few that a router chooses.
-            if 2 * result.numel() > sources[0].numel():
-                self._keep(result, changed or func in CHANGES)
+        elif _still_weights(result, sources[0]):
+            self._keep(result, changed or func in CHANGES)
 
     def _keep(self, tensor: Tensor, changed: bool) -> None:
         self._made[id(tensor)] = tensor
         (self._changed.add if changed else self._changed.discard)(id(tensor))
+
+
+def _still_weights(result: Any, source: Tensor) -> bool:
+    """Whether a result may be weights in another form: behind dropout, without a sink, but not a router's few."""
+    return isinstance(result, Tensor) and result.is_floating_point() and 2 * result.numel() > source.numel()
 
 
 def _tensors(args: Any) -> Iterator[Tensor]:

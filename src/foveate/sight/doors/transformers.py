@@ -1,8 +1,8 @@
 """Models of the transformers library: every attention function that they look up in its registry.
 
 Those that hand queries and keys to torch's own functions are seen there, unless heads share keys: then they may have
-been repeated or rearranged by then. The others, such as "eager", are handed all by name, and so are those of flash-attn,
-where padding and packed texts are still told as the model does.
+been repeated or rearranged by then. The others, such as "eager", are handed all by name, and so are those of
+flash-attn, where padding and packed texts are still told as the model does.
 """
 
 import inspect

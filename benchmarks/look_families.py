@@ -1,0 +1,68 @@
+"""Looking at every family of transformers and timm, beside the attention weights that it computes itself.
+
+    pip install --no-deps torchvision==0.28.0 timm scipy
+    python benchmarks/look_families.py
+
+It takes about 15 minutes on two cores, prints a line for each family and writes docs/look-families.md. timm wants a
+torchvision, which would bring another torch: hence `--no-deps`, and best in an environment of its own, because
+transformers cannot be imported beside a torchvision that does not fit. Its operators are compiled for that torch; only
+their names are declared here, and no model needs more.
+
+`--only PATTERN` examines the families whose whole name matches, `--library` only those of one library; then nothing is
+written. Exits with status 1 when a family is wrong or too few are right.
+"""
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+from families import libraries
+from families.outcome import VERDICTS, Outcome
+from families.table import page
+from families.workers import outcomes, work
+
+LEAST_RIGHT = {"transformers": 150, "timm": 30}
+
+PAGE = Path(__file__).parents[1] / "docs" / "look-families.md"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="a regular expression for names of families")
+    parser.add_argument("--library", choices=libraries.LIBRARIES)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return work(arguments.worker)
+    start, found = time.monotonic(), {}
+    for library in [arguments.library] if arguments.library else libraries.LIBRARIES:
+        names = [name for name in libraries.of(library).names() if re.fullmatch(arguments.only or ".*", name)]
+        found[library] = [
+            told(outcome, len(names), number) for number, outcome in enumerate(outcomes(library, names), 1)
+        ]
+    print(f"{time.monotonic() - start:.0f} s")
+    wrong = []
+    for library, each in found.items():
+        counts = {verdict: [outcome.verdict for outcome in each].count(verdict) for verdict in VERDICTS}
+        print(library, counts)
+        wrong += [outcome.family for outcome in each if outcome.verdict == "wrong"]
+        if not arguments.only and counts["right"] < LEAST_RIGHT[library]:
+            wrong.append(f"only {counts['right']} of {library} are right")
+    if not arguments.only and not arguments.library:
+        PAGE.write_text(page(found, "python benchmarks/look_families.py"))
+    sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
+
+
+def told(outcome: Outcome, count: int, number: int) -> Outcome:
+    """Print what came of a family."""
+    sites = f"{outcome.decided} of {outcome.sites}" if outcome.sites else ""
+    cells = f"{outcome.family:32}{outcome.verdict:13}{outcome.verdicts.get('eager', ''):11}{sites:9}"
+    advice = "" if all(outcome.advice) else "ITS ADVICE IS NOT TRUE "
+    print(f"{number}/{count} {cells}{outcome.largest:7.0e} {advice}{outcome.reason[:300]}", flush=True)
+    return outcome
+
+
+if __name__ == "__main__":
+    main()
