@@ -5,9 +5,9 @@
 
 It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
 Memory is measured in a process of its own for each case, as growth of the peak over what the process held before, with
-glibc told to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run). Times of
-one comparison are taken in one process, its cases by turns, so that a busy machine slows both. Exits with status 1 when
-a bound does not hold.
+glibc told to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run; such a
+process is slow, so that times are those of another). Where times are compared, cases take turns in one process where
+they fit into memory together, so that a busy machine slows both. Exits with status 1 when a bound does not hold.
 """
 
 import gc
@@ -100,9 +100,19 @@ def peak() -> float:
 
 
 def in_own_process(*arguments: Any) -> tuple[float, float]:
-    os.environ["MALLOC_MMAP_THRESHOLD_"] = "1000000"
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(cost, arguments)
+    """Seconds of one process, and the memory of another whose C library gives back at once what is freed."""
+    (seconds, _), (_, held) = _spawned({}, arguments), _spawned({"MALLOC_MMAP_THRESHOLD_": "1000000"}, arguments)
+    return seconds, held
+
+
+def _spawned(environment: dict[str, str], arguments: tuple[Any, ...]) -> tuple[float, float]:
+    os.environ.update(environment)
+    try:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return pool.apply(cost, arguments)
+    finally:
+        for name in environment:
+            del os.environ[name]
 
 
 def forward() -> list[Bound]:

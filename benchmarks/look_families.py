@@ -3,7 +3,7 @@
     pip install --no-deps torchvision==0.28.0 timm scipy
     python benchmarks/look_families.py
 
-It takes about 15 minutes on two cores, prints a line for each family and writes docs/look-families.md. timm wants a
+It takes 15 minutes on two idle cores, prints a line for each family and writes docs/look-families.md. timm wants a
 torchvision, which would bring another torch: hence `--no-deps`, and best in an environment of its own, because
 transformers cannot be imported beside a torchvision that does not fit. Its operators are compiled for that torch; only
 their names are declared here, and no model needs more.

@@ -16,6 +16,9 @@ from foveate.contracts import UserError
 
 _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
 
+_FUSED = re.compile(r"scaled_dot_product_attention|ALL_ATTENTION_FUNCTIONS(\.get_interface|\[)")
+"""What code has that attends by another function than its own."""
+
 COMPILED = "_orig_mod."
 """What torch.compile puts into the paths of modules."""
 
@@ -175,7 +178,7 @@ def _may_be_fused(kind: type) -> bool:
         code = "".join(inspect.getsource(each) for each in (kind, *kind.__subclasses__()))
     except (OSError, TypeError):  # typed in, or made by other code
         return False
-    return "scaled_dot_product_attention" in code or "ALL_ATTENTION_FUNCTIONS" in code
+    return bool(_FUSED.search(code))
 
 
 def _tells_attentions(model: nn.Module) -> bool:
