@@ -15,8 +15,7 @@ from families.inputs import attempts
 from families.outcome import Outcome
 from families.reference import weights_of
 from families.small import Small
-from families.trial import alike, decided, run, told, tried
-from foveate import UserError, look
+from families.trial import alike, can_be_seen, decided, run, told, tried
 
 LADDER = ((2, False), (2, True), (12, False), (12, True), (24, False))
 """So many layers, and whether widths stay as they are: tried in turn until a model is built that attends."""
@@ -71,12 +70,7 @@ class Advised:
         switch = re.search(r"attn_implementation='(\w+)'", message)
         if switch:
             model = built(self.model_class, self.config, switch[1])
-            try:
-                with look(model):
-                    run(model, self.inputs)
-            except UserError:
-                return False
-            return True
+            return can_be_seen(model, self.inputs)
         if "output_attentions=True" in message:
             model = built(self.model_class, self.config, "eager")
             try:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from families.outcome import Outcome
 from families.reference import has_softmax, weights_of
-from families.trial import decided, run, told, tried
-from foveate import UserError, look
+from families.trial import can_be_seen, decided, run, told, tried
 
 SMALLEST = ("test", "atto", "femto", "pico", "nano", "xxtiny", "xtiny", "tiny", "xxs", "xx", "xs", "mini", "s0", "b0")
 SMALLEST += ("small", "s")
@@ -82,12 +81,7 @@ class Advised:
         if "fused_attn = True" not in message:
             return True
         model = _set_fused(decided(_built(self.name, self.options)), True)
-        try:
-            with look(model):
-                run(model, self.inputs)
-        except UserError:
-            return False
-        return True
+        return can_be_seen(model, self.inputs)
 
 
 def _smallest(models: list[str]) -> str:

@@ -39,6 +39,16 @@ def run(model: nn.Module, inputs: dict[str, Tensor]) -> Any:
         return model(**inputs)
 
 
+def can_be_seen(model: nn.Module, inputs: dict[str, Tensor]) -> bool:
+    """Whether a look at the model ends without an error."""
+    try:
+        with look(model):
+            run(model, inputs)
+    except UserError:
+        return False
+    return True
+
+
 def tried(
     outcome: Outcome,
     which: str,

@@ -44,6 +44,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} '{name}'; {hint}")
 
 
+def at_least(least: int, name: str, value: float) -> None:
+    """Raise UserError for a `value` below `least`, or one that is no number."""
+    if not value >= least:
+        raise UserError(f"{name} is {value}, but must be at least {least}")
+
+
 def from_dict(kind: type[Config], values: Any, where: str) -> Config:
     """The dataclass `kind` (a tree of them) filled from a table of plain values; `where` names their origin in errors.
 

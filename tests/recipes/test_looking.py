@@ -1,7 +1,6 @@
 """Looking at models from disk: what is seen of each kind, what their sides are called."""
 
 # ruff: noqa: E402
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,33 +13,17 @@ import torch
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 
 import transformers
-from tiny_folders import byte_tokenizer, make, picture, sound, word_tokenizer
+from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 
 import foveate
 from foveate.contracts import UserError
-from foveate.recipes.looking import File, open_model, read_input
+from foveate.recipes.looking import File, read_input
 from foveate.recipes.looking.sounds import recorded, resampled
 from foveate.recipes.looking.texts import Words
 from foveate.sight.page import Audio, Image
 from foveate.sight.seen import Seen
 
 Folders = Callable[[str], Path]
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    root = tmp_path_factory.mktemp("models")
-    return lambda name: make(name, root)
-
-
-@pytest.fixture
-def copied(folders: Folders, tmp_path: Path) -> Folders:
-    """A folder that a test may damage."""
-    return lambda name: shutil.copytree(folders(name), tmp_path / name)
-
-
-def looked(folder: Path, given: Any, **options: Any) -> Seen:
-    return open_model(folder).look(given, options.pop("most", 4096), **options)
 
 
 def shapes(seen: Seen) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,6 @@
 # ruff: noqa: E402
 import builtins
 import json
-import shutil
 import struct
 import zlib
 from collections.abc import Callable
@@ -14,29 +13,12 @@ import pytest
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 
-from tiny_folders import make, picture, sound
+from tiny_folders import looked, picture, sound
 
 from foveate.contracts import UserError
 from foveate.recipes.looking import File, open_model
-from foveate.sight.seen import Seen
 
 Folders = Callable[[str], Path]
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    root = tmp_path_factory.mktemp("models")
-    return lambda name: make(name, root)
-
-
-@pytest.fixture
-def copied(folders: Folders, tmp_path: Path) -> Folders:
-    """A folder that a test may damage."""
-    return lambda name: shutil.copytree(folders(name), tmp_path / name)
-
-
-def looked(folder: Path, given: Any, **options: Any) -> Seen:
-    return open_model(folder).look(given, options.pop("most", 4096), **options)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from foveate.sight.seen import File
+from foveate.recipes.looking import open_model
+from foveate.sight.seen import File, Seen
 
 STORY = ["the old keeper lit the lamp", "she wrote what she had seen", "naïve café"]
 
@@ -147,3 +148,8 @@ def sound(seconds: float = 0.5, rate: int = 8000, width: int = 2, channels: int 
         written.setframerate(rate)
         written.writeframes(np.repeat(data[:, None], channels, 1).tobytes())
     return File("tone.wav", file.getvalue())
+
+
+def looked(folder: Path, given: Any, **options: Any) -> Seen:
+    """What is seen of a folder's model while it reads an input."""
+    return open_model(folder).look(given, options.pop("most", 4096), **options)

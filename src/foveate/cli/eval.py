@@ -13,7 +13,7 @@ from rich.table import Table
 
 from foveate import recipes
 from foveate.cli.parse import parse
-from foveate.contracts import UserError
+from foveate.contracts import UserError, at_least
 from foveate.data import ParallelText, open_source
 from foveate.decoding import Decoding
 from foveate.recipes.quality import LengthGroup, Quality, quality, quality_by_length
@@ -44,8 +44,7 @@ class Eval:
 
 def main(arguments: Sequence[str]) -> None:
     asked = parse(Eval, arguments, "eval")
-    if asked.groups < 1:
-        raise UserError(f"groups is {asked.groups}, but must be at least 1")
+    at_least(1, "groups", asked.groups)
     translator = recipes.load(asked.folder, asked.device)
     options = parse(Eval, arguments, "eval", Eval(asked.folder, decoding=translator.decoding))
     if options.output is not None:

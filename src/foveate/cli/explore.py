@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from foveate.cli.parse import parse
-from foveate.contracts import UserError
+from foveate.contracts import at_least
 from foveate.recipes.looking import open_model
 from foveate.sight.explorer import Limits, Place, serve
 
@@ -37,8 +37,7 @@ class Explore:
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(Explore, arguments, "explore")
-    if options.max_tokens < 1:
-        raise UserError(f"max_tokens is {options.max_tokens}, but must be at least 1")
+    at_least(1, "max_tokens", options.max_tokens)
     model = open_model(options.folder, options.device)
     place, limits = Place(options.host, options.port), Limits(tokens=options.max_tokens)
 

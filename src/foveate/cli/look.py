@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from foveate.cli.parse import parse
-from foveate.contracts import UserError
+from foveate.contracts import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
 from foveate.sight.page import save
 
@@ -40,8 +40,7 @@ class Look:
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(Look, arguments, "look")
-    if options.max_tokens < 1:
-        raise UserError(f"max_tokens is {options.max_tokens}, but must be at least 1")
+    at_least(1, "max_tokens", options.max_tokens)
     _check_place(options.out)
     model = open_model(options.folder, options.device)
     seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from foveate.contracts import UserError, from_dict, unknown
+from foveate.contracts import UserError, at_least, from_dict, unknown
 
 FAMILIES = {
     "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
@@ -74,8 +74,8 @@ def _check(config: Any) -> None:
     """What holds for the fields of all families: a size is at least 1, what is dropped is a share."""
     for part in fields(config):
         value = getattr(config, part.name)
-        if type(value) is int and value < 1:
-            raise UserError(f"{part.name} is {value}, but must be at least 1")
+        if type(value) is int:
+            at_least(1, part.name, value)
         if part.name.endswith("dropout") and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 

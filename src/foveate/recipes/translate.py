@@ -14,7 +14,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.contracts import Tokenizer, UserError, from_dict
+from foveate.contracts import Tokenizer, UserError, at_least, from_dict
 from foveate.data import PairBatches, ParallelText, Splits, open_source, train_bpe
 from foveate.decoding import Decoding
 from foveate.recipes.quality import quality
@@ -58,8 +58,7 @@ class Text:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         for name in ("vocabulary", "batch_tokens", "max_length", "validation_sentences"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}, but must be at least 1")
+            at_least(1, name, getattr(self, name))
 
 
 Architecture = TypeVar("Architecture")

@@ -18,11 +18,11 @@ from foveate.sight.sight import Sight
 def look(
     model: nn.Module, sites: Sequence[str] | str | None = None, keep: Sequence[str] | None = None
 ) -> Iterator[Sight]:
-    """Note what every attention call of `model` looks at while the context is open; compute nothing for it.
+    """Note what every attention call of `model` looks at while the context is open.
 
-    The model may be foveate's or anybody's: what attends by foveate's `attend`, by torch's functions for attention or
-    by those of transformers is seen. Outputs and gradients are those of a run that is not looked at; compiled parts
-    run uncompiled meanwhile.
+    Of each map only a few rows are computed, to compare them with the output. The model may be foveate's or anybody's:
+    what attends by foveate's `attend`, by torch's functions for attention or by those of transformers is seen. Outputs
+    and gradients are those of a run that is not looked at; compiled parts run uncompiled meanwhile.
 
     `sites` are patterns of module paths ("decoder.*.cross") of which alone something is kept. `keep` names measures
     ("received", "top", ...) that are computed at once, so that queries and keys need not be kept at all.

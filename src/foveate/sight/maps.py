@@ -29,7 +29,7 @@ class Maps:
         """The map that a call belongs to, and its rows there, which are not added yet."""
         for site in self._of_module.setdefault(module, []):
             if site.rows[0].run >= self._fresh and (span := self._continued(site, call)):
-                return site, self._rows(call, span, site.shape[2])
+                return site, self._rows(call, span, site.count)
         others = self._of_module[module]
         if others and others[-1].rows[0].run < self._run:
             self._fresh = self._run

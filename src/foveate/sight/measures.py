@@ -65,7 +65,7 @@ def measure(call: Call, measures: Iterable[Measure]) -> list[Any]:
     with alone(call):
         for each in measures:
             each.start(call)
-        for block in blocks(call):
+        for block in blocks(call) if measures else ():
             for each in measures:
                 each.add(block)
         return [each.result() for each in measures]

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight import measures
 from foveate.sight.hidden import Hidden
 from foveate.sight.known import known
 from foveate.sight.maps import Maps
@@ -100,8 +99,6 @@ class Recorder:
                 return
             rows.choice = None if attended.choice is None else attended.choice.clone()
             if self._keep is not None:
-                names = [name for name in self._keep if name != "output_error"]
-                taken = [measures.MEASURES[name](site.place(rows)) for name in names]
-                rows.measured = dict(zip(names, measures.measure(call, taken), strict=True))
+                site.take(rows, call, [name for name in self._keep if name != "output_error"])
             site.rows.append(rows)
             site.errors += [] if proven is None else [proven.error]

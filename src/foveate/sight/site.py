@@ -1,6 +1,6 @@
 """One map of attention: which module made it, and all that can be asked of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ class Rows:
     versions: list[tuple[Tensor, int]] = field(default_factory=list)
     """Tensors that are still the model's own, with how often they had been written to."""
     measured: dict[str, Any] = field(default_factory=dict)
-    """What was measured while the model ran."""
+    """What was measured already."""
 
     @property
     def count(self) -> int:
@@ -61,11 +61,15 @@ class Site:
         self.errors: list[float] = []
 
     @property
+    def count(self) -> int:
+        """How many rows it has so far."""
+        return self.rows[-1].start + self.rows[-1].count if self.rows else 0
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         """(B, H, T, S)."""
         leading = self.rows[0].call.leading or torch.Size([1])
-        last = self.rows[-1]
-        return leading[0], leading[1:].numel(), last.start + last.count, max(rows.end for rows in self.rows)
+        return leading[0], leading[1:].numel(), self.count, max(rows.end for rows in self.rows)
 
     @property
     def device(self) -> torch.device:
@@ -100,9 +104,13 @@ class Site:
         """
         missing = [name for name in measures.check_names(names) if not self._known(name, top)]
         for rows, call in self._calls() if missing else ():
-            made = measures.MEASURES | {"top": lambda _: measures.TopKeys(top)}
-            taken = [made[name](self.place(rows)) for name in missing]
-            rows.measured |= dict(zip(missing, measures.measure(call, taken), strict=True))
+            self.take(rows, call, missing, top)
+
+    def take(self, rows: Rows, call: Call, names: Sequence[str], top: int = 8) -> None:
+        """Take measures of one call with its keys, in one pass."""
+        made = measures.MEASURES | {"top": lambda _: measures.TopKeys(top)}
+        taken = [made[name](self.place(rows)) for name in names]
+        rows.measured |= dict(zip(names, measures.measure(call, taken), strict=True))
 
     def top(self, k: int = 8) -> Top:
         """The k keys that each query looks at most, (B, H, T, k): their weights, descending, and their places.
@@ -220,7 +228,7 @@ class Site:
         return known is not None and (name != "top" or known.weights.shape[-1] >= top)
 
     def _each(self, name: str, measure: Callable[[Rows], measures.Measure]) -> list[Any]:
-        """A measure of each call, taken now or while the model ran."""
+        """A measure of each call, taken now or before."""
         if name in self.rows[0].measured:
             return [rows.measured[name] for rows in self.rows]
         self._queries_needed(name)

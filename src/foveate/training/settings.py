@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from foveate.contracts import UserError
+from foveate.contracts import UserError, at_least
 
 FREE = frozenset(["steps", "epochs", "minutes", "patience", "log_every", "device", "threads", "tensorboard"])
 """Settings that may change when a training is resumed: when it ends, where it runs, what it shows."""
@@ -70,11 +70,11 @@ class Training:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         for name in ("accumulate", "validate_every", "save_every", "average", "log_every"):
-            _at_least(1, name, getattr(self, name))
+            at_least(1, name, getattr(self, name))
         for name in ("steps", "epochs", "patience", "threads"):
-            _at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
+            at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
         for name in ("warmup", "weight_decay", "learning_rate"):
-            _at_least(0, name, getattr(self, name))
+            at_least(0, name, getattr(self, name))
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be above 0")
@@ -161,8 +161,3 @@ def learning_rate(settings: Training, progress: Progress) -> float:
             return rate * (1 - progress.done(settings))
         case "constant":
             return rate
-
-
-def _at_least(least: int, name: str, value: float) -> None:
-    if not value >= least:
-        raise UserError(f"{name} is {value}, but must be at least {least}")
