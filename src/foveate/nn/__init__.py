@@ -2,6 +2,7 @@
 
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
+from foveate.nn.dropout import Dropout
 from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.recurrent import Recurrent
@@ -15,6 +16,7 @@ from foveate.nn.recurrent_decoders import (
 __all__ = [
     "BahdanauDecoder",
     "DecoderBlock",
+    "Dropout",
     "EncoderBlock",
     "FeedForward",
     "FixedVectorDecoder",

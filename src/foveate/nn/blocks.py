@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Mask, Memory
 from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward
 
 
@@ -17,7 +18,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.norm_first = norm == "pre"
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
         if self.norm_first:

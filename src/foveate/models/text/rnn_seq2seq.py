@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Hard, ScaledDot, Score, Soft
 from foveate.contracts import FromData, Output, UserError
-from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
+from foveate.nn import BahdanauDecoder, Dropout, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
 
 
 @dataclass
@@ -57,7 +57,7 @@ class RNNSeq2Seq(nn.Module):
         self.config = config
         self.source_embedding = nn.Embedding(config.src_vocab, config.embedding)
         self.target_embedding = nn.Embedding(config.tgt_vocab, config.embedding)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = _encoder(config)
         self.bridge = nn.Linear(self.encoder.width, config.width)
         self.decoder = _decoder(config, self.encoder.width)

@@ -13,6 +13,7 @@ from foveate.attention import Mask, Memory, causal, padding
 from foveate.contracts import FromData, Output, UserError
 from foveate.nn import (
     DecoderBlock,
+    Dropout,
     EncoderBlock,
     FeedForward,
     LearnedPositions,
@@ -75,7 +76,7 @@ class Transformer(nn.Module):
         )
         self.source_positions = Positioned(_positions(config))
         self.target_positions = Positioned(_positions(config))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
         # Post-norm blocks end with a norm of their own.
