@@ -105,14 +105,25 @@ def _field_names(kind: Any) -> set[str]:
 
 
 @dataclass
-class Output:
-    """What a model computes: no loss, no decision.
+class Choices:
+    """The places that hard attention took, one at each step: what is needed to learn from their consequences."""
 
-    `log_prob` is the log-probability of the places that hard attention sampled at each step, None for soft attention.
-    """
+    log_prob: Float[Tensor, "B T"]
+    """How probable each was, with gradients."""
+    entropy: Float[Tensor, "B T"]
+    """Of the probabilities that it was drawn by, in nats, with gradients."""
+    baseline: Float[Tensor, "B T"]
+    """The reward that the model expected before it chose, with gradients that reach this expectation alone."""
+    lasting: bool
+    """Whether a choice also changes the steps after its own, so that their labels belong to its reward."""
+
+
+@dataclass
+class Output:
+    """What a model computes: no loss, no decision. `choices` are those of hard attention, None where nothing chose."""
 
     logits: Float[Tensor, "B T N"]
-    log_prob: Float[Tensor, "B T"] | None = None
+    choices: Choices | None = None
 
 
 @dataclass
@@ -128,6 +139,25 @@ class Batch:
     def tokens(self) -> int:
         """How many labels count."""
         return int((self.labels != IGNORE).sum())
+
+    @property
+    def examples(self) -> int:
+        """How many parts `rows` can tell apart."""
+        return len(self.labels)
+
+    def rows(self, chosen: slice) -> "Batch":
+        """Some of the examples alone: their rows of the labels and of each input, which are the first dimension.
+
+        An input without dimensions belongs to all. A kind of batch whose examples are not rows says itself what its
+        `examples` and their `rows` are. Raises ValueError where rows and labels are not equally many.
+        """
+        for name, value in self.inputs.items():
+            if value.ndim and len(value) != len(self.labels):
+                raise ValueError(
+                    f"a batch with {len(self.labels)} rows of labels and {len(value)} of '{name}' cannot be parted"
+                )
+        inputs = {name: value[chosen] if value.ndim else value for name, value in self.inputs.items()}
+        return Batch(inputs, self.labels[chosen], self.name)
 
     def to(self, device: torch.device | str) -> "Batch":
         moved = {key: value.to(device, non_blocking=True) for key, value in self.inputs.items()}

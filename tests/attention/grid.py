@@ -13,6 +13,7 @@ from foveate.attention import (
     Biaffine,
     Bias,
     Dot,
+    Gaussian,
     LinearDistance,
     Mask,
     RelativeKeys,
@@ -20,6 +21,7 @@ from foveate.attention import (
     ScaledDot,
     Score,
     SoftCapped,
+    around,
     attend,
     attend_full,
     causal,
@@ -54,6 +56,11 @@ def given(leading: Shape, queries: int, keys: int) -> Tensor:
     return mask
 
 
+def centres(leading: Shape, queries: int, keys: int) -> Tensor:
+    """Random places among the keys and beyond both ends, alike for all heads."""
+    return torch.rand(*leading[:1], *(1,) * len(leading[1:]), queries) * (keys + 8) - 4
+
+
 def halves(queries: int, keys: int) -> Mask:
     return segments(torch.tensor([queries // 2, queries - queries // 2]), torch.tensor([keys // 3, keys - keys // 3]))
 
@@ -67,6 +74,7 @@ MASKS: dict[str, Callable[[Shape, int, int], Mask | Tensor | None]] = {
     "causal and padding": lambda leading, t, s: causal() & padding(lengths(leading, s)),
     "window": lambda leading, t, s: window(2),
     "window and causal": lambda leading, t, s: window(3) & causal(),
+    "around": lambda leading, t, s: around(centres(leading, t, s), 2.5),
     "segments": lambda leading, t, s: halves(t, s),
     "given": lambda leading, t, s: given(leading, t, s),
     "given and window": lambda leading, t, s: given(leading, t, s) & window(4),
@@ -79,6 +87,7 @@ BIASES: dict[str, Callable[[Shape, int, int, int], Bias | Tensor | None]] = {
         *leading[:1], *(1,) * len(leading[1:]), t, 1
     ).requires_grad_(),
     "linear distance": lambda leading, t, s, d: LinearDistance(torch.rand(leading[-1:])),
+    "gaussian": lambda leading, t, s, d: Gaussian(centres(leading, t, s).requires_grad_(), 1.5),
     "relative position": lambda leading, t, s, d: _drawn(RelativePosition(leading[-1], 3)) if leading else None,
     "relative keys": lambda leading, t, s, d: RelativeKeys(d, 2),
 }
@@ -123,6 +132,8 @@ class Problem:
         for name, part in (("score", self.score), ("bias", self.bias)):
             if isinstance(part, nn.Module):
                 tensors |= {f"{name}.{inner}": tensor for inner, tensor in part.named_parameters()}
+            elif isinstance(part, Gaussian):
+                tensors[f"{name}.centres"] = part.centres
             elif isinstance(part, Tensor) and part.requires_grad:
                 tensors[name] = part
         return tensors
@@ -133,6 +144,8 @@ def _to(part: object, dtype: torch.dtype) -> object:
         return part.detach().to(dtype).requires_grad_(part.requires_grad)
     if isinstance(part, nn.Module):
         return copy.deepcopy(part).to(dtype)
+    if isinstance(part, Gaussian):
+        return replace(part, centres=_to(part.centres, dtype))
     return replace(part, slopes=part.slopes.to(dtype)) if isinstance(part, LinearDistance) else part
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import Bias, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.biases import as_bias
 
 H, T, S, D = 3, 7, 11, 5
@@ -36,6 +36,25 @@ def test_linear_distance(start: int, rows: range, columns: range) -> None:
     expected = [[[-slope * abs(start + i - j) for j in columns] for i in rows] for slope in slopes.tolist()]
     bias = LinearDistance(slopes, start)
     torch.testing.assert_close(block(bias, torch.zeros(H, T, D), rows, columns), torch.tensor(expected))
+
+
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+def test_gaussian(rows: range, columns: range) -> None:
+    """The logarithm of a bell, as PyTorch's normal distribution has it, but for the constant that no softmax sees."""
+    centres = torch.randn(H, T) * 4 + 5
+    bell = torch.distributions.Normal(centres[:, rows.start : rows.stop, None], 1.7)
+    expected = bell.log_prob(torch.arange(S)[columns.start : columns.stop].float()) - bell.log_prob(bell.mean)
+    found = block(Gaussian(centres, 1.7), torch.zeros(H, T, D), rows, columns)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_gaussian_pulls_its_centre_towards_what_is_wanted() -> None:
+    """More weight on the key at 4 means a centre that moves right from 2 and left from 7.5."""
+    centres = torch.tensor([2.0, 7.5], requires_grad=True)
+    weights = Gaussian(centres, 2.0).block(torch.zeros(2, D), range(2), range(S)).softmax(-1)
+    weights[:, 4].sum().backward()
+    assert centres.grad[0] > 0.01
+    assert centres.grad[1] < -0.01
 
 
 def test_linear_distance_of_grouped_heads() -> None:
@@ -70,6 +89,8 @@ def test_relative_keys(scale: float | None, rows: range, columns: range) -> None
 
 def test_what_a_bias_reads() -> None:
     position, keys, given = RelativePosition(H, 2), RelativeKeys(D, 2), torch.zeros(T, S)
+    centres = torch.zeros(T)
+    assert Gaussian(centres, 1.0).tensors()[0] is centres
     assert position.tensors()[0] is position.table
     assert keys.tensors()[0] is keys.table
     assert as_bias(given).tensors()[0] is given

@@ -90,6 +90,20 @@ def test_under_autocast_all_kernels_give_the_same_type(kernel, mask, monkeypatch
     check(found, eager, exact, torch.bfloat16)
 
 
+def test_gradients_never_pass_through_half_precision_on_a_cpu(monkeypatch):
+    """PyTorch's fused kernel needs ten times as long there."""
+    types, fused = [], sdpa._fused
+    monkeypatch.setattr(
+        sdpa, "_fused", lambda call, q, *rest, **more: types.append(q.dtype) or fused(call, q, *rest, **more)
+    )
+    p = problem("heads", mask="padding")
+    solve(p, "sdpa", full=False, autocast=True)
+    solve(p.to(torch.bfloat16), "sdpa", full=False)
+    assert types == [torch.float32] * 2
+    solve(p.to(torch.bfloat16), "sdpa", full=False, backward=False)
+    assert types[2] == torch.bfloat16
+
+
 def test_autocast_keeps_the_gradients_of_what_follows():
     """What the blocked kernel reads without gradients must not be what a later call, in the same context, learns by."""
     p = problem("heads", "additive relu")

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from foveate.attention import Mask, causal, padding, segments, window
+from foveate.attention import Mask, around, causal, padding, segments, window
 from foveate.attention.masks import as_mask
 
 T, S = 7, 11
 CPU = torch.device("cpu")
 SPANS = [(range(T), range(S)), (range(3), range(4, 9)), (range(2, 7), range(1)), (range(6, 7), range(5, 11))]
+CENTRES = [-3.0, 0.0, 2.5, 2.4, 9.0, 10.75, 14.0]
 GIVEN = torch.rand(T, S, generator=torch.Generator().manual_seed(1)) < 0.5
 
 
@@ -27,6 +28,11 @@ CASES: dict[str, tuple[Mask, Callable[[int, int], bool]]] = {
     "window of itself": (window(0), lambda i, j: i == j),
     "window from 5": (window(1, 5), lambda i, j: abs(i + 5 - j) <= 1),
     "window beyond the keys": (window(1, 20), lambda i, j: False),
+    "around": (around(torch.tensor(CENTRES), 1.5), lambda i, j: abs(j - CENTRES[i]) <= 1.5),
+    "around and causal": (
+        around(torch.tensor(CENTRES), 2) & causal(),
+        lambda i, j: j <= i and abs(j - CENTRES[i]) <= 2,
+    ),
     "segments": (
         segments(torch.tensor([3, 4]), torch.tensor([6, 5])),
         lambda i, j: text(i, [3, 4]) == text(j, [6, 5]),
@@ -114,3 +120,13 @@ def test_what_is_no_mask_is_told() -> None:
         TypeError, match=r"^a mask holds booleans \(True: may look\), not torch\.int64; to add numbers "
     ):
         causal() & torch.ones(T, S, dtype=torch.int64)
+
+
+def test_each_example_around_its_own_centres() -> None:
+    mask = around(torch.tensor([[0.0, 5.0], [3.5, 1.0]]), 1)
+    assert mask.shape(1) == (2, 2, 1)
+    seen = mask.block(range(2), range(7), 1, CPU)
+    assert [[row.nonzero()[:, 0].tolist() for row in example] for example in seen] == [
+        [[0, 1], [4, 5, 6]],
+        [[3, 4], [0, 1, 2]],
+    ]

@@ -42,6 +42,29 @@ def test_hard_tells_the_log_probability_of_its_choice() -> None:
     torch.testing.assert_close(ours, theirs)
 
 
+def test_hard_tells_the_entropy_that_it_drew_from() -> None:
+    """By hand: a half and two quarters have an entropy of 1.5 log 2. Its gradient is that of PyTorch's distribution."""
+    shares = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
+    found = Hard().select(shares.log(), torch.eye(3)).entropy
+    torch.testing.assert_close(found, torch.tensor([1.5 * math.log(2), 0.0]))
+    scores = torch.randn(2, 5, 7).requires_grad_()
+    expected = torch.distributions.Categorical(logits=scores).entropy()
+    found = Hard().select(scores, torch.randn(2, 7, 3)).entropy
+    torch.testing.assert_close(found, expected)
+    ours, theirs = (torch.autograd.grad(one.square().sum(), scores) for one in (found, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_entropy_where_keys_are_hidden_has_finite_gradients() -> None:
+    scores = DEAD.clone().requires_grad_()
+    entropy = Hard().select(scores, torch.ones(3, 2)).entropy
+    assert entropy[1] == 0
+    (gradient,) = torch.autograd.grad(entropy.sum(), scores)
+    assert gradient.isfinite().all()
+    assert gradient[0, 0] > 0 > gradient[0, 2]
+    assert not gradient[1].any()
+
+
 def test_hard_gives_scores_no_gradient_through_the_output() -> None:
     scores, values = torch.randn(5, 7).requires_grad_(), torch.randn(7, 3).requires_grad_()
     attended = Hard().select(scores, values)
@@ -75,6 +98,29 @@ def test_hard_repeats_with_its_generator() -> None:
     first, again, other = (attend_full(q, k, v, select=Hard(), generator=seeded(seed)).choice for seed in (7, 7, 8))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_hard_may_take_the_mean_now_and_then() -> None:
+    """Each query takes one place or the mean; only the mean gives the scores a gradient through the output."""
+    scores, values = torch.randn(4000, 7).requires_grad_(), torch.eye(7)
+    attended = Hard(mean=0.3).select(scores, values, generator=seeded())
+    shares = scores.softmax(-1)
+    means = (attended.output == shares).all(-1)
+    assert means.float().mean().item() == pytest.approx(0.3, abs=5 * math.sqrt(0.3 * 0.7 / 4000))
+    one = attended.output[~means]
+    assert torch.equal(one, torch.eye(7)[one.argmax(-1)])
+    torch.testing.assert_close(attended.weights, attended.output)
+    assert attended.choice is None
+    expected = shares.gather(-1, attended.output.argmax(-1, keepdim=True)).squeeze(-1).log().masked_fill(means, 0)
+    torch.testing.assert_close(attended.log_prob, expected)
+    (gradient,) = torch.autograd.grad(attended.output[:, 0].sum(), scores)
+    assert torch.equal(gradient.any(-1), means)
+
+
+def test_hard_takes_no_mean_when_not_training() -> None:
+    scores, values = torch.randn(5, 7), torch.randn(7, 3)
+    assert torch.equal(Hard(mean=1.0).eval().select(scores, values).output, values[scores.argmax(-1)])
+    torch.testing.assert_close(Hard(mean=1.0).select(scores, values).output, Soft().select(scores, values).output)
 
 
 def test_hard_refuses_dropout() -> None:

@@ -54,7 +54,7 @@ def test_text(fails: Fails, tmp_path: Path, files: dict[str, bytes], message: st
 
 def test_missing_text(fails: Fails, tmp_path: Path) -> None:
     assert fails(*train("--data", tmp_path / "a.tsv")) == f"there is no file {tmp_path / 'a.tsv'}"
-    assert fails(*train("--data", tmp_path)) == f"cannot read {tmp_path}: Is a directory"
+    assert fails(*train("--data", tmp_path)) == f"there are no gettext catalogues (.mo or .po files) below {tmp_path}"
     assert fails(*train()) == "no text to learn from: name a source (see `foveate data`) or give --data SRC TGT"
 
 
@@ -181,7 +181,7 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     config["architecture"]["embedding"] = 31
     (copy / "config.json").write_text(json.dumps(config))
     message = fails("run", copy, "cat")
-    assert "'source_embedding.weight' is (99, 32) there, but (99, 31) in the model: probably config.json and" in message
+    assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json and" in message
 
 
 def test_a_training_that_another_one_would_spoil(fails: Fails, trained: Trained) -> None:

@@ -8,7 +8,9 @@ import torch
 
 from foveate import models
 from foveate.cli import VERBS, main
-from foveate.data import SOURCES
+from foveate.data import SOURCES, SPELLINGS
+from foveate.recipes import TASKS, recipe_module
+from foveate.recipes.bench import COMPARISONS
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:
@@ -40,9 +42,23 @@ def options(text: str) -> dict[str, str]:
     return found
 
 
+LEAST = {
+    "train": 38,
+    "run": 13,
+    "eval": 15,
+    "demo": 5,
+    "look": 7,
+    "explore": 6,
+    "bench": 6,
+    "models": 1,
+    "data": 0,
+}
+"""How many options a command has at least."""
+
 COMMANDS = [
-    *((verb,) for verb in VERBS if verb != "train"),
-    *(("train", "translate", "--model", preset) for preset in models.presets()),
+    *((verb,) for verb in VERBS if verb not in ("train", "bench")),
+    *(("bench", name) for name in COMPARISONS),
+    *(("train", task, "--model", preset) for task in TASKS for preset in recipe_module(task).RECIPE.presets()),
 ]
 
 
@@ -53,10 +69,7 @@ def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixtu
     found.pop("-h")
     for option, text in found.items():
         assert re.search(r"[a-z]{2}.*\. \((default: |required\))", text), f"{option}: {text}"
-    assert (
-        len(found)
-        >= {"train": 40, "run": 13, "eval": 15, "demo": 5, "look": 7, "explore": 6, "models": 1, "data": 0}[command[0]]
-    )
+    assert len(found) >= LEAST[command[0]]
 
 
 def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture) -> None:
@@ -71,7 +84,7 @@ def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture
 
 def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:
     for arguments in (("train",), ("train", "--help")):
-        assert "tasks: translate" in told(capsys, *arguments)
+        assert f"tasks: {', '.join(TASKS)}" in told(capsys, *arguments)
 
 
 def test_models(capsys: pytest.CaptureFixture) -> None:
@@ -79,8 +92,10 @@ def test_models(capsys: pytest.CaptureFixture) -> None:
     text = told(capsys, "models", "--vocabulary", "1009")
     rows = {cells[0]: cells for line in text.splitlines() if len(cells := line.strip("│| ").split()) > 2}
     assert set(models.presets()) <= set(rows)
-    for name in models.presets():
-        model = models.create(name, device="meta", src_vocab=1009, tgt_vocab=1009)
+    for name, preset in models.presets().items():
+        counted = {"classes": 2, "tags": 16, "spellings": SPELLINGS, "conditions": 1}
+        sizes = {size: counted.get(size, 1009) for size in models.sizes_of_data(preset.family)}
+        model = models.create(name, device="meta", **sizes)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         assert f"{parameters:,}" in rows[name]
     assert "counted with 1,009 subwords" in text
@@ -90,11 +105,13 @@ def test_models(capsys: pytest.CaptureFixture) -> None:
 def test_data(capsys: pytest.CaptureFixture) -> None:
     text = told(capsys, "data")
     for source in SOURCES.values():
-        assert (
-            f"{source.name}\n  {source.about}\n  for translate, {source.size} to fetch, licence {source.licence}"
-            in text
-        )
-        assert f"  languages: {' '.join(source.languages)}\n" in text
+        lines = [
+            source.name,
+            f"  {source.about}",
+            f"  for {', '.join(source.tasks)}; {source.size} to fetch, licence {source.licence}",
+            *([f"  languages: {' '.join(source.languages)}"] if source.languages else []),
+        ]
+        assert "\n".join(lines) + "\n\n" in text
 
 
 def test_completions_for_a_shell(capsys: pytest.CaptureFixture) -> None:

@@ -39,9 +39,9 @@ def test_train(trained: Trained) -> None:
     """Progress goes to stderr, with what the text holds; the last line says what to do next."""
     lines = trained.err.splitlines()
     assert lines[:3] == [
-        "pairs.tsv: 570 pairs",
-        "pairs.tsv, held out: 30 pairs",
-        "pairs.tsv: 0 of 570 pairs left out for more than 128 tokens on a side",
+        "pairs.tsv: 573 pairs",
+        "pairs.tsv, held out: 27 pairs",
+        "pairs.tsv: 0 of 573 pairs left out for more than 128 tokens on a side",
     ]
     assert lines[-1].startswith("kept the weights of step 200; step 200: bleu ")
     assert trained.out == f'saved in {trained.folder}; try: foveate run {trained.folder} "..."\n'
@@ -170,8 +170,8 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    for place in ("foveate.recipes.translate.open_source", "foveate.cli.eval.open_source"):
-        monkeypatch.setattr(place, lambda *names: asked.append(names) or words.splits(40))
+    for place in ("foveate.recipes.translate.open_source", "foveate.recipes.translator.open_source"):
+        monkeypatch.setattr(place, lambda *names, **_: asked.append(names) or words.splits(40))
     told(capsys, "train", "translate", "emoji", "--from", "fr", "--to", "de", "--out", tmp_path, *FLAGS, "--steps", 1)
     _, err = told(capsys, "eval", tmp_path)
     assert err == "words.60: 60 pairs\n"

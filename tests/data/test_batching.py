@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, UserError
+from foveate.data import pools
 from foveate.data.batching import PairBatches, source_batches
 from foveate.data.text import ParallelText
 
@@ -138,13 +139,30 @@ def test_skip_goes_on_in_the_middle(pool):
 
 
 def test_a_text_of_one_pool_is_tokenised_once():
-    batches = batches_of(many_pairs(), max_length=23, tokens=97)
+    sources, targets = Letters(), Letters()
+    batches = PairBatches(ParallelText.from_pairs(many_pairs()), sources, targets, 97, 23, seed=7)
     for number in range(3):
         names(batches, number)
-    assert batches._tokenizers[0].read == 499
+    assert sources.read == targets.read == 499
 
 
-def test_a_text_of_many_pools_streams():
+def test_a_text_of_many_pools_is_tokenised_once():
+    sources, targets = Letters(), Letters()
+    batches = PairBatches(ParallelText.from_pairs(many_pairs()), sources, targets, 97, 23, seed=7, pool=101)
+    assert sources.read == 101
+    whole = [names(batches, number) for number in range(3)]
+    assert sources.read == targets.read == 499
+    again = PairBatches(ParallelText.from_pairs(many_pairs()), sources, targets, 97, 23, seed=7, pool=101)
+    assert names(again, 2, skip=29) == whole[2][29:]
+    assert names(again, 0) == whole[0]
+    assert sources.read == 2 * 499
+
+
+@pytest.mark.parametrize("kept", [0, 2515, 4933])
+def test_a_text_of_too_many_tokens_streams(monkeypatch, kept):
+    """The first two pools have 2,515 and 2,419 tokens: none or one of them is kept."""
+    monkeypatch.setattr(pools, "KEPT_TOKENS", kept)
+    monkeypatch.setattr(pools, "PIECE", 17)
     pairs, read = many_pairs(), []
 
     def lines():
@@ -158,7 +176,7 @@ def test_a_text_of_many_pools_streams():
         read.clear()
         epoch = batches.epoch(number)
         lengths = next(epoch).inputs["source_lengths"].tolist()
-        assert len(read) == 101
+        assert len(read) == (0 if kept else 101)
         lengths += [length for batch in epoch for length in batch.inputs["source_lengths"].tolist()]
         assert sorted(lengths) == sorted(len(source) + 1 for source, _ in pairs)
 

@@ -8,6 +8,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from catalogue_maker import write_mo
 
 from foveate.contracts import UserError
 from foveate.data.text import Counts, ParallelText, read_sentences
@@ -56,6 +57,41 @@ def test_empty_sides_are_left_out_counted_and_reported():
     assert [pair.line for pair in text.pairs()] == [1, 5]
     assert text.check() == Counts(kept=2, empty=3, first_empty=2)
     assert text.report == "talk: 2 pairs, 3 left out for an empty side (first on line 2)"
+
+
+def test_folders_of_catalogues(tmp_path):
+    write_mo(tmp_path / "fr/LC_MESSAGES/fish.mo", {"_Open": "_Ouvrir", "OK": "OK", "Close": "Fermer"})
+    text = ParallelText.from_paths([tmp_path], ("en", "fr"))
+    assert list(text.pairs()) == [(1, "Close", "Fermer"), (2, "Open", "Ouvrir")]
+    assert text.report == f"{tmp_path}, en-fr: 2 pairs; left out: 1 untranslated"
+    assert list(ParallelText.from_paths([tmp_path, tmp_path / "fr"], ("fr", "en"))) == [
+        ("Fermer", "Close"),
+        ("Ouvrir", "Open"),
+    ]
+    with pytest.raises(UserError, match="is a folder: name the two languages of its catalogues"):
+        ParallelText.from_paths([tmp_path])
+
+
+def test_held_out_pairs_share_no_sentence_with_the_rest():
+    pairs = [(f"a{number}", f"B{number % 499}" if number % 2 else f"b{number % 499}") for number in range(997)]
+    text = ParallelText.from_pairs([("", "empty"), *pairs], "talk")
+    learn, held = text.held_out(50)
+    assert (learn.name, held.name) == ("talk", "talk, held out")
+    assert sorted([*learn, *held]) == sorted(pairs)
+    assert 48 <= held.check().kept <= 50
+    for side in ("sources", "targets"):
+        assert not {text.casefold() for text in getattr(learn, side)()} & {
+            text.casefold() for text in getattr(held, side)()
+        }
+    assert [list(part) for part in text.held_out(50)] == [list(learn), list(held)]
+    with pytest.raises(UserError, match="talk: its pairs share sentences, so that none can be held out"):
+        ParallelText.from_pairs([("a", "b")] * 41, "talk").held_out(2)
+
+
+def test_what_a_reader_leaves_out_is_reported():
+    text = ParallelText("talk", lambda: [("a", "b"), ("", "c")], left_out=lambda: {"odd": 3, "repeated": 1234})
+    report = "talk: 1 pairs, 1 left out for an empty side (first on line 2); left out: 1,234 repeated, 3 odd"
+    assert text.report == report
 
 
 def test_report_of_a_whole_text():

@@ -1,9 +1,9 @@
-"""Subword tokenizers: nothing is lost, the reserved ids hold, the same text gives the same vocabulary."""
+"""Tokenizers: nothing is lost, the reserved ids hold, the same text gives the same vocabulary."""
 
 import pytest
 
 from foveate.contracts import END, PAD, START, UNKNOWN, UserError
-from foveate.data.tokenizers import load_tokenizer, train_bpe
+from foveate.data.tokenizers import TRAINERS, load_tokenizer, train_bpe, train_characters, train_words
 
 TEXT = [
     "A man in a black hat is looking at the sea.",
@@ -129,3 +129,38 @@ def test_files_that_are_no_tokenizer(tokenizer, tmp_path):
     path.write_text(path.read_text().replace("<start>", "<s>"))
     with pytest.raises(UserError, match="its first entries are not <pad> <start> <end> ⁇"):
         load_tokenizer(path)
+
+
+def test_words_are_whole_or_unknown():
+    """What occurs once is not learned; punctuation is a word of its own; known words come back as they were."""
+    words = train_words(["The dog, the cat.", "the dog bit, the end."], 50, lowercase=True)
+    assert len(words) == 4 + 4
+    (tokens,) = words.encode(["The dog, the zebra."])
+    assert words.pieces(tokens) == ["the", "dog", ",", "the", "⁇", "."]
+    assert words.decode(words.encode(["THE  dog."])) == ["the dog."]
+
+
+def test_the_most_frequent_words_are_kept():
+    words = train_words(["one two three"] * 2 + ["one two"] * 2 + ["one"] * 2, 6)
+    assert [words.pieces(tokens) for tokens in words.encode(["one two three"])] == [["one", "two", "⁇"]]
+
+
+def test_characters():
+    """Spaces are characters too; a picture shows which letters go on a word."""
+    characters = train_characters(TEXT, 100)
+    assert characters.decode(characters.encode(TEXT)) == TEXT
+    (tokens,) = characters.encode(["la 海"])
+    assert characters.pieces(tokens) == ["▁", "l", "·a", "▁", "⁇"]
+    assert len(train_characters(TEXT, 20)) == 20
+
+
+@pytest.mark.parametrize("train", TRAINERS.values(), ids=TRAINERS)
+def test_every_kind_of_vocabulary_is_learned_and_kept(tmp_path, train):
+    first, second = train(TEXT, 150, True), train(iter(TEXT), 150, True)
+    (tokens,) = first.encode(["Un homme REGARDE la mer."])
+    assert tokens == second.encode(["un homme regarde la mer."])[0]
+    assert set(tokens) & {PAD, START, END} == set()
+    first.save(tmp_path / "tokenizer.json")
+    assert load_tokenizer(tmp_path / "tokenizer.json").encode(TEXT) == second.encode(TEXT)
+    with pytest.raises(UserError, match="there is no text to learn a vocabulary from"):
+        train([""], 100)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from foveate.contracts import UserError
-from foveate.decoding.ranking import best, hypothesis, limits, log_normalizer
+from foveate.decoding.ranking import best, hypothesis, limits, log_probs
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,13 @@ def test_best_equals_a_stable_sort(rows: int, width: int, count: int, levels: in
     assert torch.equal(places, expected.indices[:, :count])
 
 
-def test_normalizer_is_the_log_sum_of_exponentials_in_full_precision() -> None:
+def test_log_probabilities_are_in_full_precision() -> None:
     logits = torch.randn(71, 13, generator=torch.Generator().manual_seed(2)).bfloat16()
-    expected = logits.double().exp().sum(1).log()
-    assert log_normalizer(logits).dtype == torch.float32
-    torch.testing.assert_close(log_normalizer(logits).double(), expected, rtol=0, atol=1e-6)
+    tokens = torch.tensor([[3, 11, 0]]).expand(71, -1)
+    expected = logits.double() - logits.double().exp().sum(1, keepdim=True).log()
+    found = log_probs(logits, tokens)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), expected[:, [3, 11, 0]], rtol=0, atol=1e-6)
 
 
 def test_limits_are_one_for_all_or_one_each() -> None:

@@ -1,12 +1,14 @@
 """What every model must do, whatever it is built of."""
 
 import importlib
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from variants import ENDS, LENGTHS
 
-from foveate.contracts import PAD, Output, State, StepDecoder
+from foveate.contracts import Output, State, StepDecoder
 
 SCORED = "key.bias"
 """No gradient reaches what moves all keys alike: the softmax does not see it."""
@@ -20,22 +22,26 @@ def source(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value for name, value in inputs.items() if name.startswith("source")}
 
 
-def test_logits_for_each_target_token(variant, inputs) -> None:
+def of_real(logits: Tensor, variant: Any) -> Tensor:
+    """The logits without those of padding, where a model gives some for each token that it reads."""
+    return logits * (torch.arange(7) < LENGTHS[:, None])[..., None] if "words" in variant.inputs else logits
+
+
+def test_logits(variant, inputs) -> None:
     model = variant.build()
     output = model(**inputs)
-    assert isinstance(model, StepDecoder)
     assert isinstance(output, Output)
-    assert output.logits.shape == (3, 5, variant.config.tgt_vocab)
+    assert output.logits.shape == variant.logits
     assert torch.equal(model(**inputs).logits, output.logits)
-    assert (output.log_prob is not None) == (variant.attends and getattr(variant.config, "select", "soft") == "hard")
+    assert (output.choices is not None) == (variant.attends and getattr(variant.config, "select", "soft") == "hard")
 
 
 def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     model = variant.build().train()
     output = model(**inputs)
-    loss = output.logits.logsumexp(-1).sum() + output.logits[..., 3].square().sum()
-    if output.log_prob is not None:
-        loss = loss + output.log_prob.sum()
+    loss = output.logits.logsumexp(-1).sum() + output.logits[..., 1].square().sum()
+    if output.choices is not None:
+        loss = loss + output.choices.log_prob.sum() + output.choices.baseline.sum()
     loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -43,8 +49,8 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
         assert name.endswith(SCORED) or bool(parameter.grad.any()), name
 
 
-def test_a_later_target_token_changes_nothing_before_it(variant, inputs) -> None:
-    model = variant.build()
+def test_a_later_target_token_changes_nothing_before_it(writer, inputs) -> None:
+    model = writer.build()
     logits = model(**inputs).logits
     for place in (1, 4):
         other = {**inputs, "target": inputs["target"].clone()}
@@ -53,30 +59,35 @@ def test_a_later_target_token_changes_nothing_before_it(variant, inputs) -> None
         assert changed.tolist() == [False] * place + [True] * (5 - place)
 
 
-def test_the_source_is_read_to_its_end_and_no_further(variant, inputs) -> None:
+def test_what_is_read_is_read_to_its_end_and_no_further(variant, inputs) -> None:
     model = variant.build()
     logits = model(**inputs).logits
-    padded = torch.nn.functional.pad(inputs["source"], (0, 2), value=PAD)
-    junk = torch.where(torch.arange(9) < inputs["source_lengths"][:, None], padded, 11)
-    for other in (padded, junk):
-        torch.testing.assert_close(model(**{**inputs, "source": other}).logits, logits, atol=1e-5, rtol=0)
-    last = inputs["source_lengths"] - 1
-    inputs["source"][torch.arange(3), last] = 11
-    changed = (model(**inputs).logits - logits).abs().amax((1, 2))
-    assert bool((changed > 1e-6).all())
+    for name, lengths in ENDS.items():
+        if name not in inputs:
+            continue
+        value, real = inputs[name], torch.arange(7) < inputs[lengths][:, None]
+        real = real.view(3, 7, *[1] * (value.ndim - 2))
+        junk = model(**{**inputs, name: torch.where(real, value, 11)}).logits
+        torch.testing.assert_close(of_real(junk, variant), of_real(logits, variant), atol=1e-5, rtol=0)
+        last = value.clone()
+        last[torch.arange(3), inputs[lengths] - 1] = 11
+        changed = (of_real(model(**{**inputs, name: last}).logits, variant) - of_real(logits, variant)).abs()
+        assert bool((changed.amax((1, 2)) > 1e-6).all())
 
 
-def test_each_sentence_as_if_it_were_alone(variant, inputs) -> None:
+def test_each_example_as_if_it_were_alone(variant, inputs) -> None:
     model = variant.build()
     logits = model(**inputs).logits
     for row in range(3):
         alone = {name: value[row : row + 1] for name, value in inputs.items()}
-        alone["source"] = alone["source"][:, : int(alone["source_lengths"])]
-        torch.testing.assert_close(model(**alone).logits, logits[row : row + 1], atol=1e-5, rtol=0)
+        alone = {name: value[:, : int(alone[ENDS[name]])] if name in ENDS else value for name, value in alone.items()}
+        found = model(**alone).logits
+        torch.testing.assert_close(found, logits[row : row + 1, : found.shape[1]], atol=1e-5, rtol=0)
 
 
-def test_steps_equal_all_at_once(variant, inputs) -> None:
-    model = variant.build()
+def test_steps_equal_all_at_once(writer, inputs) -> None:
+    model = writer.build()
+    assert isinstance(model, StepDecoder)
     whole = model(**inputs).logits
     for gradients in (True, False):
         with torch.set_grad_enabled(gradients):
@@ -84,9 +95,9 @@ def test_steps_equal_all_at_once(variant, inputs) -> None:
         torch.testing.assert_close(found, whole, atol=1e-5, rtol=0)
 
 
-def test_steps_after_rows_changed_places(variant, inputs) -> None:
+def test_steps_after_rows_changed_places(writer, inputs) -> None:
     """As beam search does: rows that move to another sentence, are named often, or never."""
-    model, whole = variant.build(), None
+    model, whole = writer.build(), None
     with torch.no_grad():
         whole, state = model(**inputs).logits, model.start(**source(inputs))
         steps(model, inputs, state, inputs["target"][:, :2])
@@ -100,9 +111,9 @@ def test_steps_after_rows_changed_places(variant, inputs) -> None:
         torch.testing.assert_close(found, whole[rows, 3:], atol=1e-5, rtol=0)
 
 
-def test_beams_of_one_sentence_that_part(variant, inputs) -> None:
+def test_beams_of_one_sentence_that_part(writer, inputs) -> None:
     """Rows of one sentence go on with different tokens, and then swap."""
-    model = variant.build()
+    model = writer.build()
     one = {name: value[:1] for name, value in inputs.items()}
     beams = torch.tensor([[1, 4, 6, 8], [1, 5, 7, 9]])
     expected = model(**{name: value.expand(2, *value.shape[1:]) for name, value in {**one, "target": beams}.items()})
@@ -130,7 +141,7 @@ def test_only_one_place_attends(variant, inputs, monkeypatch) -> None:
         with pytest.raises(Attended):
             model(**inputs)
     else:
-        assert model(**inputs).logits.shape[:2] == (3, 5)
+        assert model(**inputs).logits.shape == variant.logits
 
 
 def test_other_precisions(variant, inputs) -> None:

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Hard, Soft
+from foveate.attention import Additive, Hard, Monotonic, Soft
 from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
+from foveate.nn.local_windows import DiagonalWindow, PredictedWindow
 
 B, T, S, E, C, V = 2, 5, 7, 3, 6, 4
 LENGTHS = torch.tensor([7, 4])
@@ -19,18 +20,30 @@ LENGTHS = torch.tensor([7, 4])
 DECODERS: dict[str, Callable[..., nn.Module]] = {
     "fixed, first": lambda cell, **_: FixedVectorDecoder(cell, C, every_step=False),
     "fixed, every": lambda cell, **_: FixedVectorDecoder(cell, C, every_step=True),
-    "bahdanau": lambda cell, select: BahdanauDecoder(cell, C, V, Additive(C, V, 5), select),
-    "luong": lambda cell, select: LuongDecoder(cell, C, V, Additive(C, V, 5), select, input_feeding=False),
-    "luong, fed": lambda cell, select: LuongDecoder(cell, C, V, Additive(C, V, 5), select, input_feeding=True),
+    "bahdanau": lambda cell, **how: BahdanauDecoder(cell, C, V, Additive(C, V, 5), **how),
+    "luong": lambda cell, **how: LuongDecoder(cell, C, V, Additive(C, V, 5), **how),
+    "luong, fed": lambda cell, **how: LuongDecoder(cell, C, V, Additive(C, V, 5), **how, input_feeding=True),
 }
 ATTENTIVE = ["bahdanau", "luong", "luong, fed"]
 
 
-def decoder(name: str, cell: str = "gru", layers: int = 1, select: nn.Module | Soft | None = None) -> nn.Module:
+WAYS: dict[str, Callable[[], dict]] = {
+    "soft": lambda: {"select": Soft()},
+    "hard": lambda: {"select": Hard()},
+    "monotonic": lambda: {"select": Monotonic(offset=0.5)},
+    "local-m": lambda: {"select": Soft(), "window": DiagonalWindow(1)},
+    "local-p": lambda: {"select": Soft(), "window": PredictedWindow(C, 1)},
+    "local-p, hard": lambda: {"select": Hard(), "window": PredictedWindow(C, 2)},
+    "local-m, monotonic": lambda: {"select": Monotonic(offset=0.5), "window": DiagonalWindow(2)},
+}
+"""What attentive decoders may look at, and take."""
+
+
+def decoder(name: str, cell: str = "gru", layers: int = 1, way: str = "soft") -> nn.Module:
     def recurrent(further_width: int) -> Recurrent:
         return Recurrent(cell, E + further_width, C, layers)
 
-    return DECODERS[name](recurrent, select=Soft() if select is None else select)
+    return DECODERS[name](recurrent, **WAYS[way]())
 
 
 def started(layer: nn.Module, cell: str = "gru", layers: int = 1) -> Callable[[], RecurrentDecoderState]:
@@ -52,10 +65,22 @@ def test_step_by_step_equals_all_at_once(name: str, layers: int, cell: str) -> N
     torch.testing.assert_close(state.hidden, at_the_end.hidden)
 
 
-@pytest.mark.parametrize("name", DECODERS)
-def test_rows_that_change_places(name: str) -> None:
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_steps_of_every_way_equal_all_at_once(name: str, way: str) -> None:
+    layer = decoder(name, way=way).eval()
+    start, x = started(layer), torch.randn(B, T, E)
+    whole, state = layer(x, start())[0], start()
+    parts = [layer(part, state)[0] for part in x.split([1, 2, 1, 1], 1)]
+    torch.testing.assert_close(torch.cat(parts, 1), whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [*((name, "soft") for name in DECODERS), *((name, way) for name in ATTENTIVE for way in WAYS)]
+)
+def test_rows_that_change_places(name: str, way: str) -> None:
     """A row named twice, one left out: each goes on as if it had been alone."""
-    layer = decoder(name)
+    layer = decoder(name, way=way).eval()
     start, x = started(layer), torch.randn(B, T, E)
     state = start()
     layer(x[:, :2], state)
@@ -63,6 +88,21 @@ def test_rows_that_change_places(name: str) -> None:
     state.reorder(rows)
     continued, _ = layer(x[rows, 2:], state)
     torch.testing.assert_close(continued, layer(x, start())[0][rows, 2:])
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_a_monotonic_decoder_goes_on_from_where_it_stopped(name: str) -> None:
+    """Each row's own place comes along when rows change theirs."""
+    layer = decoder(name, way="monotonic").eval()
+    state = started(layer)()
+    layer(torch.randn(B, 3, E), state)
+    before = state.place.clone()
+    assert before.sum(-1).tolist() == [1, 1]
+    rows = torch.tensor([1, 0, 1])
+    state.reorder(rows)
+    assert torch.equal(state.place, before[rows])
+    layer(torch.randn(3, 1, E), state)
+    assert (state.place.argmax(-1) >= before[rows].argmax(-1)).all()
 
 
 def depends(layer: nn.Module, x: Tensor, state: RecurrentDecoderState, on: Tensor) -> list[bool]:
@@ -140,15 +180,43 @@ def test_input_feeding_joins_the_last_answer_to_the_next_input() -> None:
 
 
 @pytest.mark.parametrize("name", ATTENTIVE)
-def test_hard_attention_tells_how_probable_its_choices_were(name: str) -> None:
-    layer = decoder(name, select=Hard())
+def test_hard_attention_tells_of_its_choices(name: str) -> None:
+    layer = decoder(name, way="hard")
     start, x = started(layer), torch.randn(B, T, E)
-    outputs, log_prob = layer(x, start())
-    assert log_prob.shape == (B, T)
-    assert bool((log_prob < 0).all())
+    outputs, choices = layer(x, start())
+    assert choices.log_prob.shape == choices.entropy.shape == choices.baseline.shape == (B, T)
+    assert bool((choices.log_prob < 0).all())
+    assert choices.lasting == (name != "luong")
     assert not torch.equal(layer(x, start())[0], outputs)
-    log_prob.sum().backward()
-    assert layer.score.direction.grad.abs().sum() > 0
+    for told in (choices.log_prob, choices.entropy):
+        (gradient,) = torch.autograd.grad(told.sum(), layer.score.direction, retain_graph=True)
+        assert gradient.any()
     layer.eval()
     assert torch.equal(layer(x, start())[0], layer(x, start())[0])
     assert decoder(name)(x, start())[1] is None
+
+
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_what_it_expected_changes_nothing_else(name: str) -> None:
+    """The baseline's gradient reaches the layer that makes it, and no other."""
+    layer = decoder(name, way="hard")
+    layer(torch.randn(B, T, E), started(layer)())[1].baseline.square().sum().backward()
+    reached = {part for part, parameter in layer.named_parameters() if parameter.grad is not None}
+    assert reached == {"expected_reward.weight", "expected_reward.bias"}
+
+
+@pytest.mark.parametrize(("name", "reaches"), [("bahdanau", True), ("luong", False), ("luong, fed", True)])
+def test_choices_are_lasting_where_later_steps_depend_on_them(name: str, reaches: bool) -> None:
+    """Of what the first step attends to, or not, the last output knows."""
+    layer = decoder(name)
+    state, attend, contexts = started(layer)(), layer.attend, []
+
+    def watched(queries: Tensor, state: RecurrentDecoderState) -> object:
+        attended = attend(queries, state)
+        contexts.append(attended.output)
+        return attended
+
+    layer.attend = watched
+    outputs, _ = layer(torch.randn(B, T, E), state)
+    (gradient,) = torch.autograd.grad(outputs[:, -1].sum(), contexts[0])
+    assert bool(gradient[:, 0].any()) == reaches == layer.lasting

@@ -1,7 +1,8 @@
 """The recurrent translators against the papers' equations, written as plain loops over sentences, steps and words.
 
 Sutskever et al. 2014 (one fixed vector), Bahdanau et al. 2015 (score before the step), Luong et al. 2015 (score after
-it, with and without input feeding). The cells are PyTorch's, in numpy.
+it, with and without input feeding; local windows), Xu et al. 2015 (hard attention, as it is after training), Raffel et
+al. 2017 (monotonic attention, likewise). The cells are PyTorch's, in numpy.
 """
 
 import numpy as np
@@ -86,9 +87,29 @@ class Equations:
             x = new[-1][0]
         return new
 
-    def context(self, query: Vector, encoded: list[Vector]) -> Vector:
-        weights = np.exp([self.score(query, key) for key in encoded])
-        return sum(weight * value for weight, value in zip(weights / weights.sum(), encoded, strict=True))
+    def context(self, query: Vector, encoded: list[Vector], step: int, place: int) -> tuple[Vector, int]:
+        """What a step attends to, and the place where it stopped, of the one before (if it is monotonic)."""
+        scores = np.array([self.score(query, key) for key in encoded])
+        scores = scores + self.window(query, len(encoded), step)
+        if self.config["select"] == "monotonic":
+            ahead = [at for at in range(place, len(encoded)) if scores[at] + self.w["decoder.select.offset"] > 0]
+            return (encoded[ahead[0]], ahead[0]) if ahead else (np.zeros_like(encoded[0]), place)
+        if self.config["select"] == "hard":
+            return encoded[int(scores.argmax())], place
+        weights = np.exp(scores)
+        return sum(weight * value for weight, value in zip(weights / weights.sum(), encoded, strict=True)), place
+
+    def window(self, query: Vector, length: int, step: int) -> Vector:
+        """What is added to the scores: -inf outside of the window; Luong et al., section 3.2."""
+        places, radius = np.arange(length), self.config["window_radius"]
+        if self.config["window"] == "none":
+            return np.zeros(length)
+        if self.config["window"] == "local-m":
+            return np.where(abs(places - min(step, length - 1)) <= radius, 0.0, -np.inf)
+        hidden = np.tanh(self.linear("decoder.window.place.0", query))
+        centre = (length - 1) * sigmoid(self.linear("decoder.window.place.2", hidden)[0])
+        bell = -((places - centre) ** 2) / (2 * (radius / 2) ** 2)
+        return np.where(abs(places - centre) <= radius, bell, -np.inf)
 
     def score(self, query: Vector, key: Vector) -> float:
         kind = self.config["score"]
@@ -104,20 +125,20 @@ class Equations:
         encoded, last = self.read(source)
         state = [[np.tanh(self.linear("bridge", part)) for part in layer] for layer in last]
         fixed, fed = state[-1][0], np.zeros_like(state[-1][0])
-        logits = []
-        for word in target:
+        logits, place = [], 0
+        for step, word in enumerate(target):
             x = self.w["target_embedding.weight"][word]
             if self.config["score"] == "none":
                 every = self.config["fixed_vector"] == "every"
                 state = self.advance(np.concatenate([x, self.linear("decoder.fixed", fixed)]) if every else x, state)
                 answer = state[-1][0]
             elif self.config["score_from"] == "before":
-                c = self.context(state[-1][0], encoded)
+                c, place = self.context(state[-1][0], encoded, step, place)
                 state = self.advance(np.concatenate([x, c]), state)
                 answer = np.tanh(self.linear("decoder.combine", np.concatenate([state[-1][0], c])))
             else:
                 state = self.advance(np.concatenate([x, fed]) if self.config["input_feeding"] else x, state)
-                c = self.context(state[-1][0], encoded)
+                c, place = self.context(state[-1][0], encoded, step, place)
                 answer = fed = np.tanh(self.linear("decoder.combine", np.concatenate([state[-1][0], c])))
             logits.append(self.linear("output", answer))
         return np.array(logits)
@@ -157,3 +178,21 @@ def test_every_score(way: str, score: str) -> None:
 @pytest.mark.parametrize("way", ["fixed, every", "bahdanau", "luong"])
 def test_every_encoder(way: str, encoder: str) -> None:
     compare(encoder=encoder, **{"score": "additive", **WAYS[way]})
+
+
+@pytest.mark.parametrize("select", ["hard", "monotonic"])
+@pytest.mark.parametrize("way", ["bahdanau", "luong", "luong, fed"])
+def test_every_selection(way: str, select: str) -> None:
+    compare(select=select, **{"score": "biaffine", **WAYS[way]})
+
+
+@pytest.mark.parametrize("window", ["local-m", "local-p"])
+@pytest.mark.parametrize("radius", [1, 2])
+@pytest.mark.parametrize("way", ["bahdanau", "luong", "luong, fed"])
+def test_every_window(way: str, radius: int, window: str) -> None:
+    compare(window=window, window_radius=radius, **{"score": "additive", **WAYS[way]})
+
+
+@pytest.mark.parametrize("select", ["hard", "monotonic"])
+def test_a_window_with_a_choice(select: str) -> None:
+    compare(window="local-p", window_radius=2, score="dot", select=select, score_from="before")

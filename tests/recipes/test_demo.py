@@ -9,7 +9,7 @@ from rich.console import Console
 
 import foveate
 from foveate.contracts import UserError
-from foveate.data import ParallelText, Splits
+from foveate.data import Splits
 from foveate.recipes.demo import MODELS, Demo, demo
 
 SMALL = {
@@ -18,16 +18,6 @@ SMALL = {
     "transformer-tiny": ("Transformer", {"width": 32, "heads": 2, "decoder_layers": 2}, 1e-2),
 }
 
-SIGNS = dict(zip(words.WORDS, "🟥🟩🐱🐶🍎🏠🤏🐘☀🌙🌊", strict=True))
-
-
-def messages(count: int, seed: int) -> ParallelText:
-    """Sentences as messages of 1 to 4 names; their notes are the emoji."""
-    pairs = words.pairs(count, seed)
-    notes = [" ".join(SIGNS[word] for word in source.split()) for source, _ in pairs]
-    named = [(source.replace(" ", ", "), target.replace(" ", ", ")) for source, target in pairs]
-    return ParallelText.from_pairs(named, f"messages.{seed}", notes)
-
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
@@ -35,7 +25,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder, told = tmp_path_factory.mktemp("demo"), StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("foveate.recipes.demo.MODELS", SMALL)
-        patch.setattr("foveate.recipes.demo.open_source", lambda *_: Splits(*map(messages, (300, 20, 40), (1, 2, 3))))
+        patch.setattr(
+            "foveate.recipes.demo.open_source", lambda *_: Splits(*map(words.messages, (300, 20, 40), (1, 2, 3)))
+        )
         demo(Demo(minutes=0.005, out=folder), Console(file=told, width=120))
     return folder, told.getvalue()
 
@@ -46,7 +38,7 @@ def test_the_demo_trains_what_can_be_used_afterwards(ran: tuple[Path, str]) -> N
     loaded = foveate.load(folder / "transformer-tiny")
     assert loaded.description["recipe"]["text"]["source"] == "emoji"
     assert isinstance(loaded.run("red, cat").text, str)
-    message = next(iter(messages(40, 3)))[0]
+    message = next(iter(words.messages(40, 3)))[0]
     assert told.splitlines()[-1] == f"now try: foveate run {folder / 'transformer-tiny'} '{message}'"
 
 
@@ -69,14 +61,14 @@ def test_the_demo_compares_the_three(ran: tuple[Path, str]) -> None:
 def test_the_demo_translates_messages_of_growing_length(ran: tuple[Path, str]) -> None:
     _, told = ran
     lines = told.splitlines()
-    test = dict(messages(40, 3))
+    test = dict(words.messages(40, 3))
     shown = [
         (place, source) for place, line in enumerate(lines) for source in [line.partition("  ")[2]] if source in test
     ]
     assert [source.count(",") for _, source in shown] == sorted(source.count(",") for _, source in shown)
     assert len(shown) == 4
     for place, source in shown:
-        assert lines[place].split("  ")[0] == " ".join(SIGNS[word] for word in source.split(", "))
+        assert lines[place].split("  ")[0] == " ".join(words.SIGNS[word] for word in source.split(", "))
         said = [line.split()[0] for line in lines[place + 1 : place + 5]]
         assert said == ["RNN", "RNN", "Transformer", "people"]
         assert lines[place + 4].endswith(test[source])

@@ -3,6 +3,7 @@
 import pytest
 import sacrebleu
 
+from foveate.contracts import UserError
 from foveate.recipes.quality import quality, quality_by_length
 
 FOUND = ["the cat sat on the mat .", "a dog ran home over the hills .", "no", "Where are the two birds ?"]
@@ -27,6 +28,24 @@ def test_signatures_say_how_it_was_computed() -> None:
     lowered = quality(FOUND, RIGHT, lowercase=True)
     assert "case:lc" in lowered.bleu_signature
     assert "case:lc" in lowered.chrf_signature
+
+
+def test_moses_parts_words_that_13a_leaves_together() -> None:
+    """Of "l'eau de l'île", 13a counts 3 words and Moses 5, of which "l'eau de l'or" has 4 right in their places."""
+    found, right = ["l'eau de l'or"], ["l'eau de l'île"]
+    assert quality(found, right, tokenize="moses-fr").bleu == pytest.approx(
+        100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
+    )
+    signature = quality(found, right, tokenize="moses-fr").bleu_signature
+    assert "tok:moses-fr" in signature
+    assert "eff:no" in signature
+    assert "eff:yes" in quality(found, right).bleu_signature
+
+
+@pytest.mark.parametrize("name", ["moses-xx", "moses", "13b"])
+def test_an_unknown_way_to_tokenize_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="unknown way to tokenize"):
+        quality(FOUND, RIGHT, tokenize=name)
 
 
 def test_bounds() -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from foveate import models
 from foveate.contracts import UserError
 from foveate.recipes.translate import Text, Translate
 
 
-@pytest.mark.parametrize("name", models.presets())
+@pytest.mark.parametrize("name", Translate.presets())
 def test_a_recipe_survives_json(name: str) -> None:
     recipe = Translate(text=Text(data=(Path("a.en"), Path("a.fr"))), model=name, architecture={"dropout": 0.25})
     assert recipe.architecture.dropout == 0.25

@@ -147,7 +147,9 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("foveate.recipes.translate.open_source", lambda *names: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.recipes.translate.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
     assert train(own)[1].splitlines()[:2] == ["words.40: 40 pairs", "dev.tsv: 7 pairs"]
@@ -157,12 +159,12 @@ def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("kept", [1_000, 39_999])
 def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
     from foveate.data import ParallelText
-    from foveate.recipes.translate import _held_out
+    from foveate.recipes.texts import held_out
 
-    learn, check = _held_out(ParallelText.from_pairs([("a", "b")] * kept))
-    held_out = check.check().kept
-    assert learn.check().kept + held_out == kept
-    assert 0 < held_out <= min(1_000, kept / 20)
+    learn, check = held_out(ParallelText.from_pairs([(f"a{n}", f"b{n}") for n in range(kept)]), "SRC TGT", "pairs")
+    checked = check.check().kept
+    assert learn.check().kept + checked == kept
+    assert 0 < checked <= min(1_000, kept / 20)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_lower_case(tmp_path: Path) -> None:
 
 
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr("foveate.recipes.translate.open_source", lambda *_: words.splits(40))
+    monkeypatch.setattr("foveate.recipes.translate.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
     made, loaded = foveate.train(recipe), foveate.load(tmp_path / "run")
     assert type(made) is type(loaded)

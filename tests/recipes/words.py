@@ -22,6 +22,8 @@ WORDS = {
     "sea": "mer",
 }
 
+SIGNS = dict(zip(WORDS, "🟥🟩🐱🐶🍎🏠🤏🐘☀🌙🌊", strict=True))
+
 SIZES = {"width": 48, "embedding": 32, "dropout": 0.0}
 """Of a recurrent translator."""
 
@@ -33,6 +35,14 @@ def pairs(count: int, seed: int) -> list[tuple[str, str]]:
         words = generator.sample(list(WORDS), generator.randint(1, 4))
         found.append((" ".join(words), " ".join(WORDS[word] for word in words)))
     return found
+
+
+def messages(count: int, seed: int) -> ParallelText:
+    """Sentences as messages of 1 to 4 names; their notes are the emoji."""
+    drawn = pairs(count, seed)
+    notes = [" ".join(SIGNS[word] for word in source.split()) for source, _ in drawn]
+    named = [(source.replace(" ", ", "), target.replace(" ", ", ")) for source, target in drawn]
+    return ParallelText.from_pairs(named, f"messages.{seed}", notes)
 
 
 def splits(train: int = 600) -> Splits:

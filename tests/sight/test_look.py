@@ -181,9 +181,9 @@ def test_weights_are_those_before_dropout() -> None:
 
 @pytest.mark.parametrize("train", [False, True])
 def test_hard_attention_shows_the_chances_of_its_choices(train: bool) -> None:
-    model = create("rnn-luong", select="hard", **SMALL).train(train)
+    model = create("rnn-luong", select="hard", mean_share=0.0, **SMALL).train(train)
     with look(model) as sight, torch.no_grad():
-        log_prob = model(**SOURCE, target=TARGET).log_prob
+        log_prob = model(**SOURCE, target=TARGET).choices.log_prob
     found = sight["decoder"].weights()[:, 0]
     torch.testing.assert_close(found.sum(-1), torch.ones(2, 5))
     if not train:

@@ -13,6 +13,7 @@ from foveate import bundle
 from foveate.contracts import UserError
 from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
+from foveate.training.parallel import Placement
 from foveate.training.settings import Progress
 from foveate.training.update import adamw
 
@@ -23,15 +24,19 @@ def saver(folder: Path, **settings: Any) -> tuple[Checkpoints, nn.Module, torch.
     return Checkpoints(folder / "checkpoints", chosen, {}), model, adamw(model, chosen, torch.device("cpu"))
 
 
+def whole(model: nn.Module) -> Placement:
+    return Placement(model, torch.device("cpu"))
+
+
 def test_a_checkpoint_brings_back_the_random_numbers_and_the_optimizer(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     model(torch.tensor([[1, 2, 3]])).logits.sum().backward()
     optimizer.step()
-    checkpoints.save(model, optimizer, Progress(step=10, best={"bleu": 2.5}, best_step=10))
+    checkpoints.save(whole(model), optimizer, Progress(step=10, best={"bleu": 2.5}, best_step=10))
     expected = torch.rand(5)
     again, other, fresh = saver(tmp_path)
     nn.init.zeros_(other.hidden.weight)
-    progress, damaged = again.resume(other, fresh)
+    progress, damaged = again.resume(whole(other), fresh)
     assert torch.equal(torch.rand(5), expected)
     assert progress == Progress(step=10, best={"bleu": 2.5}, best_step=10)
     assert not damaged
@@ -45,10 +50,10 @@ def test_a_checkpoint_brings_back_the_random_numbers_and_the_optimizer(tmp_path:
 def test_the_last_ones_and_the_best_are_kept(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     for step in (10, 20, 23, 30, 40, 50, 57):
-        checkpoints.save(model, optimizer, Progress(step=step, best_step=20))
+        checkpoints.save(whole(model), optimizer, Progress(step=step, best_step=20))
     # 23 and 57 were not due, but 57 is the newest
     assert checkpoints.steps() == [20, 40, 50, 57]
-    checkpoints.save(model, optimizer, Progress(step=60, best_step=60))
+    checkpoints.save(whole(model), optimizer, Progress(step=60, best_step=60))
     assert checkpoints.last_regular() == checkpoints.steps() == [40, 50, 60]
 
 
@@ -59,7 +64,7 @@ def test_the_average_by_hand(tmp_path: Path):
         nn.init.constant_(model.hidden.weight, value)
         nn.init.constant_(model.head.weight, 10 * value)
         model.count.fill_(step)
-        checkpoints.save(model, optimizer, Progress(step=step))
+        checkpoints.save(whole(model), optimizer, Progress(step=step))
     average = checkpoints.average([10, 20, 30])
     assert average.keys() == model.state_dict().keys()
     assert (average["hidden.weight"] == 3.0).all()
@@ -72,31 +77,31 @@ def test_the_average_by_hand(tmp_path: Path):
 def test_a_truncated_newest_checkpoint_is_told_and_passed_over(tmp_path: Path, length: int):
     checkpoints, model, optimizer = saver(tmp_path)
     for step in (10, 20):
-        checkpoints.save(model, optimizer, Progress(step=step))
+        checkpoints.save(whole(model), optimizer, Progress(step=step))
     newest = checkpoints.path(20)
     newest.write_bytes(newest.read_bytes()[:length])
-    progress, damaged = checkpoints.resume(model, optimizer)
+    progress, damaged = checkpoints.resume(whole(model), optimizer)
     assert progress.step == 10
     assert len(damaged) == 1
     assert "step-00000020.safetensors is truncated or damaged" in damaged[0]
     checkpoints.path(10).write_bytes(b"")
     with pytest.raises(UserError, match=r"no checkpoint in .* can be read, remove them to begin anew: .*00000020"):
-        checkpoints.resume(model, optimizer)
+        checkpoints.resume(whole(model), optimizer)
 
 
 def test_a_foreign_file_is_no_checkpoint(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     bundle.write_tensors(checkpoints.path(10), model.state_dict())
     with pytest.raises(UserError, match="is no checkpoint that this version of foveate wrote"):
-        checkpoints.resume(model, optimizer)
+        checkpoints.resume(whole(model), optimizer)
 
 
 def test_no_space_left_while_saving(tmp_path: Path, full_disk: Callable[[int], Any]):
     checkpoints, model, optimizer = saver(tmp_path)
-    checkpoints.save(model, optimizer, Progress(step=10))
+    checkpoints.save(whole(model), optimizer, Progress(step=10))
     before = checkpoints.path(10).read_bytes()
     with pytest.raises(UserError) as caught, full_disk(3000):
-        checkpoints.save(model, optimizer, Progress(step=20))
+        checkpoints.save(whole(model), optimizer, Progress(step=20))
     message = str(caught.value)
     assert message.startswith(f"could not write step-00000020.safetensors in {tmp_path / 'checkpoints'}: ")
     assert "File too large" in message
@@ -104,17 +109,17 @@ def test_no_space_left_while_saving(tmp_path: Path, full_disk: Callable[[int], A
     assert "\n" not in message
     assert [path.name for path in checkpoints.folder.iterdir()] == ["step-00000010.safetensors"]
     assert checkpoints.path(10).read_bytes() == before
-    assert checkpoints.resume(model, optimizer)[0].step == 10
+    assert checkpoints.resume(whole(model), optimizer)[0].step == 10
 
 
 def test_another_model_is_refused(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
-    checkpoints.save(model, optimizer, Progress(step=10))
+    checkpoints.save(whole(model), optimizer, Progress(step=10))
     model.hidden = nn.Linear(7, 5)
     with pytest.raises(
         UserError, match=r"'hidden.weight' is \(7, 7\) there, but \(5, 7\) in the model: probably the mod"
     ):
-        checkpoints.resume(model, optimizer)
+        checkpoints.resume(whole(model), optimizer)
 
 
 def test_settings_that_change_the_result_may_not_change(tmp_path: Path):
@@ -129,15 +134,15 @@ def test_settings_that_change_the_result_may_not_change(tmp_path: Path):
 def test_what_else_must_be_the_same(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     checkpoints.fixed |= {"model.width": 7}
-    checkpoints.save(model, optimizer, Progress(step=10))
+    checkpoints.save(whole(model), optimizer, Progress(step=10))
     other = Checkpoints(checkpoints.folder, checkpoints.settings, {"model": {"width": 5}})
     with pytest.raises(UserError, match=r"with model.width 7, not 5"):
-        other.resume(model, optimizer)
+        other.resume(whole(model), optimizer)
 
 
 def test_refuse(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     checkpoints.refuse()
-    checkpoints.save(model, optimizer, Progress(step=1030))
+    checkpoints.save(whole(model), optimizer, Progress(step=1030))
     with pytest.raises(UserError, match=r"holds a training at step 1,030: resume it, or name another folder"):
         checkpoints.refuse()

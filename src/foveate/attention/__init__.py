@@ -1,8 +1,8 @@
 """Attention as a function and its parts as values: what joins them is `attend`."""
 
 from foveate.attention.attend import attend, attend_full
-from foveate.attention.biases import Bias, LinearDistance, RelativeKeys, RelativePosition
-from foveate.attention.masks import Mask, causal, padding, segments, window
+from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.masks import Mask, around, causal, padding, segments, window
 from foveate.attention.memory import Memory
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
@@ -16,6 +16,7 @@ __all__ = [
     "Biaffine",
     "Bias",
     "Dot",
+    "Gaussian",
     "Hard",
     "LinearDistance",
     "Mask",
@@ -28,6 +29,7 @@ __all__ = [
     "Selection",
     "Soft",
     "SoftCapped",
+    "around",
     "attend",
     "attend_full",
     "causal",

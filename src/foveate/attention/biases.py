@@ -79,6 +79,29 @@ class LinearDistance(Bias):
         return torch.Size((*self.slopes.shape, 1, 1))
 
 
+@dataclass(frozen=True, eq=False)
+class Gaussian(Bias):
+    """`-(j - centre_i)^2 / (2 deviation^2)`: the weights times a bell around each query's centre, then summing to 1.
+
+    (Luong et al. 2015, equation 10, where they do not sum to 1.) `centres` are places among the keys, also between two
+    of them; what is before T broadcasts to the leading dimensions.
+    """
+
+    centres: Float[Tensor, "... T"]
+    deviation: float
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        keys = torch.arange(columns.start, columns.stop, device=queries.device)
+        distance = keys - self.centres[..., rows.start : rows.stop, None]
+        return -(distance / self.deviation).square() / 2
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.centres,)
+
+    def shape(self) -> torch.Size:
+        return torch.Size((*self.centres.shape, 1))
+
+
 class RelativePosition(nn.Module, Bias):
     """A learned number for each head and distance `j - i`, the same beyond `radius` (T5's idea, unbucketed)."""
 

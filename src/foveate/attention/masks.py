@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -71,6 +71,15 @@ def window(radius: int, start: int = 0) -> Mask:
     return _Window(radius, start)
 
 
+def around(centres: Float[Tensor, "... T"], radius: float) -> Mask:
+    """Query i looks at keys at most `radius` places away from its own centre (Luong et al. 2015, section 3.2).
+
+    `centres` are places among the keys, also between two of them; what stands before T broadcasts to the leading
+    dimensions.
+    """
+    return _Around(centres, radius)
+
+
 def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | None = None) -> Mask:
     """P texts packed one behind the other; a query looks only at keys of its own text."""
     return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
@@ -105,6 +114,21 @@ class _Window(Mask):
     def reach(self, rows: range, keys: int) -> range:
         first, last = rows.start + self.start - self.radius, rows.stop + self.start + self.radius
         return range(min(keys, max(0, first)), max(0, min(keys, last)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Around(Mask):
+    centres: Tensor
+    radius: float
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return (_positions(columns, device) - self.centres[..., rows.start : rows.stop, None]).abs() <= self.radius
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.Size((*self.centres.shape, 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.centres,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,14 +19,16 @@ class Attended:
     """All that one attention call can tell.
 
     `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are
-    the place that a hard selection took (-1: nowhere) and the log-probability that it had. Of a selection that
-    remembers, `state` is what it hands to its next call and `weights` are what the scores alone do not tell.
+    the place that a hard selection took (-1: nowhere) and the log-probability that it had, `entropy` (in nats) that of
+    the probabilities which it was drawn by. Of a selection that remembers, `state` is what it hands to its next call;
+    `weights` are there where the scores alone do not tell them.
     """
 
     output: Float[Tensor, "... T V"]
     log_sum_exp: Float[Tensor, "... T"] | None = None
     choice: Int[Tensor, "... T"] | None = None
     log_prob: Float[Tensor, "... T"] | None = None
+    entropy: Float[Tensor, "... T"] | None = None
     weights: Float[Tensor, "... T S"] | None = None
     state: Any = None
 
@@ -108,8 +110,15 @@ class Soft(Selection):
 class Hard(nn.Module, Selection):
     """The value of one place, sampled by the softmax of the scores (Xu et al. 2015); in eval mode the likeliest place.
 
-    No gradient reaches the scores through the output: train them by REINFORCE on `Attended.log_prob`.
+    No gradient reaches the scores through the output: train them by REINFORCE on `Attended.log_prob`. That alone learns
+    slowly, since at first no place tells anything to a layer that was never shown the right one. So in training each
+    query may take the mean of all places instead, with the probability `mean` (there, section 4.1). Then there is no
+    `choice`; `weights` say what was taken, and the log-probability is 0 where it was the mean.
     """
+
+    def __init__(self, mean: float = 0.0) -> None:
+        super().__init__()
+        self.mean = mean
 
     def select(
         self,
@@ -122,16 +131,35 @@ class Hard(nn.Module, Selection):
         if dropout:
             raise ValueError(f"dropout of {dropout} makes no sense where one place is taken; pass dropout=0")
         shares = weights(scores)
+        place = self._place(shares, generator)
+        share = shares.gather(-1, place)
+        somewhere = share > 0
+        log_prob = torch.where(somewhere, share, 1.0).log().squeeze(-1)
+        entropy = _entropy(shares)
+        if self.training and self.mean:
+            means = torch.rand(log_prob.shape, device=log_prob.device, generator=generator) < self.mean
+            one = torch.zeros_like(shares).scatter(-1, place, somewhere.to(shares.dtype))
+            taken = torch.where(means.unsqueeze(-1), shares, one)
+            log_prob = log_prob.masked_fill(means, 0.0)
+            output = taken.to(values.dtype) @ values
+            return Attended(output, log_prob=log_prob, entropy=entropy, weights=taken, state=state)
+        leading = torch.broadcast_shapes(place.shape[:-2], values.shape[:-2])
+        index = place.expand(*leading, -1, values.shape[-1])
+        output = values.expand(*leading, -1, -1).gather(-2, index) * somewhere
+        choice = torch.where(somewhere, place, -1).squeeze(-1)
+        return Attended(output, choice=choice, log_prob=log_prob, entropy=entropy, state=state)
+
+    def _place(self, shares: Float[Tensor, "... T S"], generator: torch.Generator | None) -> Int[Tensor, "... T 1"]:
+        """The likeliest place, or one drawn by the shares."""
         # Half precision would make many places equally likely.
         ranks = shares.detach().to(torch.promote_types(shares.dtype, torch.float32))
         if self.training:
             # The largest of p / e, with exponential e, is each place with probability p.
             ranks = ranks / torch.empty_like(ranks).exponential_(generator=generator)
-        place = ranks.argmax(-1, keepdim=True)
-        somewhere = shares.gather(-1, place) > 0
-        log_prob = torch.where(somewhere, shares.gather(-1, place), 1.0).log()
-        leading = torch.broadcast_shapes(place.shape[:-2], values.shape[:-2])
-        index = place.expand(*leading, -1, values.shape[-1])
-        taken = values.expand(*leading, -1, -1).gather(-2, index) * somewhere
-        choice = torch.where(somewhere, place, -1).squeeze(-1)
-        return Attended(taken, choice=choice, log_prob=log_prob.squeeze(-1), state=state)
+        return ranks.argmax(-1, keepdim=True)
+
+
+def _entropy(shares: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
+    """The entropy of each row, in nats; where a share is 0 the gradient is 0, not infinite."""
+    shares = shares.masked_fill(shares == 0, 1.0)
+    return -(shares * shares.log()).sum(-1)

@@ -14,6 +14,7 @@ VERBS = {
     "eval": "measure a trained model",
     "look": "see where a model looks while it reads an input: one page to keep",
     "explore": "see where a model looks, in the browser: type an input, zoom in",
+    "bench": "compare layers, models and ways to compute, measured here",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
 }
@@ -42,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str) -> None:
-    print(f"foveate: {message}", file=sys.stderr)
+    from foveate.training.parallel import speaks  # takes time, which what goes well does not need
+
+    if speaks():
+        print(f"foveate: {message}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -15,6 +15,9 @@ class Data:
 def main(arguments: Sequence[str]) -> None:
     parse(Data, arguments, "data")
     for source in SOURCES.values():
-        print(f"{source.name}\n  {source.about}\n  for {source.task}, {source.size} to fetch, licence {source.licence}")
-        print(f"  languages: {' '.join(source.languages)}\n")
-    print("foveate train translate NAME --from LANGUAGE --to LANGUAGE")
+        print(f"{source.name}\n  {source.about}")
+        print(f"  for {', '.join(source.tasks)}; {source.size} to fetch, licence {source.licence}")
+        if source.languages:
+            print(f"  languages: {' '.join(source.languages)}")
+        print()
+    print("foveate train TASK NAME, and --from LANGUAGE --to LANGUAGE where there are languages")

@@ -8,27 +8,34 @@ from rich.table import Table
 
 from foveate import models
 from foveate.cli.parse import parse
+from foveate.data import SPELLINGS
+from foveate.recipes import TASKS, recipe_module
 
 
 @dataclass
 class Models:
-    """List the presets of all families, with their parameters."""
+    """List the presets that each task can train, with their parameters."""
 
     vocabulary: int = 8000
-    """Vocabulary of source and of target that parameters are counted with."""
+    """Size of each vocabulary that parameters are counted with."""
+
+
+COUNTED = {"classes": 2, "tags": 16, "spellings": SPELLINGS, "conditions": 1}
+"""What the sizes that data decides are counted with, but for vocabularies."""
 
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(Models, arguments, "models")
-    table = Table()
-    table.add_column("preset", no_wrap=True)
-    table.add_column("parameters", justify="right")
-    table.add_column("what it is")
-    for preset in models.presets().values():
-        model = models.create(preset.name, device="meta", src_vocab=options.vocabulary, tgt_vocab=options.vocabulary)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        table.add_row(preset.name, f"{parameters:,}", preset.summary)
-    Console().print(table)
-    print(
-        f"counted with {options.vocabulary:,} subwords; `foveate train translate --model PRESET --help` shows all sizes"
-    )
+    console = Console()
+    for task in TASKS:
+        table = Table(title=f"foveate train {task}", title_justify="left")
+        table.add_column("preset", no_wrap=True)
+        table.add_column("parameters", justify="right")
+        table.add_column("what it is")
+        for preset in recipe_module(task).RECIPE.presets().values():
+            sizes = {name: COUNTED.get(name, options.vocabulary) for name in models.sizes_of_data(preset.family)}
+            model = models.create(preset.name, device="meta", **sizes)
+            parameters = sum(parameter.numel() for parameter in model.parameters())
+            table.add_row(preset.name, f"{parameters:,}", preset.summary)
+        console.print(table)
+    print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")

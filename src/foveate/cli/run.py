@@ -2,79 +2,83 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 import tyro
 
 from foveate import recipes
-from foveate.cli.parse import parse
+from foveate.cli.folders import parse_with_task
+from foveate.cli.memory import keep_freed_memory
 from foveate.contracts import UserError
 from foveate.data import read_sentences
-from foveate.decoding import Decoding
-from foveate.recipes.translator import Prediction, Translator
-from foveate.sight import alignments, save
+from foveate.recipes.trained import Prediction, Trained
+from foveate.sight import save
 
 CHUNK = 1000
-"""Lines of standard input that are translated together: the most that an answer waits for."""
+"""Lines of standard input that are answered together: the most that an answer waits for."""
+
+Options = TypeVar("Options")
 
 
 @dataclass
-class Run:
-    """Translate text: each argument, or each line of a file or of standard input. One line of output for each."""
+class Run(Generic[Options]):
+    """Use a trained model on text: each argument, or each line of a file or of standard input. One line of output for
+    each.
+
+    A model's task adds options of its own: `foveate run RUN --help` shows them. Without RUN, a translator's are shown.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a trained model."""
+    options: Annotated[Options, tyro.conf.arg(name="")]
     text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
     """Sentences; without any, lines are read from `--file` or standard input."""
     file: Path | None = None
     """File of sentences, one a line; plain or .gz."""
     picture: Path | None = None
-    """Also draw where the model looked while it translated the first sentence, into this file (.png, .svg, .pdf)."""
+    """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf)."""
     device: str = "cpu"
     """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
-    decoding: Decoding = field(default_factory=Decoding)
 
 
 def main(arguments: Sequence[str]) -> None:
-    asked = parse(Run, arguments, "run")
+    asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
-    translator = recipes.load(asked.folder, asked.device)
-    # The folder knows how its translations are best searched for; flags change that.
-    options = parse(Run, arguments, "run", Run(asked.folder, decoding=translator.decoding))
+    keep_freed_memory()
+    task: Trained = recipes.load(asked.folder, asked.device)
     first, empty, long = None, 0, 0
-    for sentences in _chunks(options):
-        predictions = translator.translate(sentences, options.decoding)
-        for prediction in predictions:
-            print("\t".join([prediction.text, *prediction.others]), flush=True)
-            empty += not prediction.source.strip()
-            first = first or (prediction if prediction.text else None)
-        long += len(translator.too_long(sentences))
+    for sentences in _chunks(asked):
+        for sentence, prediction in zip(sentences, task.answer(sentences, asked.options), strict=True):
+            print(prediction.line, flush=True)
+            first = first or (prediction if prediction.line else None)
+            empty += not (sentence.strip() or prediction.line)
+        long += len(task.too_long(sentences))
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
     if long:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
-    if options.picture is not None:
-        _draw(translator, first, options.picture)
+    if asked.picture is not None:
+        _draw(task, first, asked.picture)
 
 
-def _chunks(options: Run) -> Iterator[list[str]]:
-    """The sentences, as many together as can be translated before the first answer is shown."""
-    if options.text:
-        sentences: Iterator[str] = iter(options.text)
+def _chunks(asked: Run) -> Iterator[list[str]]:
+    """The sentences, as many together as can be answered before the first answer is shown."""
+    if asked.text:
+        sentences: Iterator[str] = iter(asked.text)
     else:
-        sentences = read_sentences(options.file or sys.stdin.buffer)
-    at_once = 1 if not options.text and options.file is None and sys.stdin.isatty() else CHUNK
+        sentences = read_sentences(asked.file or sys.stdin.buffer)
+    at_once = 1 if not asked.text and asked.file is None and sys.stdin.isatty() else CHUNK
     while chunk := list(islice(sentences, at_once)):
         yield chunk
 
 
-def _draw(translator: Translator, prediction: Prediction | None, path: Path) -> None:
-    alignment = None if prediction is None else translator.alignment(prediction.source, prediction.text)
-    if alignment is None:
-        raise UserError(f"no picture to draw into {path}: this model has no attention, or nothing was translated")
-    save(alignments([alignment]), path)
+def _draw(task: Trained, prediction: Prediction | None, path: Path) -> None:
+    figure = None if prediction is None else task.picture(prediction)
+    if figure is None:
+        raise UserError(f"no picture to draw into {path}: this model has no attention, or there was nothing to answer")
+    save(figure, path)
     print(f"drew {path}", file=sys.stderr)

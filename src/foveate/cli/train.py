@@ -10,6 +10,7 @@ from foveate import models
 from foveate.cli.parse import parse
 from foveate.contracts import UserError
 from foveate.recipes import TASKS, recipe_module
+from foveate.training import main_process
 
 USAGE = f"""usage: foveate train TASK ...
 
@@ -24,18 +25,19 @@ def main(arguments: Sequence[str]) -> None:
         print(USAGE)
         return
     task, *rest = arguments
-    recipes = recipe_module(task)
+    module = recipe_module(task)
     file, rest = _taken(rest, "--config")
     model, _ = _taken(rest, "--model")
     values = {} if file is None else _read(Path(file))
     if model is not None and model != values.get("model"):
         # Another model than the file's has other fields.
         values = {**values, "model": model, "architecture": None}
-    recipe = recipes.Translate.from_json(values, file or "the recipe")
-    kind = recipes.Translate[models.config_class(models.preset(recipe.model).family)]
+    recipe = module.RECIPE.from_json(values, file or "the recipe")
+    kind = module.RECIPE[models.config_class(recipe.preset.family)]
     recipe = parse(kind, rest, f"train {task}", recipe)
-    recipes.run(recipe)
-    print(f'saved in {recipe.out}; try: foveate run {recipe.out} "..."')
+    module.run(recipe)
+    if main_process():
+        print(f'saved in {recipe.out}; try: foveate run {recipe.out} "..."')
 
 
 def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:

@@ -1,20 +1,61 @@
 """Text from files and by name, tokenizers, and batches."""
 
 from foveate.data.batching import PairBatches, source_batches
+from foveate.data.labelled import Labelled, LabelledText
+from foveate.data.labelled_batches import LabelledBatches, text_batches
+from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
+from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
+from foveate.data.prose import Paragraph, Passage, Prose, sentences
+from foveate.data.prose_batches import (
+    ParagraphBatches,
+    PassageBatches,
+    SentenceBatches,
+    encode_sentences,
+    paragraph_batches,
+)
 from foveate.data.sources import SOURCES, Source, Splits, open_source
+from foveate.data.tagged import Tagged, TaggedText
 from foveate.data.text import ParallelText, read_sentences
-from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer, train_bpe
+from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, load_tokenizer, train_bpe
+from foveate.data.word_batches import TaggedBatches, word_batches
 
 __all__ = [
+    "RIGHT",
     "SOURCES",
+    "SPELLINGS",
+    "TRAINERS",
+    "WRONG",
+    "Judged",
+    "Labelled",
+    "LabelledBatches",
+    "LabelledText",
+    "Lexicon",
+    "MatchBatches",
     "PairBatches",
+    "Paragraph",
+    "ParagraphBatches",
     "ParallelText",
+    "Passage",
+    "PassageBatches",
+    "Prose",
+    "SentenceBatches",
     "Source",
     "Splits",
     "SubwordTokenizer",
+    "Tagged",
+    "TaggedBatches",
+    "TaggedText",
+    "encode_sentences",
+    "judged_pairs",
+    "load_lexicon",
     "load_tokenizer",
+    "match_inputs",
     "open_source",
+    "paragraph_batches",
     "read_sentences",
+    "sentences",
     "source_batches",
+    "text_batches",
     "train_bpe",
+    "word_batches",
 ]

@@ -3,13 +3,17 @@
 import gzip
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from foveate.contracts import UserError
+from foveate.data.catalogues import Catalogues
+from foveate.data.sides import draws
 
 
 class Pair(NamedTuple):
@@ -29,6 +33,8 @@ class Counts:
     """Pairs left out because a side, or both, is empty."""
     first_empty: int | None
     """The line of the first of them."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """What the reader left out before that: how many, by reason."""
 
 
 class ParallelText:
@@ -45,16 +51,19 @@ class ParallelText:
         read: Callable[[], Iterable[tuple[str, str]]],
         notes: Sequence[str] = (),
         keep: Callable[[int], bool] | None = None,
+        left_out: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         """`read` starts a pass: one raw pair for each line. `name` stands for the text in messages.
 
-        With `keep`, only the lines whose number it accepts belong to this text.
+        With `keep`, only the lines whose number it accepts belong to this text. `left_out` says after a pass what
+        `read` itself has left out: {"repeated": 17}.
         """
         self.name = name
         self.notes = notes
         """What to show beside the pair of each line (the emoji of a message), where there is such a thing."""
         self._read = read
         self._keep = keep
+        self._left_out = left_out
         self._counts: Counts | None = None
 
     @classmethod
@@ -63,13 +72,26 @@ class ParallelText:
         return cls(source.name, lambda: _read_aligned(source, target))
 
     @classmethod
-    def from_tsv(cls, path: Path) -> "ParallelText":
+    def from_tsv(cls, path: Path, name: str | None = None) -> "ParallelText":
         """One file, plain or .gz, with `source<TAB>target` on each line."""
-        return cls(path.name, lambda: _read_tsv(path))
+        return cls(name or path.name, lambda: _read_tsv(path))
 
     @classmethod
-    def from_paths(cls, paths: Sequence[Path]) -> "ParallelText":
-        """What a user names: one TSV, or a source and a target file."""
+    def from_catalogues(
+        cls, folders: Sequence[Path], source_language: str, target_language: str, name: str | None = None
+    ) -> "ParallelText":
+        """The messages of the programs whose gettext catalogues (.mo, .po) are below the folders; a line is a pair."""
+        catalogues = Catalogues(folders, source_language, target_language)
+        name = name or f"{' and '.join(map(str, folders))}, {source_language}-{target_language}"
+        return cls(name, catalogues, left_out=lambda: catalogues.left_out)
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Path], languages: tuple[str, str] | None = None) -> "ParallelText":
+        """What a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
+        if paths and all(path.is_dir() for path in paths):
+            if languages is None:
+                raise UserError(f"{paths[0]} is a folder: name the two languages of its catalogues")
+            return cls.from_catalogues(paths, *languages)
         if len(paths) == 1:
             return cls.from_tsv(paths[0])
         if len(paths) == 2:
@@ -84,7 +106,23 @@ class ParallelText:
 
     def part(self, name: str, keep: Callable[[int], bool]) -> "ParallelText":
         """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
-        return ParallelText(name, self._read, self.notes, keep)
+        return ParallelText(name, self._read, self.notes, keep, self._left_out)
+
+    def held_out(self, count: int) -> tuple["ParallelText", "ParallelText"]:
+        """The text without about `count` of its pairs, and these: no sentence of theirs, in any letter case, stands in
+        the rest. Which pairs depends on the text alone. Raises UserError when so few cannot be parted from the rest."""
+        lines = np.fromiter((pair.line for pair in self.pairs()), np.int64)
+        drawn = draws(self)
+        chosen = drawn < np.sort(drawn)[count]
+        if not chosen.any():
+            raise UserError(
+                f"{self.name}: its pairs share sentences, so that none can be held out: give text to validate"
+            )
+        held = np.zeros(lines.max() + 1, bool)
+        held[lines] = chosen
+        rest = self.part(self.name, lambda line: not held[line])
+        # what the reader leaves out is told once, by the rest
+        return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, lambda line: bool(held[line]))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return ((source, target) for _, source, target in self.pairs())
@@ -113,17 +151,20 @@ class ParallelText:
                     first_empty = first_empty or pair.line
             if not kept:
                 raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
-            self._counts = Counts(kept, empty, first_empty)
+            self._counts = Counts(kept, empty, first_empty, self._left_out())
         return self._counts
 
     @property
     def report(self) -> str:
         """One line for the user: how many pairs there are, and how many were left out and why."""
         counts = self.check()
-        kept = f"{self.name}: {counts.kept:,} pairs"
-        if not counts.empty:
-            return kept
-        return f"{kept}, {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
+        told = f"{self.name}: {counts.kept:,} pairs"
+        if counts.empty:
+            told += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
+        if counts.left_out:
+            most_first = sorted(counts.left_out.items(), key=lambda item: -item[1])
+            told += "; left out: " + ", ".join(f"{count:,} {reason}" for reason, count in most_first)
+        return told
 
     def _lines(self) -> Iterator[Pair]:
         for line, (source, target) in enumerate(self._read(), 1):

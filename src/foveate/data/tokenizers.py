@@ -1,8 +1,9 @@
-"""Subword vocabularies: byte-pair encoding by the `tokenizers` library, behind foveate's own token ids."""
+"""Vocabularies of subwords, words and characters, by the `tokenizers` library, behind foveate's own token ids."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -18,9 +19,11 @@ WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+(['’](?=\p{{L}}))?|{SPACE}?\p{{N}}|{SPACE}
 """What no subword reaches across: a word (an apostrophe inside ends it, so that l'|homme and l'|eau share an article),
 a single digit, a run of punctuation; each with the space before it."""
 
+CHARACTERS = "."
+
 
 class SubwordTokenizer:
-    """Text to subword ids and back; a `foveate.contracts.Tokenizer`.
+    """Text to ids of subwords (or of words, or of characters) and back; a `foveate.contracts.Tokenizer`.
 
     Text is brought to NFC and single spaces first (a no-break space becomes a plain one, surrounding space is dropped);
     apart from that `decode` gives back what `encode` read. A run of characters that the training text did not have is
@@ -57,25 +60,56 @@ def train_bpe(texts: Iterable[str], size: int, lowercase: bool = False) -> Subwo
 
     Raises UserError when there is no text, or when its characters alone are more than `size`.
     """
-    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True))
+    # no limit_alphabet: between characters of one frequency the library would choose by chance
+    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False)
+    model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
+    trained = _trained(model, trainer, WORDS, texts, lowercase)
+    if len(trained) > size:
+        raise UserError(f"a vocabulary of {size:,} entries is too small: the characters alone take {len(trained):,}")
+    return trained
+
+
+def train_words(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+    """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is UNKNOWN.
+
+    A word that occurs once is not learned, so that a model meets UNKNOWN in training. Raises UserError when there is no
+    text.
+    """
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
+    )
+    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, WORDS, texts, lowercase)
+
+
+def train_characters(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+    """Learns the `size` most frequent characters, the four special entries included; any other is UNKNOWN.
+
+    Raises UserError when there is no text.
+    """
+    trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=list(SPECIAL), show_progress=False)
+    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, CHARACTERS, texts, lowercase)
+
+
+TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_characters}
+"""What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""
+
+
+def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowercase: bool) -> SubwordTokenizer:
+    """A tokenizer whose vocabulary, learned from texts, never reaches across the `units` of a regular expression."""
+    tokenizer = Tokenizer(model)
     case = [normalizers.Lowercase()] if lowercase else []
     spaces = [normalizers.Replace(Regex(rf"[\s{SPACE}]+"), " "), normalizers.Strip()]
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, *spaces])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False),
-            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+            pre_tokenizers.Split(Regex(units), behavior="isolated"),
         ]
     )
     tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
-    # no limit_alphabet: between characters of one frequency the library would choose by chance
-    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
-    entries = tokenizer.get_vocab_size()
-    if entries == len(SPECIAL):
+    if tokenizer.get_vocab_size() == len(SPECIAL):
         raise UserError("there is no text to learn a vocabulary from")
-    if entries > size:
-        raise UserError(f"a vocabulary of {size:,} entries is too small: the characters alone take {entries:,}")
     return SubwordTokenizer(tokenizer)
 
 

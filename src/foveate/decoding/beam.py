@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.contracts import END, START, Hypothesis, StepDecoder, UserError
-from foveate.decoding.ranking import best, hypothesis, limits, log_normalizer
+from foveate.decoding.ranking import best, hypothesis, limits, log_probs
 
 
 @torch.no_grad()
@@ -128,11 +128,12 @@ class _Search:
     ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
         """The best continuations of each example, best first: log-probability, beam continued, token added."""
         # PAD and START come before END and are never written; of each beam only END and `width` others can matter
-        values, tokens = best(logits[:, END:], self.width + 1)
-        totals = self.log_prob.flatten()[:, None] + values.float() - log_normalizer(logits)[:, None]
+        _, tokens = best(logits[:, END:], self.width + 1)
+        continuations = tokens.shape[1]
+        totals = self.log_prob.flatten()[:, None] + log_probs(logits, tokens + END)
         log_prob, places = best(totals.reshape(len(self.examples), -1), 2 * self.width)
         tokens = tokens.reshape(len(self.examples), -1).gather(1, places) + END
-        return log_prob, places // values.shape[1], tokens
+        return log_prob, places // continuations, tokens
 
     def _set_aside(
         self, ends: Bool[Tensor, "B K"], log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"]

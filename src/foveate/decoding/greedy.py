@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.contracts import END, START, Hypothesis, State, StepDecoder
-from foveate.decoding.ranking import hypothesis, limits, log_normalizer
+from foveate.decoding.ranking import hypothesis, limits, log_probs
 
 Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
 """Picks a place in each row of logits."""
@@ -38,7 +38,7 @@ def write(model: StepDecoder, state: State, choose: Choice, steps: Int[Tensor, "
         logits = model.step(written[:, -1], state)
         # PAD and START come before END and are never written
         tokens = choose(logits[:, END:]) + END
-        log_prob = log_prob + logits.gather(1, tokens[:, None])[:, 0].float() - log_normalizer(logits)
+        log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)
         leave = (tokens == END) | (steps <= step)
         if leave.any():

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from foveate.contracts import Hypothesis, UserError
 
-_SORTED = 128
-"""Rows as short as this are simply sorted."""
+_BLOCK = 128
+"""Scores of which only the greatest is looked at first."""
 
-_CHUNK = 32
-"""Rows normalised at a time: their temporary copy then stays in the cache."""
+_CACHED = 2**18
+"""Numbers of a temporary table that stays in the cache, and whose memory is used again for the next."""
 
 
 def best(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
@@ -22,22 +22,34 @@ def best(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"]
     too. The best `count` scores lie in the `count` blocks with the greatest maxima, so only these are looked into.
     """
     width = scores.shape[1]
-    size = math.isqrt(width // count)
-    if width <= _SORTED or size < 2:
-        values, places = scores.sort(dim=1, descending=True, stable=True)
-        return values[:, :count], places[:, :count]
-    whole = width - width % size
-    _, blocks = best(scores[:, :whole].unflatten(1, (-1, size)).amax(2), count)
-    inside = blocks.sort(dim=1).values[:, :, None] * size + torch.arange(size, device=scores.device)
+    if width < 2 * count * _BLOCK:
+        return _searched(scores, count)
+    whole = width - width % _BLOCK
+    _, blocks = _searched(scores[:, :whole].unflatten(1, (-1, _BLOCK)).amax(2), count)
+    inside = blocks.sort(dim=1).values[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=scores.device)
     rest = torch.arange(whole, width, device=scores.device).expand(len(scores), -1)
     candidates = torch.cat([inside.flatten(1), rest], 1)
-    values, places = best(scores.gather(1, candidates), count)
+    values, places = _searched(scores.gather(1, candidates), count)
     return values, candidates.gather(1, places)
 
 
-def log_normalizer(logits: Float[Tensor, "R N"]) -> Float[Tensor, "R"]:
-    """What to subtract from a row's logits to make them log-probabilities."""
-    return torch.cat([rows.float().logsumexp(1) for rows in logits.split(_CHUNK)])
+def _searched(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """As `best`, in rows that are not long: sorted only where scores that are equal leave the choice open."""
+    if scores.shape[1] > count:
+        values, places = scores.topk(count + 1, dim=1)
+        if not (values[:, count - 1] == values[:, count]).any():
+            places = places[:, :count].sort(dim=1).values
+            values, order = scores.gather(1, places).sort(dim=1, descending=True, stable=True)
+            return values, places.gather(1, order)
+    values, places = scores.sort(dim=1, descending=True, stable=True)
+    return values[:, :count], places[:, :count]
+
+
+def log_probs(logits: Float[Tensor, "R N"], tokens: Int[Tensor, "R K"]) -> Float[Tensor, "R K"]:
+    """The log-probabilities of some tokens of each row, in full precision."""
+    rows = max(1, _CACHED // logits.shape[1])
+    parts = zip(logits.split(rows), tokens.split(rows), strict=True)
+    return torch.cat([part.log_softmax(1, dtype=torch.float32).gather(1, chosen) for part, chosen in parts])
 
 
 def hypothesis(tokens: list[int], log_prob: float, score: float, ended: bool) -> Hypothesis:

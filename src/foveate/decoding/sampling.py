@@ -6,7 +6,7 @@ from torch import Tensor
 
 from foveate.contracts import Hypothesis, StepDecoder, UserError
 from foveate.decoding.greedy import write
-from foveate.decoding.ranking import best, limits, log_normalizer
+from foveate.decoding.ranking import best, limits
 
 
 @torch.no_grad()
@@ -60,7 +60,7 @@ def candidates(
 
 
 def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    log_prob = logits - log_normalizer(logits)[:, None]
+    log_prob = logits.log_softmax(1)
     # sorting a whole vocabulary takes longer than most models: look at more only if the nucleus is not among the few
     for count in (64, 512, logits.shape[1]):
         kept, tokens = best(log_prob, count)

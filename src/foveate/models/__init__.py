@@ -5,16 +5,25 @@
 
 import importlib
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch import nn
 
-from foveate.contracts import UserError, at_least, from_dict, unknown
+from foveate.contracts import FromData, UserError, at_least, from_dict, unknown
 
 FAMILIES = {
+    "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
+    "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
+    "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",
+    "rnn-classifier": "foveate.models.text.rnn_classifier",
+    "rnn-language": "foveate.models.text.rnn_language",
     "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
+    "rnn-tagger": "foveate.models.text.rnn_tagger",
+    "siamese": "foveate.models.text.siamese",
     "transformer": "foveate.models.text.transformer",
+    "transformer-classifier": "foveate.models.text.transformer_classifier",
+    "transformer-tagger": "foveate.models.text.transformer_tagger",
 }
 """Each family's module. It has a MODEL, its CONFIG, and PRESETS: a summary and the fields that it sets, by name."""
 
@@ -49,6 +58,12 @@ def preset(name: str) -> Preset:
 def config_class(family: str) -> type[Any]:
     """The dataclass that configures a family."""
     return _module(family).CONFIG
+
+
+def sizes_of_data(family: str) -> list[str]:
+    """The names of a family's fields that the data decides, such as a vocabulary's size."""
+    kinds = get_type_hints(config_class(family), include_extras=True)
+    return [name for name, kind in kinds.items() if kind == FromData]
 
 
 def build(family: str, config: Any) -> nn.Module:

@@ -2,9 +2,14 @@
 
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
+from foveate.nn.convolution import GatedConvolution
 from foveate.nn.dropout import Dropout
 from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions
+from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.init import initialize
+from foveate.nn.packing import Precision, packed
+from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
     BahdanauDecoder,
@@ -12,21 +17,36 @@ from foveate.nn.recurrent_decoders import (
     LuongDecoder,
     RecurrentDecoderState,
 )
+from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
+from foveate.nn.words import WordEmbedding
 
 __all__ = [
+    "SCORES",
+    "AttentionPooling",
     "BahdanauDecoder",
     "DecoderBlock",
     "Dropout",
     "EncoderBlock",
+    "EncoderConfig",
     "FeedForward",
+    "FirstState",
     "FixedVectorDecoder",
+    "GatedConvolution",
     "LearnedPositions",
     "LuongDecoder",
+    "MeanPooling",
     "MultiHeadAttention",
     "Positioned",
+    "Precision",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",
+    "SentenceReader",
+    "SentenceWriter",
     "SinusoidalPositions",
+    "TransformerEncoder",
     "UnequalHeads",
+    "WordEmbedding",
+    "initialize",
+    "packed",
 ]

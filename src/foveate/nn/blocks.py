@@ -70,7 +70,10 @@ class DecoderBlock(nn.Module):
         source_mask: Mask | None = None,
         past: Memory | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`past` is the block's own memory of the tokens so far; those of x are added to it."""
+        """`past` is the block's own memory of the tokens so far; those of x are added to it.
+
+        A memory of sources may have fewer rows than x: each then serves as many rows of x, side by side.
+        """
 
         def attend_to_self(y: Tensor) -> Tensor:
             if past is None:
@@ -78,6 +81,12 @@ class DecoderBlock(nn.Module):
             self.self.append(past, y)
             return self.self(y, past, mask=mask)
 
+        def attend_to_source(y: Tensor) -> Tensor:
+            if isinstance(source, Memory):
+                together = y.reshape(len(source.values), -1, y.shape[-1])
+                return self.cross(together, source, mask=source_mask).view_as(y)
+            return self.cross(y, source, mask=source_mask)
+
         x = self.around_self(x, attend_to_self)
-        x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask))
+        x = self.around_cross(x, attend_to_source)
         return self.around_feedforward(x, self.feedforward)

@@ -9,18 +9,22 @@ from foveate.contracts import unknown
 
 TASKS = {
     "translate": ("foveate.recipes.translate", "foveate.recipes.translator", "Translator"),
+    "classify": ("foveate.recipes.classify", "foveate.recipes.classifier", "Classifier"),
+    "tag": ("foveate.recipes.tag", "foveate.recipes.tagger", "Tagger"),
+    "match": ("foveate.recipes.match", "foveate.recipes.matcher", "Matcher"),
+    "autoencode": ("foveate.recipes.autoencode", "foveate.recipes.autoencoder", "Autoencoder"),
+    "language": ("foveate.recipes.language", "foveate.recipes.author", "Author"),
 }
-"""Each task's recipe, and where the class is that a trained model of it is used by."""
+"""Each task's recipe, and where the class is that a trained model of it is used by.
+
+A recipe's module has a RECIPE, a subclass of `foveate.recipes.recipe.Recipe`, and `run(recipe, splits, console)`, which
+trains it. The class is a `foveate.recipes.trained.Trained`.
+"""
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
     """What was trained into a run folder, ready to `run`. Raises UserError, one line, for a folder that is damaged."""
-    found = bundle.load(folder)
-    task = str(found.description.get("task"))
-    if task not in TASKS:
-        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
-    _, module, name = TASKS[task]
-    return getattr(importlib.import_module(module), name).load(folder, device)
+    return trained_class(bundle.load(folder)).load(folder, device)
 
 
 def train(recipe: Any) -> Any:
@@ -33,3 +37,12 @@ def recipe_module(task: str) -> Any:
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     return importlib.import_module(TASKS[task][0])
+
+
+def trained_class(found: bundle.Bundle | None = None) -> Any:
+    """The class that what was trained into a folder is used by; without a folder, that of the first task."""
+    task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
+    if found is not None and task not in TASKS:
+        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
+    _, module, name = TASKS[task]
+    return getattr(importlib.import_module(module), name)

@@ -1,9 +1,14 @@
 """How good translations are: BLEU and chrF as sacreBLEU computes them, over all and by the length of the source."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sacrebleu.metrics import BLEU, CHRF
+from sacremoses import MosesTokenizer
+from sacremoses.corpus import NonbreakingPrefixes
+
+from foveate.contracts import unknown
 
 
 @dataclass(frozen=True)
@@ -30,23 +35,52 @@ class LengthGroup:
         return f"{self.shortest}" if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
 
-def quality(translations: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Quality:
+TOKENIZE = ("13a", "intl", "char", "zh", "none")
+"""How sacreBLEU can part words without fetching anything; "13a" is its default."""
+
+MOSES = "moses-"
+"""Before a language's code: the rules of the Moses toolkit, which older papers counted by. They part "l'homme"."""
+
+
+def quality(
+    translations: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: str = "13a"
+) -> Quality:
     """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations against one reference each.
 
     BLEU counts up to four words in a row. Where no reference has four, and all would score 0, it counts as many as
-    there are; its signature then says "eff:yes".
+    there are; its signature then says "eff:yes". `tokenize` says what a word is: see `check_tokenize`.
     """
+    split, name = _words(tokenize)
+    words, wanted = [split(text) for text in translations], [split(text) for text in references]
     # Without "force", sacreBLEU warns where a text looks tokenised already, as short names without punctuation do.
-    bleu, chrf = BLEU(lowercase=lowercase, force=True), CHRF(lowercase=lowercase)
-    if not bleu.corpus_score(list(references), [list(references)]).totals[-1]:
-        bleu = BLEU(lowercase=lowercase, force=True, effective_order=True)
+    counted = partial(BLEU, lowercase=lowercase, force=True, tokenize=name)
+    bleu, chrf = counted(), CHRF(lowercase=lowercase)
+    if not bleu.corpus_score(wanted, [wanted]).totals[-1]:
+        bleu = counted(effective_order=True)
     return Quality(
         sentences=len(translations),
-        bleu=bleu.corpus_score(list(translations), [list(references)]).score,
+        bleu=bleu.corpus_score(words, [wanted]).score,
         chrf=chrf.corpus_score(list(translations), [list(references)]).score,
-        bleu_signature=str(bleu.get_signature()),
+        bleu_signature=str(bleu.get_signature()).replace(f"tok:{name}", f"tok:{tokenize}"),
         chrf_signature=str(chrf.get_signature()),
     )
+
+
+def check_tokenize(tokenize: str) -> None:
+    """Raise UserError for what is neither one of `TOKENIZE` nor "moses-" and a language that Moses has rules for."""
+    languages = NonbreakingPrefixes().available_langs.values()
+    known = [*TOKENIZE, *(f"{MOSES}{language}" for language in languages)]
+    if tokenize not in known:
+        raise unknown("way to tokenize", tokenize, known)
+
+
+def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
+    """What prepares a text, and by which of sacreBLEU's own ways it is then parted."""
+    check_tokenize(tokenize)
+    if not tokenize.startswith(MOSES):
+        return str, tokenize
+    moses = MosesTokenizer(tokenize.removeprefix(MOSES))
+    return lambda text: moses.tokenize(text, return_str=True, escape=False), "none"
 
 
 def quality_by_length(
@@ -55,6 +89,7 @@ def quality_by_length(
     references: Sequence[str],
     groups: int = 4,
     lowercase: bool = False,
+    tokenize: str = "13a",
 ) -> list[LengthGroup]:
     """The quality of up to `groups` groups of about equally many sentences, from the shortest sources to the longest.
 
@@ -68,7 +103,13 @@ def quality_by_length(
         while start < end < len(order) and lengths[order[end]] == lengths[order[end - 1]]:
             end += 1
         if places := order[start:end]:
-            measured = quality([translations[p] for p in places], [references[p] for p in places], lowercase)
+            measured = quality([translations[p] for p in places], [references[p] for p in places], lowercase, tokenize)
             found.append(LengthGroup(lengths[places[0]], lengths[places[-1]], measured))
         start = end
     return found
+
+
+def signatures(measured: Sequence[Quality]) -> list[str]:
+    """The signatures of some scores, each once: "BLEU|nrefs:1|...", then those of chrF."""
+    names = [f"BLEU|{part.bleu_signature}" for part in measured] + [f"chrF|{part.chrf_signature}" for part in measured]
+    return list(dict.fromkeys(names))

@@ -3,7 +3,19 @@
 from foveate.training.interruption import Interrupted
 from foveate.training.loop import Batches, Result, train
 from foveate.training.objectives import CrossEntropy, Loss, Objective
+from foveate.training.parallel import main_process
 from foveate.training.settings import Training
 from foveate.training.validation import Validation
 
-__all__ = ["Batches", "CrossEntropy", "Interrupted", "Loss", "Objective", "Result", "Training", "Validation", "train"]
+__all__ = [
+    "Batches",
+    "CrossEntropy",
+    "Interrupted",
+    "Loss",
+    "Objective",
+    "Result",
+    "Training",
+    "Validation",
+    "main_process",
+    "train",
+]

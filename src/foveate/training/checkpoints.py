@@ -2,14 +2,17 @@
 
     model/...        the model's state
     optimizer/...    the optimizer's state, by the number of the parameter
-    random/...       the states of the random number generators
+    random/...       the states of the main process' random number generators
+    random/1/...     those of the process of rank 1, and so on
     metadata         progress and settings, as JSON
 
-From the newest one a training on a CPU goes on and ends bit for bit where it would have ended without the break.
+From the newest one a training on a CPU goes on and ends bit for bit where it would have ended without the break. It may
+go on with another number of processes, however the model lies on them: then all but its random numbers are the same.
+The main process alone reads and writes; the others are told.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import UserError, from_dict
+from foveate.training.parallel import Placement, Processes
+from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
 from foveate.training.settings import Progress, Training
 
 FORMAT = "foveate-checkpoint/1"
@@ -28,9 +33,12 @@ CHANGED = "the model is built differently from when this training began"
 class Checkpoints:
     """The checkpoints in one folder: the last few, for resuming and averaging, and the best."""
 
-    def __init__(self, folder: Path, settings: Training, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, settings: Training, identity: Mapping[str, Any], processes: Processes | None = None
+    ) -> None:
         self.folder = folder
         self.settings = settings
+        self.processes = processes or Processes()
         self.latest: Progress | None = None
         """What the last checkpoint that was written or read says."""
         # through JSON, so that it compares equal to what a file gives back
@@ -44,18 +52,24 @@ class Checkpoints:
         names = [path.stem.removeprefix("step-") for path in self.folder.glob("step-*.safetensors")]
         return sorted(int(name) for name in names if name.isdigit())
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-        """Write a checkpoint, then remove those that nothing needs any more."""
-        tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-        for index, state in optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
-        tensors |= {f"random/{name}": state for name, state in random_states().items()}
+    def save(self, placed: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        """Write a checkpoint, then remove those that nothing needs any more. All processes take part."""
+        random = self.processes.gathered(random_states(placed.device))
+        with placed.gathered() as model:
+            tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+            for index, state in optimizer.state_dict()["state"].items():
+                tensors |= {f"optimizer/{index}/{name}": placed.whole(value) for name, value in state.items()}
+            for rank, states in enumerate(random):
+                tensors |= {f"{_random(rank)}{name}": state for name, state in states.items()}
+            self.processes.on_main(lambda: self._write(tensors, progress))
+        self.latest = replace(progress)
+
+    def _write(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
         metadata = {"format": FORMAT, "progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
         try:
             bundle.write_tensors(self.path(progress.step), tensors, metadata)
         except UserError as error:
             raise UserError(f"{error}; {self._intact()}") from None
-        self.latest = replace(progress)
         self._prune(progress)
 
     def _intact(self) -> str:
@@ -70,29 +84,54 @@ class Checkpoints:
                 f"{self.folder.parent} holds a training at step {steps[-1]:,}: resume it, or name another folder"
             )
 
-    def resume(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
+    def resume(self, placed: Placement, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
         """Put everything back as the newest readable checkpoint says; change nothing where there is none.
 
         The second value is a line for each newer checkpoint that was damaged and passed over. Raises UserError where
-        all are damaged, where a setting changed that may not change, and where the model is another.
+        all are damaged, where a setting changed that may not change, and where the model is another. All processes
+        take part, and have equal weights afterwards.
         """
+        tensors: dict[str, Tensor] = {}
+
+        def read() -> dict[str, Any]:
+            progress, damaged = self._read(tensors)
+            if progress.step:
+                bundle.fill(placed.model, _part(tensors, "model/"), str(self.path(progress.step)), CHANGED)
+            return {"progress": asdict(progress), "damaged": damaged}
+
+        found = self.processes.on_main(read)
+        progress = from_dict(Progress, found["progress"], str(self.folder))
+        self.processes.equalise(placed.model.state_dict().values())
+        placed.scatter()
+        if progress.step:
+            _restore_optimizer(optimizer, placed, self.processes.sent(_part(tensors, "optimizer/")))
+            self._restore_random(dict(self.processes.sent(_part(tensors, "random/"))), placed.device, progress.step)
+            self.latest = replace(progress)
+        return progress, found["damaged"]
+
+    def _read(self, tensors: dict[str, Tensor]) -> tuple[Progress, list[str]]:
+        """The progress of the newest readable checkpoint, with a line for each that is not; fills `tensors` with it."""
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
                 metadata = self._metadata(step)
-                tensors = bundle.read_tensors(self.path(step)).tensors
+                tensors |= bundle.read_tensors(self.path(step)).tensors
             except UserError as error:
                 damaged.append(str(error))
                 continue
             self._compare(json.loads(metadata["fixed"]), self.path(step))
-            bundle.fill(model, _part(tensors, "model/"), str(self.path(step)), CHANGED)
-            _restore_optimizer(optimizer, _part(tensors, "optimizer/"))
-            restore_random_states(_part(tensors, "random/"))
-            self.latest = from_dict(Progress, json.loads(metadata["progress"]), str(self.path(step)))
-            return replace(self.latest), damaged
+            return from_dict(Progress, json.loads(metadata["progress"]), str(self.path(step))), damaged
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
         return Progress(), []
+
+    def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:
+        rank = self.processes.rank
+        own = _part({f"random/{name}": state for name, state in states.items()}, _random(rank))
+        if own:
+            restore_random_states(own, device)
+        else:
+            begin_random_numbers(self.settings.seed, rank, step)
 
     def fill(self, model: nn.Module, step: int) -> None:
         """Give `model` the weights it had at `step`."""
@@ -137,27 +176,20 @@ class Checkpoints:
                 self.path(step).unlink()
 
 
-def random_states() -> dict[str, Tensor]:
-    """The states of PyTorch's generators, the CPU's and those of all GPUs."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda:{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
-    return states
-
-
-def restore_random_states(states: Mapping[str, Tensor]) -> None:
-    """Undo what was drawn since `random_states`; generators that this machine lacks are left out."""
-    torch.set_rng_state(states["cpu"])
-    for name in states.keys() & random_states().keys() - {"cpu"}:
-        torch.cuda.set_rng_state(states[name], name)
-
-
-def _restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def _restore_optimizer(
+    optimizer: torch.optim.Optimizer, placed: Placement, tensors: Iterable[tuple[str, Tensor]]
+) -> None:
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
+    for name, tensor in tensors:
         index, key = name.split("/")
-        state.setdefault(int(index), {})[key] = tensor
+        state.setdefault(int(index), {})[key] = placed.part(tensor, parameters[int(index)])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _random(rank: int) -> str:
+    """How the names of a process' random states begin."""
+    return f"random/{rank}/" if rank else "random/"
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

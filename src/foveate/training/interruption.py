@@ -6,6 +6,7 @@ import threading
 from types import FrameType, TracebackType
 
 from foveate.contracts import UserError
+from foveate.training.parallel import Processes
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -15,10 +16,15 @@ class Interrupted(UserError):
 
 
 class Interruption:
-    """While it is entered, the first signal only sets `asked`; a second one does what it would have done without."""
+    """While it is entered, the first signal only sets `asked`; a second one does what it would have done without.
 
-    def __init__(self) -> None:
+    Each of several processes gets the signals by itself; the main one speaks, unless another has ended before its time
+    and this one is about to be told why.
+    """
+
+    def __init__(self, processes: Processes | None = None) -> None:
         self.asked = False
+        self._processes = processes or Processes()
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interruption":
@@ -32,6 +38,8 @@ class Interruption:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         self._restore()
+        if not self._processes.main or self._processes.broken:
+            return
         # print() could be in the middle of a line of its own, which it does not allow
         os.write(2, b"\nstopping after this step and a checkpoint; once more to stop at once\n")
 

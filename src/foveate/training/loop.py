@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from rich.console import Console
 from torch import nn
 
@@ -16,9 +15,12 @@ from foveate import bundle
 from foveate.contracts import Batch, UserError
 from foveate.training.checkpoints import CHANGED, Checkpoints
 from foveate.training.display import Display
+from foveate.training.hardware import choose_device, use_threads
 from foveate.training.interruption import Interrupted, Interruption
 from foveate.training.journal import Journal, JsonLines, TensorBoard, Writer
 from foveate.training.objectives import Objective
+from foveate.training.parallel import Processes, together
+from foveate.training.randomness import begin_random_numbers
 from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
@@ -63,42 +65,118 @@ def train(
     after Ctrl-C.
     """
     settings.check()
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
-    torch.manual_seed(settings.seed)
-    folder = Path(folder)
-    updater = Updater(model, objective, settings)
-    checkpoints = Checkpoints(folder / "checkpoints", settings, identity or {})
-    if not resume:
-        checkpoints.refuse()
-    progress, damaged = checkpoints.resume(model, updater.optimizer)
-    began = time.monotonic() - progress.seconds
-    console = console or Console(stderr=True)
-    _greet(console, progress, damaged)
-    display = Display(console, settings, progress, validation.metric if validation else None)
-    with closing(Journal(_writers(folder, settings, progress, display))) as journal, Interruption() as interruption:
-        model.train()
-        for group in _groups(batches, progress, settings):
-            update = updater(group, learning_rate(settings, progress), progress.step + 1)
-            progress.advance(update.tokens, time.monotonic() - began)
-            journal.add(update)
-            display.tick(progress)
-            if progress.step % settings.log_every == 0:
-                journal.training(progress)
-            if progress.step % settings.validate_every == 0:
-                _validate(model, validation, progress, journal)
-            if settings.saves(progress.step) or interruption.asked:
-                _save(updater, checkpoints, progress, journal)
-            if interruption.asked:
-                raise Interrupted(_farewell(progress, folder))
+    folder, console = Path(folder), console or Console(stderr=True)
+    use_threads(settings.threads)
+    processes = together(choose_device(settings.device))
+    with processes, Interruption(processes) as interruption, processes.watched():
+        if not processes.main:
+            console = Console(quiet=True)
+        begin_random_numbers(settings.seed, processes.rank)
+        updater = Updater(model, objective, settings, processes)
+        checkpoints = Checkpoints(folder / "checkpoints", settings, identity or {}, processes)
+        if not resume:
+            processes.on_main(checkpoints.refuse)
+        progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)
+        _greet(console, progress, damaged)
+        display = Display(console, settings, progress, validation.metric if validation else None)
+        with closing(Journal(_writers(folder, settings, progress, display, processes))) as journal:
+            run = _Run(updater, checkpoints, validation, journal, display, progress)
+            for group in _groups(batches, progress, settings):
+                run.step(group, interruption)
+            run.end(interruption)
+            return run.keep_the_best()
 
-        if progress.validated < progress.step:
-            _validate(model, validation, progress, journal)
-        if progress != checkpoints.latest:
-            _save(updater, checkpoints, progress, journal)
-        if interruption.asked:
-            raise Interrupted(_farewell(progress, folder))
-        return _keep_the_best(model, validation, checkpoints, progress, journal)
+
+class _Run:
+    """A training that is under way."""
+
+    def __init__(
+        self,
+        updater: Updater,
+        checkpoints: Checkpoints,
+        validation: Validation | None,
+        journal: Journal,
+        display: Display,
+        progress: Progress,
+    ) -> None:
+        self.updater, self.placed = updater, updater.placed
+        self.processes, self.settings = updater.processes, updater.settings
+        self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
+        self.journal, self.display = journal, display
+        self.began = time.monotonic() - progress.seconds
+        self.placed.working.train()
+
+    def step(self, group: list[Batch], interruption: Interruption) -> None:
+        """One step, and all that is due after it. Raises Interrupted if that was asked for."""
+        progress, settings = self.progress, self.settings
+        update = self.updater(group, learning_rate(settings, progress), progress.step + 1)
+        # One clock for all processes, and one decision to stop.
+        seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
+        progress.advance(update.tokens, seconds)
+        self.journal.add(update)
+        self.display.tick(progress)
+        if progress.step % settings.log_every == 0:
+            self.journal.training(progress)
+        if progress.step % settings.validate_every == 0:
+            self._validate()
+        if settings.saves(progress.step) or asked:
+            self._save()
+        if asked:
+            raise self._interrupted()
+
+    def end(self, interruption: Interruption) -> None:
+        """Validate and save what was not yet, after the last step."""
+        if self.progress.validated < self.progress.step:
+            self._validate()
+        if self.progress != self.checkpoints.latest:
+            self._save()
+        if any(self.processes.greatest([interruption.asked])):
+            raise self._interrupted()
+
+    def keep_the_best(self) -> Result:
+        """Give the model the average of the last checkpoints, or the best one if that validates better."""
+        model = self.placed.model.to(self.placed.device)
+        kept, compared = self.processes.on_main(lambda: self._best(model))
+        self.processes.equalise(model.state_dict().values())
+        self.journal.final(self.progress, {"kept": kept, "compared": compared})
+        return Result(self.progress.step, kept, compared.get(kept, {}))
+
+    def _best(self, model: nn.Module) -> tuple[str, dict[str, dict[str, float]]]:
+        progress, validation, checkpoints = self.progress, self.validation, self.checkpoints
+        best, steps = f"step {progress.best_step}", checkpoints.last_regular()
+        kept, compared = best, {best: progress.best} if progress.best else {}
+        if len(steps) > 1 or not progress.best:
+            average = f"the average of steps {', '.join(map(str, steps))}" if len(steps) > 1 else f"step {steps[0]}"
+            bundle.fill(model, checkpoints.average(steps), str(checkpoints.folder), CHANGED)
+            if validation is not None:
+                compared[average] = validation.run(model)
+            if validation is None or not progress.best or validation.better(compared[average], progress.best):
+                kept = average
+        if kept == best:
+            checkpoints.fill(model, progress.best_step)
+        return kept, compared
+
+    def _validate(self) -> None:
+        validation = self.validation
+        if validation is None:
+            return
+        self.journal.training(self.progress)
+        with self.placed.gathered() as model:
+            metrics = self.processes.on_main(lambda: validation.run(model))
+        validation.note(metrics, self.progress)
+        self.journal.validation(self.progress, metrics)
+        self.journal.pause()
+
+    def _save(self) -> None:
+        self.journal.training(self.progress)  # what is not written yet would be lost to a resumed training
+        self.checkpoints.save(self.placed, self.updater.optimizer, self.progress)
+        self.journal.pause()
+
+    def _interrupted(self) -> Interrupted:
+        return Interrupted(
+            f"stopped after step {self.progress.step:,}; all is saved in {self.checkpoints.folder.parent}, the same "
+            f"command goes on from there"
+        )
 
 
 def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterator[list[Batch]]:
@@ -122,42 +200,11 @@ def _stream(batches: Batches, progress: Progress, epochs: int | None) -> Iterato
         progress.epoch, progress.position, progress.epoch_length = progress.epoch + 1, 0, progress.position
 
 
-def _validate(model: nn.Module, validation: Validation | None, progress: Progress, journal: Journal) -> None:
-    if validation is None:
-        return
-    journal.training(progress)
-    metrics = validation.run(model)
-    validation.note(metrics, progress)
-    journal.validation(progress, metrics)
-    journal.pause()
-
-
-def _save(updater: Updater, checkpoints: Checkpoints, progress: Progress, journal: Journal) -> None:
-    journal.training(progress)  # what is not written yet would be lost to a resumed training
-    checkpoints.save(updater.model, updater.optimizer, progress)
-    journal.pause()
-
-
-def _keep_the_best(
-    model: nn.Module, validation: Validation | None, checkpoints: Checkpoints, progress: Progress, journal: Journal
-) -> Result:
-    """Load the average of the last checkpoints, or the best one if that validates better."""
-    best, steps = f"step {progress.best_step}", checkpoints.last_regular()
-    kept, compared = best, {best: progress.best} if progress.best else {}
-    if len(steps) > 1 or not progress.best:
-        average = f"the average of steps {', '.join(map(str, steps))}" if len(steps) > 1 else f"step {steps[0]}"
-        bundle.fill(model, checkpoints.average(steps), str(checkpoints.folder), CHANGED)
-        if validation is not None:
-            compared[average] = validation.run(model)
-        if validation is None or not progress.best or validation.better(compared[average], progress.best):
-            kept = average
-    if kept == best:
-        checkpoints.fill(model, progress.best_step)
-    journal.final(progress, {"kept": kept, "compared": compared})
-    return Result(progress.step, kept, compared.get(kept, {}))
-
-
-def _writers(folder: Path, settings: Training, progress: Progress, display: Display) -> list[Writer]:
+def _writers(
+    folder: Path, settings: Training, progress: Progress, display: Display, processes: Processes
+) -> list[Writer]:
+    if not processes.main:
+        return []
     writers: list[Writer] = [JsonLines(folder / "metrics.jsonl", progress.step), display]
     if settings.tensorboard:
         writers.append(TensorBoard(folder / "tensorboard", progress.step))
@@ -169,7 +216,3 @@ def _greet(console: Console, progress: Progress, damaged: list[str]) -> None:
         console.print(f"passed over a checkpoint: {line}", markup=False, soft_wrap=True)
     if progress.step:
         console.print(f"resuming from step {progress.step:,}", markup=False, soft_wrap=True)
-
-
-def _farewell(progress: Progress, folder: Path) -> str:
-    return f"stopped after step {progress.step:,}; all is saved in {folder}, the same command goes on from there"

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from foveate.contracts import UserError, at_least
 
-FREE = frozenset(["steps", "epochs", "minutes", "patience", "log_every", "device", "threads", "tensorboard"])
+FREE = frozenset(
+    ["steps", "epochs", "minutes", "patience", "log_every", "device", "threads", "parallel", "tensorboard"]
+)
 """Settings that may change when a training is resumed: when it ends, where it runs, what it shows."""
 
 DEFAULT_STEPS = 10_000
@@ -44,6 +46,11 @@ class Training:
     """Scale the gradient down to this norm where it is longer."""
     label_smoothing: float = 0.1
     """The part of the probability that is asked to be spread evenly over the vocabulary."""
+    choice_weight: float = 0.1
+    """Hard attention: how much the consequences of its choices count beside the loss; more teaches it faster, if the
+    noise that comes with it lets it."""
+    entropy_bonus: float = 0.001
+    """Hard attention: what a nat of entropy of its choices is worth, so that it does not decide too early."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """What matrices are multiplied in; weights stay float32. Auto takes bfloat16 where it pays: on GPUs that have it,
     and for wide models on CPUs that have it."""
@@ -64,6 +71,9 @@ class Training:
     """Where to train: "cpu", "cuda", "cuda:1", "mps". Auto takes a CUDA GPU if there is one."""
     threads: int | None = None
     """CPU threads; PyTorch's own choice if not given."""
+    parallel: Literal["auto", "replicate", "shard"] = "auto"
+    """Of several processes (torchrun) each holds a replica of the model, or a shard of it. Auto shards a model whose
+    weights, gradients and optimizer would fill more than half of a process' memory."""
     tensorboard: bool = False
     """Write TensorBoard logs too (needs `pip install foveate[tensorboard]`)."""
 
@@ -73,7 +83,7 @@ class Training:
             at_least(1, name, getattr(self, name))
         for name in ("steps", "epochs", "patience", "threads"):
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
-        for name in ("warmup", "weight_decay", "learning_rate"):
+        for name in ("warmup", "weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
             at_least(0, name, getattr(self, name))
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:

@@ -10,6 +10,7 @@ from torch import nn
 from foveate.contracts import Batch, UserError
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.objectives import Loss, Objective
+from foveate.training.parallel import Processes, fingerprint, place
 from foveate.training.settings import Training
 
 
@@ -27,14 +28,20 @@ class Update:
 
 
 class Updater:
-    """Changes `model` by one step of AdamW at each call. Moves the model to the device of the settings."""
+    """Changes `model` by one step of AdamW at each call. Moves the model to the device of the settings.
 
-    def __init__(self, model: nn.Module, objective: Objective, settings: Training) -> None:
+    Several processes make each step together, each with its share of the examples, and all with the same result.
+    """
+
+    def __init__(
+        self, model: nn.Module, objective: Objective, settings: Training, processes: Processes | None = None
+    ) -> None:
         self.device = choose_device(settings.device)
-        self.model = model.to(self.device)
+        self.processes = processes or Processes()
+        self.placed = place(model, self.device, settings.parallel, self.processes)
         self.objective = objective
         self.settings = settings
-        self.optimizer = adamw(model, settings, self.device)
+        self.optimizer = adamw(self.placed.working, settings, self.device)
         self.bfloat16 = wants_bfloat16(settings.precision, model, self.device)
 
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
@@ -43,37 +50,49 @@ class Updater:
         Raises UserError, before anything changed, where a loss or the gradient is not finite.
         """
         tokens = sum(batch.tokens for batch in group)
-        losses = [self._backward(batch, tokens) for batch in group]
+        losses = [self._backward(batch, tokens, number == len(group)) for number, batch in enumerate(group, 1)]
         norm = self._clip()
-        self._refuse_non_finite(group, losses, norm, step)
+        totals, sums = self._summed(losses, group, step)
+        self._refuse_non_finite(group, totals, norm, step)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
-        sums: Counter[str] = Counter()
-        for loss in losses:
-            sums.update({"loss": float(loss.total), **{name: float(value) for name, value in loss.log.items()}})
-        return Update(tokens, dict(sums), norm, rate)
+        return Update(tokens, sums, norm, rate)
 
-    def _backward(self, batch: Batch, tokens: int) -> Loss:
-        batch = batch.to(self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
-            output = self.model(**batch.inputs)
-        loss = self.objective(output, batch)
-        (loss.total / tokens).backward()
+    def _backward(self, batch: Batch, tokens: int, last: bool) -> Loss:
+        batch = self.processes.share(batch).to(self.device)
+        with self.placed.gradients_of(last):
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
+                output = self.placed(**batch.inputs)
+            loss = self.objective(output, batch)
+            # The gradient becomes the mean of the processes' gradients, but must be their sum.
+            (loss.total * self.processes.size / tokens).backward()
         return Loss(loss.total.detach(), loss.log)
 
     def _clip(self) -> float:
-        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        norm = nn.utils.get_total_norm(gradients)
+        parameters = list(self.placed.working.parameters())
+        norm = self.placed.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         if self.settings.clip is not None:
-            nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
+            nn.utils.clip_grads_with_norm_(parameters, self.settings.clip, norm)
         return float(norm)
 
-    def _refuse_non_finite(self, group: list[Batch], losses: list[Loss], norm: float, step: int) -> None:
-        for batch, loss in zip(group, losses, strict=True):
-            if not math.isfinite(loss.total):
-                self._refuse(f"the loss is {float(loss.total)}", batch.name, step)
+    def _summed(self, losses: list[Loss], group: list[Batch], step: int) -> tuple[list[float], dict[str, float]]:
+        """The loss of each batch; the loss and what is logged of all of them. Over all processes."""
+        logged: Counter[str] = Counter()
+        for loss in losses:
+            logged.update({name: float(value) for name, value in loss.log.items()})
+        data = fingerprint(group)
+        sums = self.processes.total([data, *(float(loss.total) for loss in losses), *logged.values()])
+        if sums[0] != data * self.processes.size:
+            raise UserError(f"step {step} stopped: the processes read different data; give all of them the same text")
+        totals = sums[1 : 1 + len(losses)]
+        return totals, {"loss": sum(totals), **dict(zip(logged, sums[1 + len(losses) :], strict=True))}
+
+    def _refuse_non_finite(self, group: list[Batch], totals: list[float], norm: float, step: int) -> None:
+        for batch, total in zip(group, totals, strict=True):
+            if not math.isfinite(total):
+                self._refuse(f"the loss is {total}", batch.name, step)
         if not math.isfinite(norm):
             self._refuse(f"the norm of the gradient is {norm}", " and ".join(batch.name for batch in group), step)
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from foveate.contracts import unknown
-from foveate.training.checkpoints import random_states, restore_random_states
+from foveate.training.randomness import random_states, restore_random_states
 from foveate.training.settings import Progress
 
 
@@ -23,12 +23,13 @@ class Validation:
 
     def run(self, model: nn.Module) -> dict[str, float]:
         """Measure `model` and leave it, and all that is random, as it was. Raises UserError for an unknown metric."""
-        states, training = random_states(), model.training
+        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+        states, training = random_states(device), model.training
         model.eval()
         with torch.no_grad():
             metrics = {name: float(value) for name, value in self.measure(model).items()}
         model.train(training)
-        restore_random_states(states)
+        restore_random_states(states, device)
         if self.metric not in metrics:
             raise unknown("metric", self.metric, metrics)
         return metrics

@@ -1,11 +1,9 @@
 """The cache: whole or not at all."""
 
-import sys
-
 import pytest
 
 from foveate.contracts import UserError
-from foveate.data.sources.cache import cache_folder, fetched, run
+from foveate.data.sources.cache import cache_folder, fetched
 
 
 @pytest.fixture(autouse=True)
@@ -56,17 +54,3 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "file"))
     with pytest.raises(UserError, match=r"cannot write .*FOVEATE_CACHE can name another folder"):
         fetched("thing-1", print, print)
-
-
-def test_a_failing_program_is_one_line(tmp_path):
-    with pytest.raises(UserError, match=r"^cannot count: two$"):
-        run([sys.executable, "-c", "import sys; sys.exit('one\\ntwo\\n')"], "count", tmp_path)
-    with pytest.raises(UserError, match=r"^cannot count: exit status 3$"):
-        run([sys.executable, "-c", "raise SystemExit(3)"], "count", tmp_path)
-    with pytest.raises(UserError, match="cannot count: no-such-program does not start"):
-        run(["no-such-program"], "count", tmp_path)
-
-
-def test_a_program_runs_in_the_folder(tmp_path):
-    run([sys.executable, "-c", "open('here', 'w').close()"], "write", tmp_path)
-    assert (tmp_path / "here").is_file()

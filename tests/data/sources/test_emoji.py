@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from foveate.contracts import UserError
-from foveate.data.sources import emoji, open_source
+from foveate.data.sources import emoji, open_source, packages
 from foveate.data.sources.emoji import Name, emoji_messages, emoji_names
 
 ENGLISH = {
@@ -90,7 +90,7 @@ def test_another_wheel_is_refused(tmp_path, monkeypatch, wheel):
     def deliver(command, purpose, folder):
         (folder / emoji.WHEEL).write_bytes(wheel.read_bytes())
 
-    monkeypatch.setattr(emoji, "run", deliver)
+    monkeypatch.setattr(packages, "run", deliver)
     with pytest.raises(UserError, match=r"not the published emoji-2.16.0-py3-none-any.whl: its SHA-256 is another"):
         open_source("emoji", announce=print)
     assert list((tmp_path / "cache").iterdir()) == []

@@ -1,10 +1,9 @@
 """Help pages: segments of hand-written pages, aligned and split."""
 
-import shutil
+from contextlib import contextmanager
 
-import pytest
+from archives import write_archive
 
-from foveate.contracts import UserError
 from foveate.data.sources import libreoffice, open_source
 from foveate.data.sources.libreoffice import aligned, segments
 
@@ -40,17 +39,13 @@ def test_the_only_wording_of_a_switch_is_kept():
     assert segments(only) == {"par_1": "A printer"}
 
 
-def test_alignment_by_page_and_id(tmp_path):
-    for language, pages in {
-        "en": {"a/1.html": page(id1="One", id2="SUM", id3="Three", id4=""), "a/2.html": page(id1="Two", id9="One")},
-        "fr": {"a/1.html": page(id3="Trois", id1="Un", id2="SUM", id4="vide"), "a/2.html": page(id9="Un", id7="Deux")},
-    }.items():
-        for name, content in {**pages, f"{language}.html": page(id1=language)}.items():
-            path = tmp_path / language / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+def test_alignment_by_page_and_id():
+    english = {"b/2.html": page(id1="Two", id9="One"), "b.html": page(id5="Five"), "en.html": page(id1="en")}
+    french = {"b/2.html": page(id9="Un", id7="Deux"), "b.html": page(id5="Cinq"), "fr.html": page(id1="fr")}
+    english["a/1.html"] = page(id1="One", id2="SUM", id3="Three", id4="")
+    french["a/1.html"] = page(id3="Trois", id1="Un", id2="SUM", id4="vide")
     # the same words are no translation, an empty segment is none, and the second One, Un is the same pair again
-    assert list(aligned(tmp_path / "en", tmp_path / "fr")) == [("One", "Un"), ("Three", "Trois")]
+    assert list(aligned(english, french)) == [("One", "Un"), ("Three", "Trois"), ("Five", "Cinq")]
 
 
 def test_splits_of_short_segments(tmp_path, monkeypatch):
@@ -73,57 +68,25 @@ def test_splits_of_short_segments(tmp_path, monkeypatch):
     assert splits.dev.name == "libreoffice-help-en-fr.dev"
 
 
-def test_without_apt_get(tmp_path, monkeypatch):
-    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda program: None)
-    with pytest.raises(UserError, match=r"need apt-get, and this machine has none; .* --data SOURCE TARGET"):
-        open_source("libreoffice-help", announce=print)
-
-
-def test_packages_are_fetched_without_root(tmp_path, monkeypatch):
-    """Programs stand in for apt-get and dpkg-deb: what they are asked for, and what is kept of what they bring."""
+def test_the_pages_of_two_packages(tmp_path, monkeypatch):
+    """Packages made here stand in for Debian's."""
     asked = []
 
-    def pretend(command, purpose, folder):
-        asked.append(command)
-        if "download" in command:
-            for package in command[command.index("download") + 1 :]:
-                (folder / f"{package}_4%3a7.4_all.deb").touch()
-        if command[0] == "dpkg-deb":
-            package = folder / command[-1] / "usr/share"
-            language = "en-US" if "en-us" in command[-1] else "de"
-            (package / f"libreoffice/help/{language}/text").mkdir(parents=True)
-            (package / "libreoffice/help/media").mkdir()
-            text = page(id1="The sea" if language == "en-US" else "Das Meer")
-            (package / f"libreoffice/help/{language}/text/1.html").write_text(text)
-            (package / f"doc/{command[-1]}").mkdir(parents=True)
-            (package / f"doc/{command[-1]}/copyright").write_text("MPL-2.0")
+    @contextmanager
+    def packages_of_one_page(names, folder):
+        asked.extend(names)
+        places = [folder / f"{name}.tgz" for name in names]
+        for place, language, text in zip(places, ("en-US", "de"), ("The sea", "Das Meer"), strict=True):
+            help_pages = f"usr/share/libreoffice/help/{language}"
+            contents = {f"{help_pages}/text/a/1.html": page(id1=text), f"{help_pages}/media/1.html": page(id1="no")}
+            write_archive(place, contents)
+        yield places
 
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(libreoffice, "run", pretend)
+    monkeypatch.setattr(libreoffice, "debian_packages", packages_of_one_page)
     told = []
     splits = open_source("libreoffice-help", "en", "de", announce=told.append)
     (line,) = told
     assert line.startswith("fetching libreoffice-help (about 15 MB with the lists of packages; licence MPL-2.0) into ")
+    assert asked == ["libreoffice-help-en-us", "libreoffice-help-de"]
     assert [pair for text in (splits.train, splits.dev, splits.test) for pair in text] == [("The sea", "Das Meer")]
-    folder = tmp_path / "libreoffice-help-en-de"
-    assert sorted(path.name for path in folder.iterdir()) == ["copyright", "segments.tsv"]
-    update, download = asked[:2]
-    assert update[-1] == "update"
-    assert download[-3:] == ["download", "libreoffice-help-en-us", "libreoffice-help-de"]
-    states = [option for option in update if option.startswith("Dir::State=")]
-    assert len(states) == 1
-    assert str(tmp_path) in states[0]
-
-
-def test_a_failed_update_is_told_only_when_the_download_fails(tmp_path, monkeypatch):
-    def offline(command, purpose, folder):
-        raise UserError(f"cannot {purpose}: offline")
-
-    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(libreoffice, "run", offline)
-    with pytest.raises(UserError, match="cannot read Debian's lists of packages"):
-        open_source("libreoffice-help", announce=print)
-    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from foveate import create
+from foveate.contracts import Batch, UserError
+from foveate.training import CrossEntropy
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "embedding": 10, "width": 12, "dropout": 0.0}
 
@@ -36,10 +38,14 @@ def shared(number: int) -> int:
         ("rnn-bahdanau", shared(3) + gates(3, E + C, C) + (C * C + C) + C * C + C + (2 * C * C + C)),
         ("rnn-luong", shared(4) + gates(4, E + C, C) + C * C + (2 * C * C + C)),
         ("rnn-attentive", shared(3) + gates(3, E, C) + (2 * C * C + C)),
+        ("rnn-local", shared(4) + gates(4, E + C, C) + C * C + (2 * C * C + C) + (C * C + C)),
+        ("rnn-hard", shared(3) + gates(3, E, C) + (C * C + C) + C * C + C + (2 * C * C + C) + (C + 1)),
+        ("rnn-monotonic", shared(3) + gates(3, E, C) + (C * C + C) + C * C + C + (2 * C * C + C) + 1),
     ],
 )
 def test_parameters(name: str, expected: int) -> None:
-    """Encoder, decoder, score (additive: W2 q + b, W1 k, u; biaffine: W), the layer that joins state and context."""
+    """Encoder, decoder, score (additive: W2 q + b, W1 k, u; biaffine: W), the layer that joins state and context; then
+    what predicts the place (W, v), the reward (a row and a bias), and the offset of monotonic attention."""
     assert parameters(create(name, device="meta", src_vocab=N, tgt_vocab=M)) == expected
 
 
@@ -86,20 +92,54 @@ def test_dropout_of_embeddings_and_outputs() -> None:
 
 
 def test_hard_attention_samples_in_training_and_takes_the_likeliest_after() -> None:
-    model = create("rnn-luong", select="hard", **SMALL)
+    model = create("rnn-luong", select="hard", mean_share=0.0, **SMALL)
     inputs = (torch.tensor([[4, 5, 6, 7, 2]]).expand(31, -1), torch.full((31,), 5), torch.ones(31, 1, dtype=torch.long))
-    assert len(model(*inputs).log_prob.unique()) > 1
+    assert len(model(*inputs).choices.log_prob.unique()) > 1
     model.eval()
-    assert len(model(*inputs).log_prob.round(decimals=5).unique()) == 1
+    assert len(model(*inputs).choices.log_prob.round(decimals=5).unique()) == 1
 
 
-def test_hard_attention_learns_by_reinforcement() -> None:
-    """The logits say nothing to the score; the log-probabilities of the choices do."""
-    model = create("rnn-luong", select="hard", **SMALL)
-    output = model(torch.tensor([[4, 5, 6, 2]]), torch.tensor([4]), torch.tensor([[1, 8, 9]]))
+@pytest.mark.parametrize("mean_share", [0.0, 0.5])
+def test_hard_attention_learns_by_reinforcement(mean_share: float) -> None:
+    """The logits say something to the score only where the mean was taken; the choices' log-probabilities always do."""
+    model = create("rnn-hard", mean_share=mean_share, **SMALL)
+    output = model(torch.tensor([[4, 5, 6, 2]]), torch.tensor([4]), torch.tensor([[1, 8, 9, 7, 6]]))
     (by_logits,) = torch.autograd.grad(
-        output.logits.sum(), model.decoder.score.weight, retain_graph=True, materialize_grads=True
+        output.logits.sum(), model.decoder.score.direction, retain_graph=True, materialize_grads=True
     )
-    (by_choices,) = torch.autograd.grad(output.log_prob.sum(), model.decoder.score.weight)
-    assert not by_logits.any()
+    (by_choices,) = torch.autograd.grad(output.choices.log_prob.sum(), model.decoder.score.direction)
+    assert bool(by_logits.any()) == (mean_share > 0)
     assert by_choices.any()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_a_share_that_cannot_be(share: float) -> None:
+    with pytest.raises(UserError, match=f"^mean_share is {share}, but must be from 0 to 1$"):
+        create("rnn-hard", mean_share=share, **SMALL)
+
+
+WAYS = {
+    "rnn": {},
+    "rnn-attentive": {"embedding": 16, "width": 16},
+    "rnn-bahdanau": {"window": "local-m", "window_radius": 2},
+    "rnn-local": {"window_radius": 2},
+    "rnn-hard": {},
+    "rnn-monotonic": {},
+}
+
+
+@pytest.mark.parametrize("preset", WAYS)
+def test_every_way_learns_to_copy(preset: str) -> None:
+    """A moment of training on one batch makes the loss fall to half: gradients point where they should."""
+    sizes = {"src_vocab": 11, "tgt_vocab": 11, "embedding": 16, "width": 16, "dropout": 0.0}
+    model, objective = create(preset, **{**sizes, **WAYS[preset]}), CrossEntropy()
+    words = torch.randint(4, 11, (13, 5))
+    batch = Batch({"source": words, "source_lengths": torch.full((13,), 5), "target": words.roll(1, 1)}, words, "copy")
+    optimizer, losses = torch.optim.Adam(model.parameters(), 0.03), []
+    for _ in range(60):
+        loss = objective(model(**batch.inputs), batch)
+        optimizer.zero_grad()
+        loss.total.backward()
+        optimizer.step()
+        losses.append(float(loss.log["cross_entropy"]))
+    assert losses[-1] < 0.5 * losses[0]

@@ -96,16 +96,31 @@ def test_order_is_known_by_positions_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_beams_of_one_sentence_share_its_memory() -> None:
-    """Rows that change places within a source do not copy its keys and values; a row of another source does."""
+    """However many rows read a source, it is there once, and stays where it is while they change places."""
     model = create("transformer-base", **SMALL).eval()
     with torch.no_grad():
         state = model.start(torch.tensor([[4, 5, 2], [6, 7, 2]]), torch.tensor([3, 3]))
+        keys = state.source[0].keys.data_ptr()
         model.step(torch.tensor([1, 1]), state)
-        state.reorder(torch.tensor([0, 0, 1, 1]))
-        keys, past = state.source[0].keys.data_ptr(), state.past[0].keys.data_ptr()
-        state.reorder(torch.tensor([1, 0, 3, 2]))
+        state.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+        past = state.past[0].keys.data_ptr()
+        state.reorder(torch.tensor([1, 0, 0, 5, 3, 4]))
         assert state.source[0].keys.data_ptr() == keys
         assert state.past[0].keys.data_ptr() != past
-        state.reorder(torch.tensor([0, 1, 2]))
-        assert state.source[0].keys.shape[0] == 3
-        assert state.examples.tolist() == [0, 0, 1]
+        state.reorder(torch.tensor([4, 3, 5]))
+        assert state.source[0].keys.shape[0] == 1
+
+
+@pytest.mark.parametrize("rows", [[1, 1, 0, 0], [0, 0, 1], [0, 1, 0, 1], [1]])
+def test_any_rows_of_any_sources_go_on(rows: list[int]) -> None:
+    model = create("transformer-base", **SMALL).eval()
+    source, lengths = torch.tensor([[4, 5, 2], [6, 2, 0]]), torch.tensor([3, 2])
+    first, second = torch.tensor([1, 1]), torch.tensor([4, 5, 6, 7])[: len(rows)]
+    with torch.no_grad():
+        state = model.start(source, lengths)
+        model.step(first, state)
+        state.reorder(torch.tensor(rows))
+        logits = model.step(second, state)
+        for place, row in enumerate(rows):
+            alone = model(source[[row]], lengths[[row]], torch.stack([first[row], second[place]])[None]).logits[0, -1]
+            torch.testing.assert_close(logits[place], alone, rtol=1e-6, atol=1e-6)

@@ -2,54 +2,29 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from foveate.contracts import UserError, unknown
-from foveate.data.sources import emoji, libreoffice
-from foveate.data.sources.cache import BeforeFetch
+from foveate.data.sources import brown, debian_descriptions, emoji, gettext_debian, libreoffice, moby_dick, movies, sotu
+from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.sources.union import union
 
 __all__ = ["SOURCES", "Source", "Splits", "open_source"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """One row of the table of sources."""
-
-    name: str
-    task: str
-    languages: tuple[str, ...]
-    """Any two of them make a pair."""
-    size: str
-    """What is fetched the first time."""
-    licence: str
-    about: str
-    open: Callable[[str, str, BeforeFetch], Splits]
-    """From source language, target language, and whom to tell of the place before fetching."""
-
 
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
-        Source(
-            name="emoji",
-            task="translate",
-            languages=emoji.LANGUAGES,
-            size="0.6 MB",
-            licence="BSD-3-Clause, names from Unicode CLDR under Unicode-3.0",
-            about="messages of 1 to 6 names that people gave to emoji, from a Python package; minutes to learn",
-            open=emoji.open_emoji,
-        ),
-        Source(
-            name="libreoffice-help",
-            task="translate",
-            languages=libreoffice.LANGUAGES,
-            size="about 15 MB with the lists of packages",
-            licence="MPL-2.0",
-            about="short segments of LibreOffice's help pages, from Debian packages; technical prose, an hour to learn",
-            open=libreoffice.open_help,
-        ),
+        emoji.SOURCE,
+        libreoffice.SOURCE,
+        libreoffice.WHOLE,
+        gettext_debian.SOURCE,
+        debian_descriptions.SOURCE,
+        brown.SOURCE,
+        movies.SOURCE,
+        sotu.SOURCE,
+        moby_dick.SOURCE,
     )
 }
 
@@ -63,22 +38,44 @@ def open_source(
     source_language: str = "en",
     target_language: str = "fr",
     announce: Callable[[str], None] = to_stderr,
-) -> Splits:
-    """The named source in two languages, split; fetched into the cache when it is not there yet.
+    task: str = "translate",
+) -> Splits[Any]:
+    """The named source of the given task, split; fetched into the cache when it is not there yet.
 
-    `announce` is told in one line what is fetched, how large it is and under which licence. Raises UserError on an
-    unknown source or language, and when fetching fails.
+    Several names with "+" between them are one source, see `union`. The two languages count where the source has
+    languages. `announce` is told in one line what is fetched, how large it is and under which licence. Raises UserError
+    on an unknown source or language, on a source that serves another task, and when fetching fails.
     """
+    sources = [_find(part.strip(), task) for part in name.split("+")]
+    for source in sources:
+        _check_languages(source, source_language, target_language)
+    if len(sources) > 1 and not all(source.languages for source in sources):
+        raise UserError(f"{name}: only texts in two languages can be joined")
+    splits = [_open(source, source_language, target_language, announce) for source in sources]
+    return union(splits) if len(splits) > 1 else splits[0]
+
+
+def _find(name: str, task: str) -> Source:
     if name not in SOURCES:
         raise unknown("source", name, SOURCES)
     source = SOURCES[name]
-    for language in (source_language, target_language):
+    if task not in source.tasks:
+        served = ", ".join(source.name for source in SOURCES.values() if task in source.tasks) or "none"
+        raise UserError(f"{name} is text for {' and '.join(source.tasks)}; sources for {task}: {served}")
+    return source
+
+
+def _check_languages(source: Source, source_language: str, target_language: str) -> None:
+    for language in (source_language, target_language) if source.languages else ():
         if language not in source.languages:
-            raise unknown(f"language of {name}", language, source.languages)
-    if source_language == target_language:
-        raise UserError(f"{name}: source and target language are both '{source_language}'")
+            raise unknown(f"language of {source.name}", language, source.languages)
+    if source.languages and source_language == target_language:
+        raise UserError(f"{source.name}: source and target language are both '{source_language}'")
 
+
+def _open(source: Source, source_language: str, target_language: str, announce: Callable[[str], None]) -> Splits[Any]:
     def before_fetch(place: Path) -> None:
-        announce(f"fetching {name} ({source.size}; licence {source.licence}) into {place}")
+        announce(f"fetching {source.name} ({source.size}; licence {source.licence}) into {place}")
 
-    return source.open(source_language, target_language, before_fetch)
+    languages = (source_language, target_language) if source.languages else ()
+    return source.open(*languages, before_fetch)

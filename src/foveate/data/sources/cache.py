@@ -1,9 +1,8 @@
 """The user's cache: what was fetched once stays there, whole or not at all."""
 
 import os
-import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
@@ -40,15 +39,3 @@ def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch)
         reason = error.strerror or error
         raise UserError(f"cannot write {place}: {reason}; FOVEATE_CACHE can name another folder") from None
     return place
-
-
-def run(command: Sequence[str], purpose: str, folder: Path) -> None:
-    """Runs a program quietly in `folder`; when it fails, its last line of complaint is a UserError."""
-    english = {**os.environ, "LC_ALL": "C.UTF-8"}
-    try:
-        done = subprocess.run(command, cwd=folder, env=english, capture_output=True, text=True, errors="replace")
-    except OSError as error:
-        raise UserError(f"cannot {purpose}: {command[0]} does not start ({error.strerror})") from None
-    if done.returncode != 0:
-        complaints = (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
-        raise UserError(f"cannot {purpose}: {complaints[-1].strip()}")

@@ -1,13 +1,17 @@
 """LibreOffice's help pages in many languages, aligned by the ids of their paragraphs; from Debian packages."""
 
 import re
-import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
-from foveate.contracts import UserError
-from foveate.data.sources.cache import BeforeFetch, fetched, run
+from foveate.data.sources.cache import BeforeFetch, fetched
+from foveate.data.sources.debian import debian_packages
+from foveate.data.sources.packages import members
+from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
 from foveate.data.text import ParallelText
 
@@ -26,7 +30,9 @@ LONGEST = 14
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
-def open_help(source_language: str, target_language: str, before_fetch: BeforeFetch, longest: int = LONGEST) -> Splits:
+def open_help(
+    source_language: str, target_language: str, before_fetch: BeforeFetch, longest: int = LONGEST
+) -> Splits[ParallelText]:
     """The distinct segments of at most `longest` source words; none of dev or test shares a side with one of train."""
     name = f"libreoffice-help-{source_language}-{target_language}"
 
@@ -34,28 +40,26 @@ def open_help(source_language: str, target_language: str, before_fetch: BeforeFe
         _fetch(source_language, target_language, folder)
 
     segments = ParallelText.from_tsv(fetched(name, fetch, before_fetch) / "segments.tsv")
-    pairs = [(source, target) for source, target in segments if len(source.split()) <= longest]
-    side_of_pair = sides(pairs, HELD_OUT)
-    texts = []
-    for side in ("train", "dev", "test"):
-        own = [pair for pair, place in zip(pairs, side_of_pair, strict=True) if place == side]
-        texts.append(ParallelText.from_pairs(own, f"{name}.{side}"))
-    return Splits(*texts)
+    lines = [line for line, source, _ in segments.pairs() if len(source.split()) <= longest]
+    short = segments.part(name, set(lines).__contains__)
+    side = dict(zip(lines, sides(short, HELD_OUT), strict=True))
+    train, dev, test = (
+        segments.part(f"{name}.{part}", lambda line, part=part: side.get(line) == part)
+        for part in ("train", "dev", "test")
+    )
+    return Splits(train, dev, test)
 
 
-def aligned(source_pages: Path, target_pages: Path) -> Iterator[tuple[str, str]]:
-    """The distinct translated segments of two folders of pages, in the order of the pages.
+def aligned(source_pages: Mapping[str, str], target_pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The distinct translated segments of two sets of HTML pages, each by its name, in the order of the names.
 
-    A segment is a heading or paragraph with one id in both folders' page of one name. Those that are alike in both
+    A segment is a heading or paragraph with one id in both sets' page of one name. Those that are alike in both
     languages (names of functions, code, what nobody has translated yet) are left out.
     """
     seen = set()
-    for page in sorted(source_pages.rglob("*.html")):
-        other = target_pages / page.relative_to(source_pages)
-        if not other.is_file():
-            continue
-        targets = segments(other.read_text(encoding="utf-8"))
-        for identifier, source in segments(page.read_text(encoding="utf-8")).items():
+    for name in sorted(source_pages.keys() & target_pages.keys(), key=lambda name: name.split("/")):
+        targets = segments(target_pages[name])
+        for identifier, source in segments(source_pages[name]).items():
             pair = (source, targets.get(identifier, ""))
             if all(pair) and pair[0] != pair[1] and pair not in seen:
                 seen.add(pair)
@@ -110,45 +114,36 @@ class _PageReader(HTMLParser):
 
 
 def _fetch(source_language: str, target_language: str, folder: Path) -> None:
-    """Writes `segments.tsv` and the packages' `copyright` into the folder."""
-    if not shutil.which("apt-get"):
-        raise UserError(
-            "libreoffice-help comes as Debian packages, which need apt-get, and this machine has none; "
-            "train on sentences of your own with --data SOURCE TARGET"
-        )
-    work = folder / "work"
-    packages = [_package(language) for language in (source_language, target_language)]
-    _download(packages, work)
-    pages: list[Path] = []
-    for package in packages:
-        (archive,) = work.glob(f"{package}_*.deb")
-        run(["dpkg-deb", "-x", archive.name, package], f"unpack {archive.name}", work)
-        pages += (work / package).glob("usr/share/libreoffice/help/*/text")
-    with (folder / "segments.tsv").open("w", encoding="utf-8") as table:
-        table.writelines(f"{source}\t{target}\n" for source, target in aligned(*pages))
-    shutil.copy(work / packages[0] / "usr/share/doc" / packages[0] / "copyright", folder)
-    shutil.rmtree(work)
+    """Writes `segments.tsv` into the folder."""
+    names = [_package(language) for language in (source_language, target_language)]
+    with debian_packages(names, folder) as packages, (folder / "segments.tsv").open("w", encoding="utf-8") as table:
+        pairs = aligned(*map(_pages, packages))
+        table.writelines(f"{source}\t{target}\n" for source, target in pairs)
 
 
 def _package(language: str) -> str:
     return f"libreoffice-help-{'en-us' if language == 'en' else language}"
 
 
-def _download(packages: list[str], folder: Path) -> None:
-    """Fetches packages without being root: apt's lists and archives are kept under the folder instead of /var."""
-    lists, archives = folder / "state/lists", folder / "cache/archives"
-    for place in (lists, archives):
-        (place / "partial").mkdir(parents=True)
-    places = {"Dir::State": lists.parent, "Dir::State::Lists": lists, "Dir::Cache": archives.parent}
-    apt_get = ["apt-get", "-qq", "-o", "Acquire::Languages=none", "-o", "APT::Update::Error-Mode=any"]
-    for option, place in places.items():
-        apt_get += ["-o", f"{option}={place}"]
-    stale = None
-    try:
-        run([*apt_get, "update"], "read Debian's lists of packages (is the network up?)", folder)
-    except UserError as error:
-        stale = error  # one list of many may be out of reach, and not the one needed
-    try:
-        run([*apt_get, "download", *packages], f"fetch {' and '.join(packages)} (is the network up?)", folder)
-    except UserError as error:
-        raise stale or error from None
+def _pages(package: Path) -> dict[str, str]:
+    """The HTML pages of a package by their names, which are the same in every language."""
+    pages = members(package, "usr/share/libreoffice/help/*/text/*.html")
+    return {name.partition("/text/")[2]: page.decode() for name, page in pages}
+
+
+SOURCE = Source(
+    name="libreoffice-help",
+    tasks=("translate", "match"),
+    about="short segments of LibreOffice's help pages, from Debian packages; technical prose, an hour to learn",
+    size="about 15 MB with the lists of packages",
+    licence="MPL-2.0",
+    open=open_help,
+    languages=LANGUAGES,
+)
+
+WHOLE = replace(
+    SOURCE,
+    name="libreoffice-help-all",
+    about="all of LibreOffice's help pages, long sentences too",
+    open=partial(open_help, longest=sys.maxsize),
+)

@@ -2,7 +2,9 @@
 
 With attention, the score reads the decoder's state before the step and the context enters the step (Bahdanau et al.
 2015, https://arxiv.org/abs/1409.0473), or it reads the state after the step (Luong et al. 2015,
-https://arxiv.org/abs/1508.04025).
+https://arxiv.org/abs/1508.04025). It looks everywhere or through a local window (Luong), and takes the mean of what it
+sees, one place (Xu et al. 2015, https://arxiv.org/abs/1502.03044), or the places from left to right (Raffel et al.
+2017, https://arxiv.org/abs/1704.00784).
 """
 
 from dataclasses import dataclass
@@ -12,9 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Biaffine, Dot, Hard, ScaledDot, Score, Soft
-from foveate.contracts import FromData, Output, UserError
+from foveate.attention import Additive, Biaffine, Dot, Hard, Monotonic, ScaledDot, Score, Selection, Soft
+from foveate.contracts import Choices, FromData, Output, UserError
 from foveate.nn import BahdanauDecoder, Dropout, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
+from foveate.nn.local_windows import DiagonalWindow, LocalWindow, PredictedWindow
 
 
 @dataclass
@@ -37,8 +40,14 @@ class RNNSeq2SeqConfig:
     """Read the source both ways, left to right only, or not at all: plain word embeddings."""
     score: Literal["none", "additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """How the decoder scores source positions; "none" leaves it with one fixed vector of the source."""
-    select: Literal["soft", "hard"] = "soft"
-    """Take the mean of the source by its weights, or one place, sampled in training."""
+    select: Literal["soft", "hard", "monotonic"] = "soft"
+    """Take the mean of the source by its weights, one place (sampled in training), or places from left to right."""
+    mean_share: float = 0.5
+    """With hard selection: how often training takes the mean all the same, which shows the decoder where to look."""
+    window: Literal["none", "local-m", "local-p"] = "none"
+    """Look everywhere, or near a place: at step t near place t (m: monotonic), or where the decoder predicts (p)."""
+    window_radius: int = 10
+    """With a window: how many places it reaches to either side."""
     score_from: Literal["before", "after"] = "after"
     """Score from the state before the step (Bahdanau) or after it (Luong)."""
     input_feeding: bool = False
@@ -70,9 +79,9 @@ class RNNSeq2Seq(nn.Module):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token; with hard attention, how probable its choices were."""
-        hidden, log_prob = self._advance(target, self.start(source, source_lengths))
-        return Output(self.output(hidden), log_prob)
+        """Logits of the token after each target token; with hard attention, the places that it chose."""
+        hidden, choices = self._advance(target, self.start(source, source_lengths))
+        return Output(self.output(hidden), choices)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
         encoded, last = self.encoder(self.dropout(self.source_embedding(source)), lengths=source_lengths)
@@ -83,9 +92,9 @@ class RNNSeq2Seq(nn.Module):
         hidden, _ = self._advance(tokens[:, None], state)
         return self.output(hidden).squeeze(1)
 
-    def _advance(self, tokens: Int[Tensor, "R T"], state: RecurrentDecoderState) -> tuple[Tensor, Tensor | None]:
-        hidden, log_prob = self.decoder(self.dropout(self.target_embedding(tokens)), state)
-        return self.dropout(hidden), log_prob
+    def _advance(self, tokens: Int[Tensor, "R T"], state: RecurrentDecoderState) -> tuple[Tensor, Choices | None]:
+        hidden, choices = self.decoder(self.dropout(self.target_embedding(tokens)), state)
+        return self.dropout(hidden), choices
 
 
 class WordEncoder(nn.Module):
@@ -117,11 +126,24 @@ def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder 
 
     if config.score == "none":
         return FixedVectorDecoder(recurrent, config.width, every_step=config.fixed_vector == "every")
-    score = _score(config, source_width)
-    select = Hard() if config.select == "hard" else Soft()
+    score, select, window = _score(config, source_width), _selection(config), _window(config)
     if config.score_from == "before":
-        return BahdanauDecoder(recurrent, config.width, source_width, score, select)
-    return LuongDecoder(recurrent, config.width, source_width, score, select, config.input_feeding)
+        return BahdanauDecoder(recurrent, config.width, source_width, score, select, window)
+    return LuongDecoder(recurrent, config.width, source_width, score, select, window, config.input_feeding)
+
+
+def _selection(config: RNNSeq2SeqConfig) -> Selection:
+    if config.select == "hard":
+        if not 0 <= config.mean_share <= 1:
+            raise UserError(f"mean_share is {config.mean_share}, but must be from 0 to 1")
+        return Hard(config.mean_share)
+    return Soft() if config.select == "soft" else Monotonic()
+
+
+def _window(config: RNNSeq2SeqConfig) -> LocalWindow | None:
+    if config.window == "local-m":
+        return DiagonalWindow(config.window_radius)
+    return PredictedWindow(config.width, config.window_radius) if config.window == "local-p" else None
 
 
 def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
@@ -155,5 +177,17 @@ PRESETS = {
     "rnn-attentive": (
         "GRU with scaled dot-product attention after each step: the fastest of the attentive ones",
         {"score": "scaled-dot"},
+    ),
+    "rnn-local": (
+        "LSTM with biaffine attention through a window that it moves itself, and input feeding (Luong et al. 2015)",
+        {"cell": "lstm", "score": "biaffine", "input_feeding": True, "window": "local-p"},
+    ),
+    "rnn-hard": (
+        "GRU that looks at one place at each step and learns it by REINFORCE (Xu et al. 2015)",
+        {"score": "additive", "select": "hard"},
+    ),
+    "rnn-monotonic": (
+        "GRU that looks at one place at each step, from left to right (Raffel et al. 2017)",
+        {"score": "additive", "select": "monotonic"},
     ),
 }

@@ -115,7 +115,7 @@ class Transformer(nn.Module):
             past=[block.self.memory(encoded[:, :0]) for block in self.decoder],
             source=[block.cross.memory(encoded) for block in self.decoder],
             source_lengths=source_lengths,
-            examples=torch.arange(len(source), device=source.device),
+            readers=torch.arange(len(source), device=source.device),
         )
 
     def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
@@ -140,23 +140,27 @@ class Transformer(nn.Module):
 
 @dataclass
 class TransformerState:
-    """For each row, the tokens so far and the source, as the keys and values of every decoder block."""
+    """For each row the tokens so far, and for each source the source, as keys and values of every decoder block."""
 
     past: list[Memory]
     source: list[Memory]
-    source_lengths: Int[Tensor, "R"]
-    examples: Int[Tensor, "R"]
-    """Which source each row translates: rows that change places within a source need not move its memory."""
+    source_lengths: Int[Tensor, "E"]
+    readers: Int[Tensor, "R"]
+    """Which source each row reads: as many rows for each, side by side. What a beam search keeps of one source is one
+    row of the source's memory, and does not move while the beams change places."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         for memory in self.past:
             memory.reorder(rows)
-        examples = self.examples[rows]
-        if torch.equal(examples, self.examples):
-            return
-        for memory in self.source:
-            memory.reorder(rows)
-        self.source_lengths, self.examples = self.source_lengths[rows], examples
+        readers = self.readers[rows]
+        kept, counts = readers.unique_consecutive(return_counts=True)
+        if (counts != counts[0]).any():
+            kept, counts = readers, torch.ones_like(readers)
+        if len(kept) != len(self.source_lengths) or (kept != torch.arange(len(kept), device=kept.device)).any():
+            for memory in self.source:
+                memory.reorder(kept)
+            self.source_lengths = self.source_lengths[kept]
+        self.readers = torch.arange(len(kept), device=kept.device).repeat_interleave(counts)
 
 
 def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:

@@ -5,10 +5,12 @@
 
 from pathlib import Path
 
-from foveate import bundle
+from foveate import bundle, recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import read_input
+from foveate.recipes.looking.readers import ReaderViewer
 from foveate.recipes.looking.translators import TranslatorViewer
+from foveate.recipes.translator import Translator
 from foveate.sight.seen import File, Input, Viewer
 
 __all__ = ["File", "Input", "Viewer", "open_model", "read_input"]
@@ -27,4 +29,12 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
         from foveate.recipes.looking.hugging_face import open_folder
 
         return open_folder(folder, device)
-    return TranslatorViewer(folder, device)
+    kind = recipes.trained_class(bundle.load(folder))
+    if kind is Translator:
+        return TranslatorViewer(folder, device)
+    if not hasattr(kind, "reading"):
+        task = description["task"]
+        raise UserError(
+            f"{folder} holds a model of the task {task}; those can be looked at in Python alone, by foveate.look"
+        )
+    return ReaderViewer(folder, device)

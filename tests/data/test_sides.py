@@ -1,8 +1,11 @@
-"""Splits: nothing held out is seen in training."""
+"""Sides: nothing held out is seen in training."""
 
 import random
 
-from foveate.data.sources.splits import sides
+import pytest
+
+from foveate.data import sides as module
+from foveate.data.sides import draws, sides
 
 PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]
 
@@ -36,3 +39,28 @@ def test_the_side_depends_on_no_order_and_on_no_other_pair():
 def test_sides_stay_over_versions():
     letters = "".join(side[0] for side in sides(PAIRS[:11], 0.2))
     assert letters == "ttttdtttttt"
+
+
+def test_pairs_are_read_and_not_held():
+    passes = []
+
+    class Streamed:
+        def __iter__(self):
+            passes.append(len(passes))
+            return iter(PAIRS)
+
+    assert sides(Streamed(), 0.1) == sides(PAIRS, 0.1)
+    assert passes == [0, 1]
+
+
+def test_a_large_group_is_never_held_out(monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_GROUP", 7)
+    group = [(f"a{number}", "b") for number in range(7)]
+    assert set(draws(group)) == {draws([("a0", "x")])[0]}
+    assert draws([*group, ("A0", "c")]).tolist() == [1.0] * 8
+    assert set(sides([*group, ("A0", "c")], 0.5)) == {"train"}
+
+
+@pytest.mark.parametrize("pairs", [[], [("a", "b")]])
+def test_few_pairs(pairs):
+    assert len(draws(pairs)) == len(sides(pairs, 0.1)) == len(pairs)

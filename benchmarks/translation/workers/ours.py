@@ -1,0 +1,51 @@
+"""Beam search of forced length by foveate: FOLDER SOURCES.json THREADS PRECISION."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from serving import serve
+from torch import Tensor
+
+from foveate import bundle, models
+from foveate.cli.memory import keep_freed_memory
+from foveate.contracts import END, State, from_dict
+from foveate.decoding import beam
+from foveate.nn import packed
+
+
+class Forced:
+    """A model that never ends."""
+
+    def __init__(self, model: Any) -> None:
+        self.start, self._step = model.start, model.step
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        logits = self._step(tokens, state)
+        logits[:, END] = -torch.inf
+        return logits
+
+
+def main(folder: str, sources: str, threads: str, precision: str) -> None:
+    keep_freed_memory()
+    torch.set_num_threads(int(threads))
+    asked = json.loads(Path(sources).read_text(encoding="utf-8"))
+    found = bundle.load(folder)
+    config = from_dict(models.config_class("transformer"), found.description["architecture"], folder)
+    model = models.build("transformer", config)
+    found.fill(model)
+    writer = Forced(packed(model.eval(), precision))
+    source = torch.tensor(asked["sources"])
+    inputs = {"source": source, "source_lengths": torch.full((len(source),), source.shape[1])}
+
+    def job() -> dict[str, Any]:
+        with torch.inference_mode():
+            best = [each[0] for each in beam(writer, inputs, asked["length"], asked["beams"])]
+        return {"tokens": [one.tokens for one in best], "scores": [one.log_prob / len(one.tokens) for one in best]}
+
+    serve(job)
+
+
+main(*sys.argv[1:])

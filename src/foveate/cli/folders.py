@@ -1,0 +1,27 @@
+"""Flags that depend on the run folder that a command is given: each task adds its own."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.cli.parse import parse
+from foveate.recipes import trained_class
+from foveate.recipes.trained import describe
+
+
+def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
+    """The dataclass `kind` filled from the arguments of "run" or "eval"; its `options` are those of the folder's task.
+
+    The folder is found as the first argument that is one with a config; where there is none, the first task's options
+    stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
+    """
+    folder = next((Path(word) for word in arguments if os.path.isfile(os.path.join(word, bundle.CONFIG))), None)
+    if folder is None:
+        options = getattr(trained_class(), f"{command}_options")({}, command)
+        return parse(kind[type(options)], arguments, command)
+    found = bundle.load(folder)
+    where = str(folder / bundle.CONFIG)
+    options = getattr(trained_class(found), f"{command}_options")(describe(found).recipe, where)
+    return parse(kind[type(options)], arguments, command, kind(folder, options))

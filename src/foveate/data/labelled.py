@@ -1,0 +1,128 @@
+"""Texts with a label each: one `label<TAB>text` a line."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.contracts import UserError
+from foveate.data.text import read_sentences
+
+
+class Labelled(NamedTuple):
+    """A text and its label, with the number (from 1) of the line on which they stand."""
+
+    line: int
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LabelledCounts:
+    """What one pass over labelled text found."""
+
+    kept: int
+    empty: int
+    """Empty lines, which are left out."""
+    labels: dict[str, int] = field(default_factory=dict)
+    """How often each label occurs, in alphabetical order."""
+
+
+class LabelledText:
+    """Labelled texts in the order of their lines, read anew at each iteration; a file is never held in memory.
+
+    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and told by
+    `report`. What is wrong with a file is a UserError that names the line, raised when a pass reaches it: `check()`
+    makes a whole pass, so that nothing fails later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Iterable[Labelled | None]],
+        keep: Callable[[int], bool] | None = None,
+    ) -> None:
+        """`read` starts a pass: one item for each line, None for an empty one. `name` stands for the text in messages.
+
+        With `keep`, only the lines whose number it accepts belong to this text.
+        """
+        self.name = name
+        self._read = read
+        self._keep = keep
+        self._counts: LabelledCounts | None = None
+
+    @classmethod
+    def from_file(cls, path: Path) -> "LabelledText":
+        """A file, plain or .gz, with `label<TAB>text` on each line."""
+        return cls(path.name, lambda: _read(path))
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Path]) -> "LabelledText":
+        """What a user names: one file."""
+        if len(paths) != 1:
+            raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")
+        return cls.from_file(paths[0])
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[tuple[str, str]], name: str = "memory") -> "LabelledText":
+        """(label, text) pairs; pair N counts as line N."""
+        return cls(name, lambda: (Labelled(line, label, text) for line, (label, text) in enumerate(pairs, 1)))
+
+    def part(self, name: str, keep: Callable[[int], bool]) -> "LabelledText":
+        """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
+        return LabelledText(name, self._read, keep)
+
+    def __iter__(self) -> Iterator[Labelled]:
+        return (example for example in self._lines() if example is not None)
+
+    def texts(self) -> Iterator[str]:
+        return (example.text for example in self)
+
+    def labels(self) -> Iterator[str]:
+        return (example.label for example in self)
+
+    def check(self) -> LabelledCounts:
+        """Read everything once (and only once, however often this is called) and count.
+
+        Raises UserError on whatever is wrong with the file, and when it holds no text.
+        """
+        if self._counts is None:
+            found = Counter(None if example is None else example.label for example in self._lines())
+            empty = found.pop(None, 0)
+            if not found:
+                raise UserError(f"{self.name}: there is no labelled text in it")
+            labels = {str(label): found[label] for label in sorted(map(str, found))}
+            self._counts = LabelledCounts(found.total(), empty, labels)
+        return self._counts
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how much there is of each label, and how many lines were left out."""
+        counts = self.check()
+        shown = ", ".join(f"{count:,} {label}" for label, count in list(counts.labels.items())[:5])
+        more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
+        left_out = f"; {counts.empty:,} empty lines left out" if counts.empty else ""
+        return f"{self.name}: {counts.kept:,} texts ({shown}{more}){left_out}"
+
+    def _lines(self) -> Iterator[Labelled | None]:
+        for number, example in enumerate(self._read(), 1):
+            if self._keep is None or self._keep(number):
+                yield example
+
+
+def _read(path: Path) -> Iterator[Labelled | None]:
+    return (_example(path, number, line) for number, line in enumerate(read_sentences(path), 1))
+
+
+def _example(path: Path, number: int, line: str) -> Labelled | None:
+    """What stands on a line, which has no space around it: an empty side leaves no tab."""
+    if not line:
+        return None
+    tabs = line.count("\t")
+    if tabs != 1:
+        raise UserError(
+            f"{path}, line {number}: {tabs} tabs, where one tab must part a label from its text (neither may be empty)"
+        )
+    label, text = line.split("\t")
+    return Labelled(number, label.strip(), text.strip())

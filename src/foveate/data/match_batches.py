@@ -1,0 +1,99 @@
+"""Right and wrong pairs of texts, to learn whether two belong together."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foveate.contracts import END, IGNORE, PAD, Batch
+from foveate.data.batching import PairBatches
+from foveate.data.rows import Numbers, Rows, padded, within_budget
+
+WRONG, RIGHT = 0, 1
+"""The labels of pairs."""
+
+
+class Judged(NamedTuple):
+    """A pair, and whether its texts belong together."""
+
+    source: str
+    target: str
+    right: bool
+
+
+class MatchBatches:
+    """The batches of a parallel text, each pair once as it is and once with another target of its batch.
+
+    That has about the same length, so length tells nothing; every target is in one right and one wrong pair, so neither
+    does the target alone. The wrong pairs are drawn anew in each epoch: they depend on the seed and on the numbers of
+    epoch and batch alone.
+    """
+
+    def __init__(self, pairs: PairBatches, seed: int) -> None:
+        self._pairs, self._seed = pairs, seed
+
+    @property
+    def report(self) -> str:
+        """One line for the user: what was left out."""
+        return self._pairs.report
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, without the first `skip`.
+
+        inputs: `source` (B, S) and `target` (B, T), both ending with END and filled up with PAD, `source_lengths` and
+        `target_lengths` (B,), and `others` (B,), the rows whose targets make the wrong pairs. labels (B, 2): RIGHT for
+        a source with its own target; WRONG for it with the other one, or IGNORE where that is right after all.
+        """
+        for place, batch in enumerate(self._pairs.epoch(number, skip), skip):
+            yield _with_wrong_pairs(batch, np.random.default_rng((self._seed, number, place)))
+
+
+def judged_pairs(pairs: Sequence[tuple[str, str]], seed: int) -> list[Judged]:
+    """The pairs, and as many wrong ones with targets of about the same length, but for those that are right after all;
+    to measure on."""
+    others = partners(np.array([len(target) for _, target in pairs]), np.random.default_rng(seed))
+    drawn = [(source, pairs[other][1]) for (source, _), other in zip(pairs, others, strict=True)]
+    known = set(pairs)
+    return [Judged(*pair, True) for pair in pairs] + [Judged(*pair, False) for pair in drawn if pair not in known]
+
+
+def partners(lengths: Numbers, generator: np.random.Generator) -> Numbers:
+    """For each place another one of about the same length, each named once: the next in the order of length, which is
+    random among equals; after the last comes the first. A single place is its own partner."""
+    order = np.lexsort((generator.random(len(lengths)), lengths))
+    found = np.empty_like(order)
+    found[order] = np.roll(order, -1)
+    return found
+
+
+def _with_wrong_pairs(batch: Batch, generator: np.random.Generator) -> Batch:
+    source, target = batch.inputs["source"], batch.labels.masked_fill(batch.labels == IGNORE, PAD)
+    others = torch.from_numpy(partners(batch.inputs["target_lengths"].numpy(), generator))
+    known = set(_keys(source, target))
+    right_after_all = torch.tensor([key in known for key in _keys(source, target[others])])
+    right, wrong = torch.full_like(others, RIGHT), torch.where(right_after_all, IGNORE, WRONG)
+    inputs = {**batch.inputs, "target": target, "others": others}
+    return Batch(inputs, torch.stack([right, wrong], 1), batch.name)
+
+
+def _keys(source: Tensor, target: Tensor) -> Iterator[tuple[bytes, bytes]]:
+    """Something to know each pair of texts by."""
+    return ((first.tobytes(), second.tobytes()) for first, second in zip(source.numpy(), target.numpy(), strict=True))
+
+
+def match_inputs(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokens: int
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """Batches to judge: the places of their pairs in the lists, and the inputs as of `MatchBatches`.
+
+    Longest first; on either side rows times longest row stay within `tokens`, and a pair longer than that comes alone.
+    """
+    sides = {"source": Rows([[*text, END] for text in sources]), "target": Rows([[*text, END] for text in targets])}
+    lengths = np.maximum(sides["source"].lengths, sides["target"].lengths)
+    for group in within_budget(np.argsort(-lengths, kind="stable"), lengths, tokens):
+        inputs = {}
+        for name, rows in sides.items():
+            inputs[name], inputs[f"{name}_lengths"] = padded(rows.take(group), PAD)
+        yield group.tolist(), inputs

@@ -1,0 +1,199 @@
+"""Running prose: paragraphs in the order of their text, their sentences, and passages of a few sentences."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.contracts import UserError
+from foveate.data.text import read_sentences
+
+_MAY_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])""")
+"""A mark that ends sentences, and after it something that may begin one."""
+
+_ABBREVIATION = re.compile(
+    r"(?:^|[\W_])(?:[A-HJ-Z]|Mrs?|Ms|Dr|Messrs|St|Mt|Ft|Gen|Gov|Lt|Col|Capt|Maj|Adm|Sgt|Rep|Sen|Hon|Rev|Prof|[JS]r"
+    r"|Nos?|Vol|Art|Sec|U\.S|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|e\.g|i\.e|viz|vs|cf)$"
+)
+"""A word after which a full stop ends no sentence: an initial, or an abbreviation. They are English."""
+
+_LONGER_THAN_ANY = 9
+"""Characters that no abbreviation fills."""
+
+
+class Paragraph(NamedTuple):
+    """A paragraph, the place where it stands ("emma.txt, line 17"), and what kind of text it is of."""
+
+    place: str
+    condition: str
+    """What a model may be told of the text that it is to write, such as its author or its decade."""
+    text: str
+
+
+class Passage(NamedTuple):
+    """A few consecutive sentences of one paragraph."""
+
+    place: str
+    condition: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one pass over a text found."""
+
+    kept: int
+    """Paragraphs."""
+    words: int
+
+
+class Prose:
+    """Paragraphs, read anew at each iteration, in Unicode NFC and single spaces; files are never held in memory.
+
+    What is wrong with a file is a UserError, raised when a pass reaches it: `check()` makes a whole pass.
+    """
+
+    def __init__(
+        self, name: str, read: Callable[[], Iterable[Paragraph]], keep: Callable[[int], bool] | None = None
+    ) -> None:
+        """`read` starts a pass. `name` stands for the text in messages.
+
+        With `keep`, only the paragraphs whose number (from 1) it accepts belong to this text.
+        """
+        self.name = name
+        self._read = read
+        self._keep = keep
+        self._counts: Counts | None = None
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Path]) -> "Prose":
+        """Plain text files (or .gz), and folders of `.txt` files: empty lines part their paragraphs.
+
+        The condition of a paragraph is the name of its file, without endings.
+        """
+        files = [file for path in paths for file in _files(path)]
+        name = files[0].name if len(files) == 1 else f"{len(files)} files"
+        return cls(name, lambda: (paragraph for file in files for paragraph in _paragraphs(file)))
+
+    @classmethod
+    def from_paragraphs(cls, paragraphs: Sequence[Paragraph], name: str = "memory") -> "Prose":
+        return cls(name, lambda: paragraphs)
+
+    def part(self, name: str, keep: Callable[[int], bool]) -> "Prose":
+        """The paragraphs whose number (from 1) `keep` accepts."""
+        return Prose(name, self._read, keep)
+
+    def __iter__(self) -> Iterator[Paragraph]:
+        for number, (place, condition, text) in enumerate(self._read(), 1):
+            tidy = unicodedata.normalize("NFC", " ".join(text.split()))
+            if tidy and (self._keep is None or self._keep(number)):
+                yield Paragraph(place, condition, tidy)
+
+    def passages(self, words: int) -> Iterator[Passage]:
+        """The text in passages of whole sentences with at most so many words (parted by spaces) each.
+
+        How the text is cut depends on no tokenizer, so the perplexities of two models on the same passages compare.
+        A sentence with more words is cut.
+        """
+        for place, condition, text in self:
+            pieces = (piece for sentence in sentences(text) for piece in _cut(sentence, words))
+            for group in _grouped(pieces, words):
+                yield Passage(place, condition, group)
+
+    def whole_passages(self, words: int) -> Iterator[Passage]:
+        """As `passages`, but nothing is cut: a sentence with more words is a passage of its own."""
+        for place, condition, text in self:
+            for group in _grouped(sentences(text), words):
+                yield Passage(place, condition, group)
+
+    def sentences(self) -> Iterator[Passage]:
+        """The text in passages of one sentence each, whatever its length."""
+        for place, condition, text in self:
+            for sentence in sentences(text):
+                yield Passage(place, condition, (sentence,))
+
+    def conditions(self) -> list[str]:
+        """The distinct conditions of the paragraphs, in alphabetical order."""
+        return sorted({paragraph.condition for paragraph in self})
+
+    def check(self) -> Counts:
+        """Read everything once (and only once, however often this is called) and count.
+
+        Raises UserError on whatever is wrong with the files, and when there is no text.
+        """
+        if self._counts is None:
+            lengths = [len(paragraph.text.split()) for paragraph in self]
+            if not lengths:
+                raise UserError(f"{self.name}: there is no text in it")
+            self._counts = Counts(len(lengths), sum(lengths))
+        return self._counts
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how much text there is."""
+        counts = self.check()
+        return f"{self.name}: {counts.kept:,} paragraphs, {counts.words:,} words"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a paragraph, by their marks: nothing is lost but the spaces between them.
+
+    A full stop ends no sentence after an abbreviation, an initial ("John F. Kennedy"), or before a small letter.
+    """
+    found, start = [], 0
+    for mark in _MAY_END.finditer(text):
+        before = text[max(start, mark.start() - _LONGER_THAN_ANY) : mark.start()]
+        if text[mark.start()] != "." or not _ABBREVIATION.search(before):
+            found.append(text[start : mark.end()].rstrip())
+            start = mark.end()
+    return [*found, text[start:]] if text[start:] else found
+
+
+def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
+    """Consecutive sentences in groups of at most so many words; a longer one alone."""
+    group: list[str] = []
+    count = 0
+    for part in parts:
+        length = len(part.split())
+        if group and count + length > words:
+            yield tuple(group)
+            group, count = [], 0
+        group.append(part)
+        count += length
+    if group:
+        yield tuple(group)
+
+
+def _cut(sentence: str, words: int) -> Iterator[str]:
+    """A sentence in pieces of so many words, the last of them shorter."""
+    found = sentence.split()
+    for start in range(0, len(found), words):
+        yield " ".join(found[start : start + words])
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.name.endswith((".txt", ".txt.gz")))
+    if not files:
+        raise UserError(f"the folder {path} holds no .txt file")
+    return files
+
+
+def _paragraphs(file: Path) -> Iterator[Paragraph]:
+    condition = file.name.partition(".")[0] or file.name
+    lines: list[str] = []
+    for number, line in enumerate(read_sentences(file), 1):
+        if line:
+            lines.append(line)
+        elif lines:
+            yield Paragraph(f"{file.name}, line {number - len(lines)}", condition, " ".join(lines))
+            lines = []
+    if lines:
+        yield Paragraph(f"{file.name}, line {number + 1 - len(lines)}", condition, " ".join(lines))

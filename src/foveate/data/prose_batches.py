@@ -1,0 +1,234 @@
+"""Batches of prose: passages to learn to write, and paragraphs, sentence by sentence, to learn to write again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+
+from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, UserError
+from foveate.data.prose import Passage
+from foveate.data.rows import Numbers, Rows, padded, within_budget
+
+
+class PassageBatches:
+    """Batches to train a language model on: passages of about one length, each between START and END.
+
+    `conditions` numbers the conditions of passages, from 1; without it the batches name none. All is tokenised once and
+    kept, four bytes a token. The order depends on the seed and the number of the epoch alone. Passages with more than
+    `max_length` tokens are left out, counted, and told by `report`; UserError when none is left.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        tokenizer: Tokenizer,
+        tokens: int,
+        max_length: int | None = None,
+        seed: int = 0,
+        conditions: Mapping[str, int] | None = None,
+    ) -> None:
+        """`tokens` is the budget: the most places of a batch, padding included."""
+        encoded = tokenizer.encode([passage.text for passage in passages])
+        fitting = [place for place, found in enumerate(encoded) if max_length is None or len(found) <= max_length]
+        self.report = _left_out("passages", len(passages), len(fitting), max_length)
+        self.passages = [passages[place] for place in fitting]
+        self._rows = Rows([[START, *encoded[place], END] for place in fitting])
+        numbers = [0 if conditions is None else conditions.get(passage.condition, 0) for passage in self.passages]
+        self._conditions = None if conditions is None else torch.tensor(numbers)
+        self._tokens, self._seed = tokens, seed
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, without the first `skip`.
+
+        inputs: `target` (B, T), beginning with START, filled up with PAD; `target_lengths` (B,); with conditions,
+        `condition` (B,). labels (B, T): the target one place on, with END, then IGNORE.
+        """
+        generator = np.random.default_rng((self._seed, number))
+        for group in islice(_shuffled(self._rows.lengths - 1, self._tokens, generator), skip, None):
+            yield self._batch(group)
+
+    def with_passages(self) -> Iterator[tuple[list[Passage], Batch]]:
+        """All batches once, each with its passages."""
+        order = np.argsort(self._rows.lengths, kind="stable")
+        for group in within_budget(order, self._rows.lengths, self._tokens):
+            yield [self.passages[place] for place in group.tolist()], self._batch(group)
+
+    def _batch(self, places: Numbers) -> Batch:
+        inputs, labels = _to_write(self._rows.take(places))
+        if self._conditions is not None:
+            inputs["condition"] = self._conditions[places]
+        return Batch(inputs, labels, _named([passage.place for passage in self.passages], places))
+
+
+class SentenceBatches:
+    """Batches to train a sequence auto-encoder on: each passage as one sequence, to be read and written again.
+
+    Passages with more than `max_length` tokens are left out, counted, and told by `report`; UserError when none is
+    left.
+    """
+
+    def __init__(
+        self, passages: Sequence[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
+    ) -> None:
+        """`tokens` is the budget: the most places of a batch, padding included."""
+        encoded = tokenizer.encode([passage.text for passage in passages])
+        fitting = [place for place, found in enumerate(encoded) if len(found) <= max_length]
+        self.report = _left_out("passages", len(passages), len(fitting), max_length)
+        self._places = [passages[place].place for place in fitting]
+        self._rows = Rows([[START, *encoded[place], END] for place in fitting])
+        self._tokens, self._seed = tokens, seed
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, without the first `skip`.
+
+        inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
+        `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
+        """
+        generator = np.random.default_rng((self._seed, number))
+        for group in islice(_shuffled(self._rows.lengths - 1, self._tokens, generator), skip, None):
+            rows = self._rows.take(group)
+            inputs, labels = _to_write(rows)
+            source, lengths = padded([row[1:] for row in rows], PAD)
+            yield Batch({"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, group))
+
+
+@dataclass
+class ParagraphBatch(Batch):
+    """A batch whose examples are paragraphs, and whose rows are their sentences."""
+
+    @property
+    def examples(self) -> int:
+        return len(self.inputs["paragraphs"])
+
+    def rows(self, chosen: slice) -> "ParagraphBatch":
+        """Some of the paragraphs alone, with their sentences."""
+        numbers, lengths = (self.inputs[name][chosen] for name in ("paragraphs", "paragraph_lengths"))
+        places = torch.arange(numbers.shape[1])
+        real = places < lengths[:, None]
+        sentences, ends = numbers[real], lengths.cumsum(0)[:, None]
+        inputs = {name: self.inputs[name][sentences] for name in ("source", "source_lengths", "target")}
+        inputs["paragraphs"] = torch.where(real, ends - lengths[:, None] + places, 0)
+        inputs["paragraph_lengths"] = lengths
+        return ParagraphBatch(inputs, self.labels[sentences], self.name)
+
+
+class ParagraphBatches:
+    """Batches to train a hierarchical auto-encoder on: passages as paragraphs, whose sentences are rows.
+
+    After its last sentence each paragraph has an empty one. Paragraphs with a sentence of more than `max_length` tokens
+    are left out, counted, and told by `report`; UserError when none is left.
+    """
+
+    def __init__(
+        self, passages: Sequence[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
+    ) -> None:
+        """`tokens` is the budget: the most places of a batch, padding included."""
+        encoded = encode_sentences(passages, tokenizer)
+        fitting = [place for place, found in enumerate(encoded) if max(map(len, found)) <= max_length]
+        self.report = _left_out("paragraphs", len(passages), len(fitting), max_length)
+        self._places = [passages[place].place for place in fitting]
+        self._paragraphs = [[*encoded[place], []] for place in fitting]
+        self._tokens, self._seed = tokens, seed
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, without the first `skip`.
+
+        inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with START, filled up with PAD. labels
+        (P, T): the target one place on, with END, then IGNORE.
+        """
+        generator, (longest, rows) = np.random.default_rng((self._seed, number)), _sizes(self._paragraphs)
+        for group in islice(_shuffled(longest, self._tokens, generator, rows), skip, None):
+            paragraphs = [self._paragraphs[place] for place in group.tolist()]
+            targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
+            inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
+            yield ParagraphBatch(inputs, labels, _named(self._places, group))
+
+
+def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[list[int]]]:
+    """The token ids of each sentence of each passage."""
+    found = iter(tokenizer.encode([sentence for passage in passages for sentence in passage.sentences]))
+    return [list(islice(found, len(passage.sentences))) for passage in passages]
+
+
+def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]]) -> dict[str, torch.Tensor]:
+    """What a hierarchical auto-encoder reads of paragraphs of sentences of token ids, the empty last ones included.
+
+    `source` (P, S), the sentences one below the other, each ending with END, filled up with PAD; `source_lengths` (P,);
+    `paragraphs` (B, K), the rows of each paragraph's sentences, filled up with 0; `paragraph_lengths` (B,).
+    """
+    rows = [np.array([*sentence, END]) for paragraph in paragraphs for sentence in paragraph]
+    source, source_lengths = padded(rows, PAD)
+    ends = np.cumsum([len(paragraph) for paragraph in paragraphs])
+    places = [np.arange(end - len(paragraph), end) for paragraph, end in zip(paragraphs, ends, strict=True)]
+    numbers, lengths = padded(places, 0)
+    return {"source": source, "source_lengths": source_lengths, "paragraphs": numbers, "paragraph_lengths": lengths}
+
+
+def paragraph_batches(
+    paragraphs: Sequence[Sequence[Sequence[int]]], tokens: int
+) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
+    """Batches to read: the places of their paragraphs in the list, and their `paragraph_inputs`; shortest first.
+
+    An empty sentence is added to each paragraph.
+    """
+    ended = [[*paragraph, []] for paragraph in paragraphs]
+    longest, rows = _sizes(ended)
+    for group in _cut(np.argsort(longest, kind="stable"), longest, tokens, rows):
+        places = group.tolist()
+        yield places, paragraph_inputs([ended[place] for place in places])
+
+
+def _to_write(rows: Sequence[Numbers]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Inputs and labels to learn to write sequences from START to END."""
+    target, lengths = padded([row[:-1] for row in rows], PAD)
+    labels, _ = padded([row[1:] for row in rows], IGNORE)
+    return {"target": target, "target_lengths": lengths}, labels
+
+
+def _sizes(paragraphs: Sequence[Sequence[Sequence[int]]]) -> tuple[Numbers, Numbers]:
+    """Of each paragraph the places of its longest sentence, and how many sentences there are."""
+    longest = np.array([max(map(len, paragraph)) + 1 for paragraph in paragraphs])
+    return longest, np.array([len(paragraph) for paragraph in paragraphs])
+
+
+def _shuffled(
+    longest: Numbers, budget: int, generator: np.random.Generator, rows: Numbers | None = None
+) -> list[Numbers]:
+    """Examples of like length in groups within the budget, in random order."""
+    shuffled = generator.permutation(len(longest))
+    order = shuffled[np.argsort(longest[shuffled], kind="stable")]
+    groups = _cut(order, longest, budget, np.ones_like(longest) if rows is None else rows)
+    return [groups[place] for place in generator.permutation(len(groups))]
+
+
+def _cut(order: Numbers, longest: Numbers, budget: int, rows: Numbers) -> list[Numbers]:
+    """Examples, ordered by their longest row, cut where rows times longest row would exceed the budget.
+
+    An example that is larger than the budget comes alone.
+    """
+    cuts, count = [], 0
+    for place, example in enumerate(order.tolist()):
+        count += int(rows[example])
+        if count * int(longest[example]) > budget and count > rows[example]:
+            cuts.append(place)
+            count = int(rows[example])
+    return np.split(order, cuts)
+
+
+def _named(places: Sequence[str], group: Numbers) -> str:
+    """Where the examples of a batch stand, for messages."""
+    shown = ", ".join(dict.fromkeys(places[place] for place in group[:3].tolist()))
+    return f"{len(group)} passages, of {shown}" + (" and others" if len(group) > 3 else "")
+
+
+def _left_out(kind: str, read: int, kept: int, max_length: int | None) -> str:
+    """One line for the user: how many are over-long. Raises UserError when all of them are."""
+    if not read:
+        raise UserError(f"there are no {kind} to read")
+    if max_length is None:
+        return f"{read:,} {kind}"
+    if not kept:
+        raise UserError(f"each of the {read:,} {kind} has more than {max_length:,} tokens; raise the longest")
+    return f"{read - kept:,} of {read:,} {kind} left out for more than {max_length:,} tokens"

@@ -1,0 +1,72 @@
+"""Which of the pairs of a text to hold out, so that nothing that is held out is seen in training."""
+
+from array import array
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+
+Side = Literal["train", "dev", "test"]
+
+LARGEST_GROUP = 100
+"""Pairs of the largest group that can be held out: a larger one would be most of what is held out."""
+
+
+def sides(pairs: Iterable[tuple[str, str]], held_out: float) -> list[Side]:
+    """The side of each pair: about `held_out` of them for dev, as many for test.
+
+    Pairs that share a source or a target, in any letter case, directly or through other pairs, are on one side. Which
+    one depends on no order and no seed, only on the pairs that share a text. `pairs` are read twice and never held.
+    """
+    drawn = draws(pairs)
+    return np.select([drawn < held_out, drawn < 2 * held_out], ["test", "dev"], "train").tolist()
+
+
+def draws(pairs: Iterable[tuple[str, str]]) -> np.ndarray:
+    """A number from 0 to 1 for each pair, evenly spread, and the same for all pairs that share a text (see `sides`).
+
+    It comes from the first source, in alphabetical order, of these pairs. The largest groups of them draw 1.
+    """
+    groups = _groups(pairs)
+    sizes = np.bincount(groups)
+    drawn = np.ones(len(sizes))
+    firsts: dict[int, str] = {}
+    for group, (source, _) in zip(groups.tolist(), pairs, strict=True):
+        source = source.casefold()
+        if sizes[group] == 1:
+            drawn[group] = _hashed(source) / 2**64
+        elif sizes[group] <= LARGEST_GROUP:
+            firsts[group] = min(source, firsts.get(group, source))
+    for group, first in firsts.items():
+        drawn[group] = _hashed(first) / 2**64
+    return drawn[groups]
+
+
+def _groups(pairs: Iterable[tuple[str, str]]) -> np.ndarray:
+    """The number of the group that each pair belongs to: the union-find algorithm, over hashes of the texts."""
+    hashes = array("Q")
+    for source, target in pairs:
+        # a word of one language is not the same word of another
+        hashes.extend((_hashed(source.casefold()), _hashed(target.casefold()) ^ 1))
+    if not hashes:
+        return np.zeros(0, np.int64)
+    texts, numbers = np.unique(np.frombuffer(hashes, np.uint64), return_inverse=True)
+    parents = array("q", range(len(texts)))
+
+    def root(text: int) -> int:
+        while parents[text] != text:
+            parents[text] = parents[parents[text]]
+            text = parents[text]
+        return text
+
+    links = numbers.reshape(-1, 2)
+    for number, partner in links.tolist():
+        parents[root(partner)] = root(number)
+    roots = np.fromiter(map(root, links[:, 0].tolist()), np.int64, len(links))
+    return np.unique(roots, return_inverse=True)[1]
+
+
+def _hashed(text: str) -> int:
+    """A number below 2^64; Python's own hash() differs from run to run."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())

@@ -1,0 +1,97 @@
+"""Batches of sentences whose tokens are words, with their tags to learn from or without."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foveate.contracts import IGNORE, PAD, Batch, UserError, at_least
+from foveate.data.lexicon import Lexicon, spelling
+from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
+from foveate.data.tagged import TaggedText
+
+NO_WORD = 0
+"""The place in the table of distinct words of what is no word: padding."""
+
+
+class Sentences:
+    """Sentences as places in a table of their distinct words: four bytes a word, each spelling worked out once."""
+
+    def __init__(self, sentences: Iterable[Sequence[str]], lexicon: Lexicon) -> None:
+        places: defaultdict[str, int] = defaultdict(lambda: len(places) + 1)
+        self.rows = Rows([[places[word] for word in words] for words in sentences])
+        self._table = np.array([[PAD, *spelling("")], *lexicon.rows(places)])
+
+    def inputs(self, rows: Numbers) -> dict[str, Tensor]:
+        """What a model reads: `words` (B, T), `spellings` (B, T, F) and `lengths` (B,)."""
+        places, lengths = padded(self.rows.take(rows), NO_WORD)
+        found = torch.from_numpy(self._table)[places]
+        return {"words": found[..., 0], "spellings": found[..., 1:], "lengths": lengths}
+
+
+class TaggedBatches:
+    """Batches to train a tagger on; the text is kept in memory as numbers, eight bytes a word.
+
+    Sentences are shuffled, sorted by length and cut into batches whose rows times longest row stay within the budget;
+    the batches come in random order. It depends on the seed and the number of the epoch alone.
+
+    Sentences of more than `max_length` words are left out, counted, and told by `report`. Raises UserError when none
+    is left.
+    """
+
+    def __init__(self, text: TaggedText, lexicon: Lexicon, tokens: int, max_length: int, seed: int) -> None:
+        """`tokens` is the budget: the most places of a batch, padding included."""
+        at_least(max_length, "the budget of a batch in tokens", tokens)
+        self._text, self._tokens, self._max_length, self._seed = text, tokens, max_length, seed
+        numbers = {tag: number for number, tag in enumerate(lexicon.tags)}
+        lines: list[int] = []
+        tags: list[list[int]] = []
+
+        def words() -> Iterator[Sequence[str]]:
+            for sentence in text:
+                if len(sentence.words) <= max_length:
+                    lines.append(sentence.line)
+                    tags.append([numbers[tag] for tag in sentence.tags])
+                    yield sentence.words
+
+        self._sentences = Sentences(words(), lexicon)
+        self._tags, self._lines = Rows(tags), np.array(lines)
+        if not lines:
+            raise UserError(
+                f"{text.name}: each sentence has more than {max_length:,} words; raise the longest sentence"
+            )
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how many sentences are over-long."""
+        every = self._text.check().kept
+        counted = f"{self._text.name}: {every - len(self._lines):,} of {every:,} sentences"
+        return f"{counted} left out for more than {self._max_length:,} words"
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, without the first `skip`: inputs as of `Sentences`, labels (B, T) then IGNORE."""
+        generator = np.random.default_rng((self._seed, number))
+        lengths = self._sentences.rows.lengths
+        shuffled = generator.permutation(len(lengths))
+        groups = within_budget(shuffled[np.argsort(lengths[shuffled], kind="stable")], lengths, self._tokens)
+        for place in islice(generator.permutation(len(groups)), skip, None):
+            rows = groups[place]
+            labels, _ = padded(self._tags.take(rows), IGNORE)
+            name = f"{line_names(self._lines[rows].tolist())} of {self._text.name}"
+            yield Batch(self._sentences.inputs(rows), labels, name)
+
+
+def word_batches(
+    sentences: Sequence[Sequence[str]], lexicon: Lexicon, tokens: int
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """Batches to tag: the places of their sentences in the list, and the inputs as of `Sentences`.
+
+    Longest first; rows times longest row stay within `tokens`, and a sentence longer than that comes alone.
+    """
+    spelt = Sentences(sentences, lexicon)
+    longest_first = np.argsort(-spelt.rows.lengths, kind="stable")
+    for group in within_budget(longest_first, spelt.rows.lengths, tokens):
+        yield group.tolist(), spelt.inputs(group)

@@ -1,0 +1,73 @@
+"""Sequence auto-encoder (Dai and Le 2015, https://arxiv.org/abs/1511.01432): a recurrent network reads a sentence into
+one vector, another writes the sentence from that vector alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.contracts import FromData, Output
+from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
+
+
+@dataclass
+class RNNAutoencoderConfig:
+    """The sizes of a sequence auto-encoder."""
+
+    vocabulary: FromData
+    """Size of the vocabulary."""
+    embedding: int = 256
+    """Width of the word embeddings, which reader and writer share."""
+    width: int = 512
+    """Width C of the recurrent states, and of a sentence's vector."""
+    layers: int = 1
+    """Recurrent layers of reader and writer."""
+    cell: Literal["lstm", "gru", "vanilla"] = "gru"
+    """The recurrent cell."""
+    both_ways: bool = True
+    """Read sentences both ways, or left to right only."""
+    dropout: float = 0.1
+    """Share of embeddings and outputs that is dropped in training."""
+
+
+class RNNAutoencoder(nn.Module):
+    """Reads a sentence into a vector, and writes it again."""
+
+    def __init__(self, config: RNNAutoencoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        cell, embedding, width, layers = config.cell, config.embedding, config.width, config.layers
+        words = nn.Embedding(config.vocabulary, embedding)
+        reading = Recurrent(cell, embedding, width, layers, config.both_ways, config.dropout)
+        writing = Recurrent(cell, embedding + width, width, layers, dropout=config.dropout)
+        self.reader = SentenceReader(words, reading, config.dropout)
+        self.writer = SentenceWriter(words, writing, config.dropout)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token."""
+        return Output(self.writer(self.vectors(source, source_lengths), target))
+
+    def vectors(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
+        """What the model keeps of each sentence."""
+        return self.reader(source, source_lengths)
+
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
+        return self.writer.start(self.vectors(source, source_lengths))
+
+    def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
+        return self.writer.step(tokens, state)
+
+
+MODEL, CONFIG = RNNAutoencoder, RNNAutoencoderConfig
+
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rnn-autoencoder": ("GRU that keeps a sentence in one vector, for a laptop", {}),
+}

@@ -1,0 +1,102 @@
+"""Recurrent classifiers: an acceptor, which decides by its last state, and encode - attend - predict.
+
+The attentive one is the word level of Yang et al. 2016 (Hierarchical Attention Networks for Document Classification,
+https://aclanthology.org/N16-1174).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.contracts import FromData, Output
+from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent
+
+INITIAL = 0.1
+"""Word vectors begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little."""
+
+
+@dataclass
+class RNNClassifierConfig:
+    """The sizes of a recurrent classifier."""
+
+    vocabulary: FromData
+    """Size of the vocabulary."""
+    classes: FromData
+    """How many classes there are to decide between."""
+    embedding: int = 200
+    """Width of the word embeddings."""
+    width: int = 100
+    """Width C of the recurrent states; both ways, each direction gets half."""
+    layers: int = 1
+    """Recurrent layers."""
+    cell: Literal["lstm", "gru", "vanilla"] = "gru"
+    """The recurrent cell."""
+    both_ways: bool = True
+    """Read the text both ways, or left to right only."""
+    pooling: Literal["last", "mean", "attention"] = "attention"
+    """Decide by the state after the last word, the mean of all states, or what a query sees in them."""
+    query: Literal["learned", "last"] = "learned"
+    """With attention: ask one learned query of every text, or the text's own last state."""
+    score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
+    """With attention: how the query scores the states."""
+    dropout: float = 0.5
+    """Share of embeddings and of the text's vector that is dropped in training."""
+
+
+class RNNClassifier(nn.Module):
+    """Reads a text word by word, makes one vector of it, and decides."""
+
+    def __init__(self, config: RNNClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        nn.init.uniform_(self.embedding.weight, -INITIAL, INITIAL)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Recurrent(
+            config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
+        )
+        if config.pooling == "attention":
+            learned = config.query == "learned"
+            self.pooling: nn.Module = AttentionPooling(config.width, SCORES[config.score](config.width), learned)
+        elif config.pooling == "mean":
+            self.pooling = MeanPooling()
+        self.output = nn.Linear(config.width, config.classes)
+
+    def forward(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Output:
+        """Logits of the classes, (B, 1, N)."""
+        vector = self.vector(tokens, lengths)
+        return Output(self.output(self.dropout(vector))[:, None])
+
+    def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
+        """The text as one vector."""
+        encoded, state = self.encoder(self.dropout(self.embedding(tokens)), lengths=lengths)
+        last = state[0][-1]
+        if self.config.pooling == "last":
+            return last
+        if self.config.pooling == "attention" and self.config.query == "last":
+            return self.pooling(encoded, lengths, last)
+        return self.pooling(encoded, lengths)
+
+
+MODEL, CONFIG = RNNClassifier, RNNClassifierConfig
+
+PRESETS = {
+    "rnn-acceptor": (
+        "LSTM that reads left to right and decides by its last state",
+        {"cell": "lstm", "both_ways": False, "pooling": "last"},
+    ),
+    "rnn-acceptor-large": (
+        "The same at the size of Dai and Le 2015: 1,024 cells, embeddings of 512",
+        {"cell": "lstm", "both_ways": False, "pooling": "last", "embedding": 512, "width": 1024},
+    ),
+    "rnn-attentive-classifier": (
+        "GRU both ways, additive attention with a learned query (Yang et al. 2016, their sizes)",
+        {},
+    ),
+    "rnn-own-query-classifier": (
+        "The same, but each text asks itself: its last state is the query of a biaffine score",
+        {"query": "last", "score": "biaffine"},
+    ),
+}

@@ -1,0 +1,148 @@
+"""Recurrent language model (Mikolov et al. 2010; Zaremba et al. 2014, https://arxiv.org/abs/1409.2329), and generation
+from a condition: the vector c of a category is fed at every step, s_{j+1} = R(s_j, [t_j; c]).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.contracts import FromData, Output, UserError
+from foveate.nn import Dropout, Recurrent
+from foveate.nn.recurrent import RecurrentState
+
+INITIAL = 0.1
+"""Word vectors begin evenly drawn from -INITIAL to INITIAL: small, because they may serve as output weights too."""
+
+
+@dataclass
+class RNNLanguageConfig:
+    """The sizes of a recurrent language model."""
+
+    vocabulary: FromData
+    """Size of the vocabulary."""
+    conditions: FromData = 1
+    """How many conditions there are; the first one stands for none."""
+    embedding: int = 256
+    """Width of the word embeddings."""
+    width: int = 256
+    """Width C of the recurrent states."""
+    layers: int = 1
+    """Recurrent layers."""
+    cell: Literal["lstm", "gru", "vanilla"] = "lstm"
+    """The recurrent cell."""
+    tie: bool = False
+    """Use the embeddings as the output layer's weights too; they need the states' width."""
+    dropout: float = 0.2
+    """Share of embeddings, of what goes from layer to layer, and of outputs that is dropped in training."""
+    condition: int | None = None
+    """Width of the vector of a condition; without, the model knows of no conditions."""
+    condition_dropout: float = 0.1
+    """Share of training passages whose condition is hidden, so that the model can also do without."""
+
+
+@dataclass
+class LanguageState:
+    """What the model remembers: one row (the second dimension of `hidden`) for each text."""
+
+    hidden: RecurrentState
+    condition: Float[Tensor, "R D"]
+    """The vector that is fed at every step; of width 0 where there are no conditions."""
+    ahead: Float[Tensor, "R C"] | None
+    """The output after the prompt, until the first step asks for it."""
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        self.hidden = tuple(part[:, rows] for part in self.hidden)
+        self.condition = self.condition[rows]
+        self.ahead = None if self.ahead is None else self.ahead[rows]
+
+
+class RNNLanguage(nn.Module):
+    """Writes a text word by word, or goes on from its beginning."""
+
+    def __init__(self, config: RNNLanguageConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        nn.init.uniform_(self.embedding.weight, -INITIAL, INITIAL)
+        self.condition = None if config.condition is None else nn.Embedding(config.conditions, config.condition)
+        self.dropout = Dropout(config.dropout)
+        input_width = config.embedding + (config.condition or 0)
+        self.recurrent = Recurrent(config.cell, input_width, config.width, config.layers, dropout=config.dropout)
+        self.output = nn.Linear(config.width, config.vocabulary)
+        if config.tie:
+            if config.embedding != config.width:
+                raise UserError(
+                    f"embeddings of width {config.embedding} cannot also be the output weights of states of width "
+                    f"{config.width}: make them equal, or do not tie them"
+                )
+            self.output.weight = self.embedding.weight
+
+    def forward(
+        self,
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"] | None = None,
+        condition: Int[Tensor, "B"] | None = None,
+    ) -> Output:
+        """Logits of the token after each target token. `condition` 0 is none."""
+        if self.training and condition is not None:
+            hidden = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
+            condition = condition.masked_fill(hidden, 0)
+        outputs, _ = self.recurrent(self._inputs(target, self._vectors(len(target), condition)))
+        return Output(self.output(self.dropout(outputs)))
+
+    def start(
+        self,
+        prompt: Int[Tensor, "B S"],
+        prompt_lengths: Int[Tensor, "B"],
+        condition: Int[Tensor, "B"] | None = None,
+    ) -> LanguageState:
+        """Read the beginnings of texts, each with its START; the step that is fed START goes on from there."""
+        vectors = self._vectors(len(prompt), condition)
+        _, hidden = self.recurrent(self._inputs(prompt, vectors), lengths=prompt_lengths)
+        return LanguageState(hidden, vectors, ahead=hidden[0][-1])
+
+    def step(self, tokens: Int[Tensor, "R"], state: LanguageState) -> Float[Tensor, "R N"]:
+        if state.ahead is not None:
+            outputs, state.ahead = state.ahead, None
+        else:
+            steps, state.hidden = self.recurrent(self._inputs(tokens[:, None], state.condition), state.hidden)
+            outputs = steps.squeeze(1)
+        return self.output(self.dropout(outputs))
+
+    def _vectors(self, rows: int, condition: Int[Tensor, "B"] | None) -> Float[Tensor, "B D"]:
+        """The vector c of each text."""
+        if self.condition is None:
+            return self.embedding.weight.new_empty(rows, 0)
+        if condition is None:
+            condition = torch.zeros(rows, dtype=torch.long, device=self.embedding.weight.device)
+        return self.condition(condition)
+
+    def _inputs(self, tokens: Int[Tensor, "R T"], vectors: Float[Tensor, "R D"]) -> Float[Tensor, "R T F"]:
+        """Each word's embedding with the text's vector beside it: [t_j; c]."""
+        words = self.dropout(self.embedding(tokens))
+        return torch.cat([words, vectors[:, None].expand(-1, tokens.shape[1], -1)], -1)
+
+
+MODEL, CONFIG = RNNLanguage, RNNLanguageConfig
+
+PRESETS = {
+    "rnn-language": (
+        "LSTM language model of a laptop's size, embeddings tied",
+        {"embedding": 320, "width": 320, "tie": True},
+    ),
+    "rnn-conditioned": (
+        "The same, told at every step what kind of text to write",
+        {"embedding": 320, "width": 320, "tie": True, "condition": 32},
+    ),
+    "rnn-language-medium": (
+        "LSTM language model of medium size (Zaremba et al. 2014)",
+        {"embedding": 650, "width": 650, "layers": 2, "dropout": 0.5},
+    ),
+    "rnn-language-large": (
+        "LSTM language model of large size (Zaremba et al. 2014)",
+        {"embedding": 1500, "width": 1500, "layers": 2, "dropout": 0.65},
+    ),
+}

@@ -1,0 +1,124 @@
+"""Siamese networks: two texts are read by the same encoder, and their vectors compared: do they belong together?
+
+Bromley et al. 1993, Signature Verification using a "Siamese" Time Delay Neural Network; for sentences Mueller and
+Thyagarajan 2016. The features that are compared are those of Mou et al. 2016 (https://arxiv.org/abs/1512.08422).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.contracts import FromData, Output, UserError
+from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent
+
+
+@dataclass
+class SiameseConfig:
+    """The sizes of the encoder, how one vector is made of a text, and how two are compared."""
+
+    src_vocab: FromData
+    """Size of the first text's vocabulary."""
+    tgt_vocab: FromData
+    """Size of the second text's vocabulary."""
+    embedding: int = 128
+    """Width of the word embeddings."""
+    width: int = 256
+    """Width C of the recurrent states; both ways, each direction gets half."""
+    layers: int = 1
+    """Recurrent layers."""
+    cell: Literal["lstm", "gru", "vanilla"] = "gru"
+    """The recurrent cell."""
+    both_ways: bool = True
+    """Read the texts both ways, or left to right only."""
+    one_encoder: bool = True
+    """The same encoder for both texts (one vocabulary), or one with weights of its own for each."""
+    pooling: Literal["last", "mean", "attention"] = "attention"
+    """A text's vector: the state after the last word, the mean of all states, or what a learned query sees in them."""
+    score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
+    """With attention: how the query scores the states."""
+    compare: Literal["features", "biaffine"] = "features"
+    """Decide by the product and the difference of both vectors, or by a learned biaffine form of them."""
+    dropout: float = 0.2
+    """Share of embeddings and of vectors that is dropped in training."""
+
+
+class Siamese(nn.Module):
+    """Reads two texts, each without knowing the other, and decides whether they belong together."""
+
+    def __init__(self, config: SiameseConfig) -> None:
+        super().__init__()
+        if config.one_encoder and config.src_vocab != config.tgt_vocab:
+            raise UserError(
+                f"one encoder for both texts needs one vocabulary, but theirs have {config.src_vocab} and "
+                f"{config.tgt_vocab} entries; share it, or set one_encoder to false"
+            )
+        self.config = config
+        self.source_encoder = TextEncoder(config, config.src_vocab)
+        self.target_encoder = self.source_encoder if config.one_encoder else TextEncoder(config, config.tgt_vocab)
+        width = config.width
+        self.compare = ByFeatures(config) if config.compare == "features" else nn.Bilinear(width, width, 2)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"],
+        others: Int[Tensor, "B"] | None = None,
+    ) -> Output:
+        """Logits of "no" and "yes" for each pair, (B, 1, 2); with `others` also for each source with the target of
+        the row that `others` names, (B, 2, 2): each text is read once and compared twice."""
+        first, second = self.source_encoder(source, source_lengths), self.target_encoder(target, target_lengths)
+        targets = second[:, None] if others is None else torch.stack([second, second[others]], 1)
+        return Output(self.compare(first[:, None].expand_as(targets), targets))
+
+
+class TextEncoder(nn.Module):
+    """A text to one vector."""
+
+    def __init__(self, config: SiameseConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, config.embedding)
+        self.dropout = Dropout(config.dropout)
+        self.recurrent = Recurrent(
+            config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
+        )
+        if config.pooling == "attention":
+            self.pooling: nn.Module | None = AttentionPooling(config.width, SCORES[config.score](config.width))
+        else:
+            self.pooling = MeanPooling() if config.pooling == "mean" else None
+
+    def forward(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
+        states, last = self.recurrent(self.dropout(self.embedding(tokens)), lengths=lengths)
+        return self.dropout(last[0][-1] if self.pooling is None else self.pooling(states, lengths))
+
+
+class ByFeatures(nn.Module):
+    """Decides by what two vectors share and by how they differ: `[u * v, |u - v|]`, the same in either order."""
+
+    def __init__(self, config: SiameseConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2 * config.width, config.width)
+        self.dropout = Dropout(config.dropout)
+        self.outer = nn.Linear(config.width, 2)
+
+    def forward(self, first: Float[Tensor, "B T C"], second: Float[Tensor, "B T C"]) -> Float[Tensor, "B T 2"]:
+        features = torch.cat([first * second, (first - second).abs()], -1)
+        return self.outer(self.dropout(torch.relu(self.inner(features))))
+
+
+MODEL, CONFIG = Siamese, SiameseConfig
+
+PRESETS = {
+    "siamese-acceptor": (
+        "LSTM that reads each text left to right; their last states are compared (Mueller and Thyagarajan 2016)",
+        {"cell": "lstm", "both_ways": False, "pooling": "last"},
+    ),
+    "siamese-attentive": (
+        "GRU both ways, additive attention with a learned query; what each text gives is compared",
+        {},
+    ),
+}

@@ -1,0 +1,69 @@
+"""A sentence to one vector, and a vector to a sentence: the two halves of sequence auto-encoders."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.nn.dropout import Dropout
+from foveate.nn.recurrent import Recurrent, RecurrentState
+from foveate.nn.recurrent_decoders import RecurrentDecoderState
+
+
+class SentenceReader(nn.Module):
+    """The last recurrent state of the top layer, after reading a sentence (both ways: the last one of each)."""
+
+    def __init__(self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = Dropout(dropout)
+        self.recurrent = recurrent
+
+    def forward(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
+        _, last = self.recurrent(self.dropout(self.embedding(source)), lengths=source_lengths)
+        return last[0][-1]
+
+
+class SentenceWriter(nn.Module):
+    """Writes a sentence from a vector c, which makes the first state and is fed at every step: R(s_j, [t_j; c]).
+
+    A step decoder whose input is `vectors` (B, C).
+    """
+
+    def __init__(self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float) -> None:
+        """`recurrent` reads an embedding and, beside it, a vector of its own width."""
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = Dropout(dropout)
+        self.first = FirstState(recurrent)
+        self.recurrent = recurrent
+        self.output = nn.Linear(recurrent.width, embedding.num_embeddings)
+
+    def forward(self, vectors: Float[Tensor, "B C"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T N"]:
+        """Logits of the token after each target token."""
+        return self._advance(target, self.start(vectors))
+
+    def start(self, vectors: Float[Tensor, "B C"]) -> RecurrentDecoderState:
+        return RecurrentDecoderState(self.first(vectors), vectors)
+
+    def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
+        return self._advance(tokens[:, None], state).squeeze(1)
+
+    def _advance(self, tokens: Int[Tensor, "R T"], state: RecurrentDecoderState) -> Float[Tensor, "R T N"]:
+        vectors = state.joined[:, None].expand(-1, tokens.shape[1], -1)
+        inputs = torch.cat([self.dropout(self.embedding(tokens)), vectors], -1)
+        outputs, state.hidden = self.recurrent(inputs, state.hidden)
+        return self.output(self.dropout(outputs))
+
+
+class FirstState(nn.Module):
+    """A recurrent layer's first state, made of one vector."""
+
+    def __init__(self, recurrent: Recurrent) -> None:
+        super().__init__()
+        self.states = 2 if isinstance(recurrent.layer, nn.LSTM) else 1
+        self.layers, self.width = recurrent.layer.num_layers, recurrent.width
+        self.linear = nn.Linear(recurrent.width, self.states * self.layers * recurrent.width)
+
+    def forward(self, vectors: Float[Tensor, "B C"]) -> RecurrentState:
+        parts = torch.tanh(self.linear(vectors)).view(len(vectors), self.states, self.layers, self.width)
+        return tuple(part.transpose(0, 1).contiguous() for part in parts.unbind(1))

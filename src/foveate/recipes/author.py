@@ -1,0 +1,221 @@
+"""A trained language model: it goes on from a beginning, writes a kind of text, and is measured by perplexity."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle
+from foveate.contracts import (
+    END,
+    PAD,
+    START,
+    UNKNOWN,
+    Batch,
+    Hypothesis,
+    StepDecoder,
+    Tokenizer,
+    UserError,
+    from_dict,
+    unknown,
+)
+from foveate.data import Passage, PassageBatches, load_tokenizer
+from foveate.data.rows import padded
+from foveate.decoding import Decoding, decode
+from foveate.recipes.ngrams import Ngrams
+from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
+from foveate.recipes.prose_text import LanguageText
+from foveate.recipes.trained import Evaluation, NoOptions, opened
+
+TOKENIZER, CONDITIONS = "tokenizer.json", "conditions.json"
+
+ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
+"""The n-grams that a model is compared with."""
+
+
+@dataclass
+class Writing:
+    """How `foveate run` has a language model write."""
+
+    condition: str | None = None
+    """What kind of text to write, for a model that was trained on several: the decade of an address, such as 1860s, or
+    the name of one of the files."""
+    seed: int = 1
+    """Seed of random draws."""
+    decoding: Decoding = field(default_factory=Decoding)
+
+
+@dataclass
+class Continuation:
+    """A beginning and what the model wrote after it."""
+
+    prompt: str
+    text: str
+    """Both together."""
+    log_prob: float
+    """The log-probability of what was written, in nats."""
+    ended: bool = True
+    """False if the length limit was reached before the model ended the passage."""
+    others: list[str] = field(default_factory=list)
+    """More such texts, if more than one was asked for."""
+
+    @property
+    def line(self) -> str:
+        """All texts, parted by tabs."""
+        return "\t".join([self.text, *self.others])
+
+
+@dataclass
+class Author:
+    """A language model with its tokenizer and the names of its conditions."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    conditions: list[str]
+    """The kinds of text that it was trained to tell apart; empty for a model without conditions."""
+    description: dict[str, Any]
+    """What `config.json` of its folder says, as `Description`."""
+    decoding: Decoding = field(default_factory=Decoding)
+    batch_tokens: int = 4096
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "Author":
+        """The language model of a run folder, on a device ("auto": a GPU if there is one).
+
+        Raises UserError, one line, for whatever is missing or damaged.
+        """
+        found = opened(folder, device)
+        return cls(
+            found.model,
+            load_tokenizer(found.files.path(TOKENIZER)),
+            list(bundle.read_json(found.files.path(CONDITIONS)).get("conditions", [])),
+            found.files.description,
+            cls.run_options(found.description.recipe, found.where).decoding,
+        )
+
+    @classmethod
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Writing:
+        return Writing(decoding=from_dict(Decoding, recipe.get("decoding", {}), where))
+
+    @classmethod
+    def eval_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:
+        return NoOptions()
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs."""
+
+        def write_conditions(path: Path) -> None:
+            path.write_text(json.dumps({"conditions": self.conditions}, ensure_ascii=False) + "\n", encoding="utf-8")
+
+        files = {TOKENIZER: self.tokenizer.save, CONDITIONS: write_conditions}
+        bundle.save(folder, self.description, self.model.state_dict(), files)
+
+    @property
+    def numbers(self) -> dict[str, int] | None:
+        """The number of each condition, from 1; None for a model without conditions."""
+        return {name: number for number, name in enumerate(self.conditions, 1)} if self.conditions else None
+
+    def run(self, text: str = "", condition: str | None = None, seed: int = 1, **decoding: Any) -> Continuation:
+        """Go on from a beginning; keyword arguments replace fields of `decoding`."""
+        return self.answer([text], Writing(condition, seed, replace(self.decoding, **decoding)))[0]
+
+    def answer(self, texts: Sequence[str], options: Writing) -> list[Continuation]:
+        """Each text with what the model wrote after it. An empty one is written from the start."""
+        inputs = self._inputs(texts, options.condition)
+        generator = torch.Generator(inputs["prompt"].device).manual_seed(options.seed)
+        nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
+        with torch.inference_mode():
+            found = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
+        starts = self.tokenizer.encode(list(texts))
+        return [self._continued(*parts) for parts in zip(texts, starts, found, strict=True)]
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        """None: a recurrent network reads beginnings of any length."""
+        return []
+
+    def picture(self, prediction: Continuation) -> Figure | None:
+        """None: a recurrent language model does not attend."""
+        return None
+
+    def batches(self, passages: Sequence[Passage]) -> Iterator[tuple[list[Passage], Batch]]:
+        """All the passages, in batches to measure the model on, each with its passages."""
+        return PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers).with_passages()
+
+    def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
+        """Perplexity, beside n-grams counted in the training text; with conditions, also told none and a wrong one."""
+        text = from_dict(LanguageText, self.description["recipe"]["text"], bundle.CONFIG)
+        prose = text.test(data, "language")
+        console.print(prose.report, markup=False, highlight=False)
+        passages = list(prose.passages(text.passage_words))
+        scored = list(scores(self.model, self.batches(passages)))
+        found = {"this model": perplexity(scored), **self._otherwise(passages)}
+        notes = [f"{len(passages):,} passages of at most {text.passage_words} words, each with its end"]
+        if unknown_tokens := sum(row.count(UNKNOWN) for row in self._sequences(passages)):
+            notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
+        try:
+            found = {**self._ngrams(text, passages), **found}
+        except UserError as error:
+            notes.append(f"no n-grams to compare with: {error}")
+        return Evaluation(
+            answers=[f"{perplexity([one]).per_token:.1f}\t{one.passage.place}\t{one.passage.text}" for one in scored],
+            figures={name: one.figures() for name, one in found.items()},
+            headings=["", "perplexity per token", "per word"],
+            rows=[[name, f"{one.per_token:.1f}", f"{one.per_word:.1f}"] for name, one in found.items()],
+            notes=notes,
+        )
+
+    def _otherwise(self, passages: Sequence[Passage]) -> dict[str, Perplexity]:
+        """What the model makes of the passages if it is told no condition, or a wrong one drawn at random."""
+        if not self.conditions:
+            return {}
+        generator, kinds = torch.Generator().manual_seed(1), len(self.conditions)
+
+        def wrong(condition: Tensor) -> Tensor:
+            others = torch.randint(1, kinds, condition.shape, generator=generator).to(condition.device)
+            return torch.where(condition > 0, (condition - 1 + others) % kinds + 1, 0)
+
+        told: dict[str, Callable[[Tensor], Tensor]] = {"told no condition": torch.zeros_like, "told a wrong one": wrong}
+        return {name: perplexity(scores(self.model, self.batches(passages), tell)) for name, tell in told.items()}
+
+    def _ngrams(self, text: LanguageText, passages: Sequence[Passage]) -> dict[str, Perplexity]:
+        """The perplexity of n-grams that count the tokens of the training text. UserError where that is not there."""
+        learn, _ = text.open("language")
+        known = self._sequences(learn.passages(text.passage_words))
+        asked, found = self._sequences(passages), {}
+        for order, name in ORDERS.items():
+            log_probs = Ngrams(known, order, len(self.tokenizer)).log_probs(asked)
+            found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), word_count(passages))
+        return found
+
+    def _sequences(self, passages: Iterable[Passage]) -> list[list[int]]:
+        return [[*tokens, END] for tokens in self.tokenizer.encode([passage.text for passage in passages])]
+
+    def _inputs(self, texts: Sequence[str], condition: str | None) -> dict[str, Tensor]:
+        """What the model starts from: the beginnings, and what kind of text to write."""
+        prompt, lengths = padded([np.array([START, *tokens]) for tokens in self.tokenizer.encode(list(texts))], PAD)
+        inputs = {"prompt": prompt, "prompt_lengths": lengths}
+        if self.conditions:
+            number = 0 if condition is None else self._number(condition)
+            inputs["condition"] = torch.full_like(lengths, number)
+        elif condition is not None:
+            raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
+        device = next(self.model.parameters()).device
+        return {name: value.to(device) for name, value in inputs.items()}
+
+    def _number(self, condition: str) -> int:
+        if condition not in self.conditions:
+            raise unknown("condition", condition, self.conditions)
+        return self.conditions.index(condition) + 1
+
+    def _continued(self, prompt: str, tokens: Sequence[int], found: Sequence[Hypothesis]) -> Continuation:
+        """The prompt as it was given, and after it what the tokens say that follow its own."""
+        before, *wholes = self.tokenizer.decode([tokens, *([*tokens, *one.tokens] for one in found)])
+        text, *others = [prompt.rstrip() + whole[len(before) :] for whole in wholes]
+        return Continuation(prompt, text, found[0].log_prob, found[0].ended, others)

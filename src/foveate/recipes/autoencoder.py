@@ -1,0 +1,234 @@
+"""A trained auto-encoder: what it keeps of a text in a vector, and how faithfully it writes the text again."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle
+from foveate.contracts import Tokenizer, UserError, at_least, from_dict
+from foveate.data import Passage, Prose, load_tokenizer, sentences
+from foveate.decoding import Decoding
+from foveate.recipes.fidelity import fidelity
+from foveate.recipes.nearest import nearest, nearest_by_words
+from foveate.recipes.prose_text import AutoencodeText, spread
+from foveate.recipes.rewriting import REWRITINGS, Rewriting
+from foveate.recipes.trained import Evaluation, opened
+from foveate.recipes.translator import END_SIGN
+from foveate.sight import Alignment, alignments, look
+
+TOKENIZER = "tokenizer.json"
+
+NAMED = 3
+"""So many words stand for a sentence in pictures."""
+
+
+@dataclass
+class Answering:
+    """What `foveate run` has an auto-encoder tell of each text."""
+
+    show: Literal["text", "vector", "neighbours"] = "text"
+    """The text as it is written again, its vector (numbers parted by tabs), or the nearest texts that the model learned
+    from (by the cosine of the vectors, which stands before each)."""
+    neighbours: int = 3
+    """How many of the nearest texts."""
+    decoding: Decoding = field(default_factory=Decoding)
+
+
+@dataclass
+class Measuring:
+    """How `foveate eval` measures an auto-encoder."""
+
+    examples: int = 500
+    """Measure at most so many sentences or passages, from all over the text."""
+    decoding: Decoding = field(default_factory=Decoding)
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "examples", self.examples)
+
+
+@dataclass
+class Answer:
+    """What was told of a text."""
+
+    text: str
+    line: str
+
+
+@dataclass
+class Autoencoder:
+    """An auto-encoder with its tokenizer."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    description: dict[str, Any]
+    """What `config.json` of its folder says, as `Description`."""
+    decoding: Decoding = field(default_factory=Decoding)
+    batch_tokens: int = 4096
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "Autoencoder":
+        """The auto-encoder of a run folder, on a device ("auto": a GPU if there is one).
+
+        Raises UserError, one line, for whatever is missing or damaged.
+        """
+        found = opened(folder, device)
+        decoding = cls.run_options(found.description.recipe, found.where).decoding
+        return cls(found.model, load_tokenizer(found.files.path(TOKENIZER)), found.files.description, decoding)
+
+    @classmethod
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Answering:
+        return Answering(decoding=from_dict(Decoding, recipe.get("decoding", {}), where))
+
+    @classmethod
+    def eval_options(cls, recipe: dict[str, Any], where: str) -> Measuring:
+        return Measuring(decoding=cls.run_options(recipe, where).decoding)
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs."""
+        bundle.save(folder, self.description, self.model.state_dict(), {TOKENIZER: self.tokenizer.save})
+
+    def run(self, text: str, **decoding: Any) -> str:
+        """The text as the model writes it again; keyword arguments replace fields of `decoding`."""
+        return self.rewritten([_passage(text)], replace(self.decoding, **decoding))[0]
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """What the model keeps of each text: (number of texts, width). None may be empty."""
+        return self._vectors([_passage(text) for text in texts]).cpu().numpy()
+
+    def answer(self, texts: Sequence[str], options: Answering) -> list[Answer]:
+        """What the options ask for, of each text; nothing of an empty one."""
+        passages = [_passage(text) for text in texts if text.strip()]
+        lines = iter(self._lines(passages, options) if passages else [])
+        return [Answer(text, next(lines) if text.strip() else "") for text in texts]
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts that are longer than any the model learned from."""
+        lengths = self.rewriting.lengths([_passage(text) for text in texts])
+        return [place for place, length in enumerate(lengths) if length > self._text.max_length]
+
+    def picture(self, prediction: Answer) -> Figure | None:
+        """Which sentences each sentence looked at while the model read and wrote the text; None if it does not attend.
+
+        A sentence is named by its first words.
+        """
+        passage = _passage(prediction.text)
+        (batch,) = self.rewriting.training_batches([passage], self.batch_tokens, sys.maxsize, seed=0).epoch(0)
+        with torch.inference_mode(), look(self.model) as sight:
+            self.model(**batch.to(next(self.model.parameters()).device).inputs)
+        names = [*(" ".join(sentence.split()[:NAMED]) for sentence in passage.sentences), END_SIGN]
+        maps = [Alignment(sight[site].weights()[0].mean(0).cpu(), names, names, site) for site in sight.sites]
+        return alignments(maps) if maps else None
+
+    @property
+    def rewriting(self) -> Rewriting:
+        """How the model reads and writes."""
+        return REWRITINGS[self.description["family"]](self.model, self.tokenizer)
+
+    def fitting(self, prose: Prose) -> list[Passage]:
+        """The passages of a text that are not longer than those the model learns from."""
+        passages = self.rewriting.passages(prose, self._text.passage_words)
+        lengths = self.rewriting.lengths(passages)
+        return [one for one, length in zip(passages, lengths, strict=True) if length <= self._text.max_length]
+
+    def rewritten(self, passages: Sequence[Passage], decoding: Decoding | None = None) -> list[str]:
+        """Each passage as the model writes it again from its vector."""
+        found = [""] * len(passages)
+        for places, inputs in self._read(passages):
+            with torch.inference_mode():
+                written = self.rewriting.write(inputs, self.decoding if decoding is None else decoding)
+            for place, parts in zip(places, written, strict=True):
+                found[place] = " ".join(self.tokenizer.decode(parts))
+        return found
+
+    def evaluate(self, data: Sequence[Path], options: Measuring, console: Console) -> Evaluation:
+        """What is written again faithfully, beside two ways that know the words of a text, but not their order."""
+        prose = self._text.test(data, "autoencode")
+        console.print(prose.report, markup=False, highlight=False)
+        fitting = self.fitting(prose)
+        passages = spread(fitting, options.examples)
+        if not passages:
+            raise UserError(
+                f"{prose.name}: nothing has at most {self._text.max_length} tokens, as what was learned has"
+            )
+        texts, notes = [passage.text for passage in passages], [f"{len(passages):,} of {len(fitting):,} that fit"]
+        found = {"this model": self.rewritten(passages, options.decoding)}
+        try:
+            found = {**self._without_order(texts), **found}
+        except UserError as error:
+            notes.append(f"nothing to compare with: {error}")
+        measured = {name: fidelity(answers, texts, self.tokenizer) for name, answers in found.items()}
+        return Evaluation(
+            answers=found["this model"],
+            figures={name: asdict(one) for name, one in measured.items()},
+            headings=["", "tokens in place", "whole texts", "BLEU"],
+            rows=[
+                [name, f"{one.tokens:.1f}%", f"{one.whole:.1f}%", f"{one.bleu:.1f}"] for name, one in measured.items()
+            ],
+            notes=notes,
+        )
+
+    def _without_order(self, texts: Sequence[str]) -> dict[str, list[str]]:
+        """Each text as its most frequent token over and over, and as the training text that shares the most words."""
+        known = [passage.text for passage in self._known[0]]
+        learned, asked = self.tokenizer.encode(known), self.tokenizer.encode(list(texts))
+        ((frequent, _),) = Counter(token for tokens in learned for token in tokens).most_common(1)
+        places = nearest_by_words(asked, learned, len(self.tokenizer)).tolist()
+        return {
+            "the most frequent token": self.tokenizer.decode([[frequent] * len(tokens) for tokens in asked]),
+            "the nearest training text": [known[place] for place in places],
+        }
+
+    def _lines(self, passages: Sequence[Passage], options: Answering) -> list[str]:
+        if options.show == "text":
+            return self.rewritten(passages, options.decoding)
+        vectors = self._vectors(passages)
+        if options.show == "vector":
+            return ["\t".join(f"{number:.6g}" for number in vector) for vector in vectors.tolist()]
+        at_least(1, "neighbours", options.neighbours)
+        known, known_vectors = self._known
+        places, cosines = nearest(vectors, known_vectors, options.neighbours)
+        return [
+            "\t".join(f"{cosine:.3f} {known[place].text}" for place, cosine in zip(*row, strict=True))
+            for row in zip(places.tolist(), cosines.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def _known(self) -> tuple[list[Passage], Tensor]:
+        """What the model learned from, and its vectors. Raises UserError where that is not there any more."""
+        learn, _ = self._text.open("autoencode")
+        passages = self.fitting(learn)
+        return passages, self._vectors(passages)
+
+    def _vectors(self, passages: Sequence[Passage]) -> Float[Tensor, "M C"]:
+        model: Any = self.model
+        found = torch.zeros(len(passages), model.config.width, device=next(model.parameters()).device)
+        for places, inputs in self._read(passages):
+            with torch.inference_mode():
+                found[places] = model.vectors(**inputs)
+        return found
+
+    def _read(self, passages: Sequence[Passage]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+        device = next(self.model.parameters()).device
+        for places, inputs in self.rewriting.read(passages, self.batch_tokens):
+            yield places, {name: value.to(device) for name, value in inputs.items()}
+
+    @property
+    def _text(self) -> AutoencodeText:
+        return from_dict(AutoencodeText, self.description["recipe"]["text"], bundle.CONFIG)
+
+
+def _passage(text: str) -> Passage:
+    """A user's text; its sentences are told by their marks."""
+    return Passage("the input", "", tuple(sentences(" ".join(text.split()))))

@@ -1,0 +1,56 @@
+"""Comparisons: each is one command that measures something on the spot, and ends in a table and a figure.
+
+A comparison is a module with OPTIONS, a dataclass on top of `Options`, and `run(options, console)`, which gives a
+`Comparison`. Its line in the table below is all that it needs to be found.
+"""
+
+import importlib
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from foveate.contracts import at_least, unknown
+from foveate.recipes.bench.comparison import Comparison, Options, Table, save
+
+COMPARISONS = {
+    "layers": (
+        "foveate.recipes.bench.layers",
+        "recurrent, convolution, self-attention, restricted self-attention: cost against length and width",
+    ),
+    "dot-scaling": ("foveate.recipes.bench.dot_scaling", "dot against scaled dot, by the width of the keys"),
+    "norms": ("foveate.recipes.bench.norms", "post-norm against pre-norm, by depth and learning rate"),
+    "stepping": ("foveate.recipes.bench.stepping", "reading a known target at once against writing it step by step"),
+    "products": ("foveate.recipes.bench.products", "matrix products against convolutions of equally many FLOPs"),
+    "translation": (
+        "foveate.recipes.bench.attention_on_translation",
+        "every score and every selection on translation: quality, speed, alignment",
+    ),
+    "bottleneck": (
+        "foveate.recipes.bench.bottleneck",
+        "RNN without attention, with it, Transformer: BLEU and time by the length of the source",
+    ),
+}
+"""Each comparison's module, and what it compares."""
+
+__all__ = ["COMPARISONS", "Comparison", "Options", "Table", "compare", "comparison_module", "save"]
+
+
+def comparison_module(name: str) -> Any:
+    """The module of a comparison; UserError with the nearest names if there is none."""
+    if name not in COMPARISONS:
+        raise unknown("comparison", name, COMPARISONS)
+    return importlib.import_module(COMPARISONS[name][0])
+
+
+def compare(name: str, options: Options, console: Console) -> Comparison:
+    """Make a comparison with the threads and the seed of its options. Raises UserError for options that cannot be."""
+    module = comparison_module(name)
+    at_least(1, "threads", options.threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    try:
+        return module.run(options, console)
+    finally:
+        torch.set_num_threads(before)

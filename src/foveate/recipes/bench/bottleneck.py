@@ -1,0 +1,187 @@
+"""The bottleneck of one fixed vector: quality and time against the length of the source.
+
+An RNN without attention has to squeeze the source into one vector, however long it is, and takes O(n + m) time; one
+with attention looks back, and takes O(n m); a Transformer does nothing else.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import torch
+import tyro
+from rich.console import Console
+
+from foveate.contracts import START, at_least
+from foveate.data import ParallelText, Splits, open_source
+from foveate.decoding import Decoding
+from foveate.recipes.bench import bottleneck_shown
+from foveate.recipes.bench.bottleneck_shown import Group, Times
+from foveate.recipes.bench.comparison import Comparison, Options
+from foveate.recipes.bench.measuring import side_by_side
+from foveate.recipes.bench.remembering import remembered
+from foveate.recipes.quality import quality_by_length
+from foveate.recipes.translate import Text, Translate
+from foveate.recipes.translate import run as train_translator
+from foveate.recipes.translator import Translator
+from foveate.training import Training
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "RNN": ("rnn", {}),
+    "RNN with attention": ("rnn-attentive", {}),
+    "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2}),
+}
+"""The preset of each model, and what it changes for so little text."""
+
+
+@dataclass
+class Bottleneck(Options):
+    """Train an RNN without attention, one with it and a Transformer, and compare them by the length of the source.
+
+    Models that are in `--out` already are not trained again; an interrupted one goes on where it was.
+    """
+
+    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    """Language to translate from."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language to translate to."""
+    joined: int = 2
+    """Up to so many neighbouring messages, each of 1 to 6 names, are joined to a longer one, in training and test."""
+    steps: int = 1500
+    """Training steps of each model, of up to 1,024 tokens."""
+    width: int = 128
+    """Width of embeddings and states."""
+    vocabulary: int = 1000
+    """Subwords of both languages together."""
+    groups: int = 6
+    """Groups of source lengths to tell apart."""
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
+    """Tokens n = m of source and target whose time is measured."""
+    longest_written: int = 1024
+    """Up to which of these lengths the target is also written token by token."""
+    repeats: int = 3
+    """How often each time is measured; the median counts."""
+
+
+OPTIONS = Bottleneck
+
+
+def run(options: Bottleneck, console: Console) -> Comparison:
+    """Train what is not trained yet, and measure. Raises UserError for options that do not work."""
+    for name in ("joined", "steps", "width", "vocabulary", "groups", "longest_written", "repeats"):
+        at_least(1, name, getattr(options, name))
+    for length in options.lengths:
+        at_least(1, "a length", length)
+    splits = open_source("emoji", options.from_language, options.to_language)
+    parts = (joined(part, options.joined, options.seed) for part in (splits.train, splits.dev, splits.test))
+    splits = Splits(*parts)
+    qualities = {}
+    for number, name in enumerate(MODELS, 1):
+        console.rule(f"{name}, {number} of {len(MODELS)}")
+        of = {"model": list(MODELS[name])} | {what: getattr(options, what) for what in DECISIVE}
+        told = _recipe(options, name).out / "by_length.json"
+        qualities[name] = remembered(told, of, partial(_by_length, _recipe(options, name), splits, options, console))
+    translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
+    times = {}
+    for what, run_of, lengths in (
+        ("reading a known target", _read, options.lengths),
+        ("writing step by step", _write, [n for n in options.lengths if n <= options.longest_written]),
+    ):
+        console.rule(what)
+        times[what] = _times(translators, run_of, lengths, options.repeats)
+    title = f"The bottleneck: emoji names, {options.from_language}-{options.to_language}"
+    return Comparison(
+        title,
+        bottleneck_shown.tables(qualities, times),
+        {"": bottleneck_shown.figure(qualities, times)},
+        {"by_length": qualities, "seconds": times},
+        bottleneck_shown.notes(options.steps, options.joined),
+    )
+
+
+DECISIVE = ("from_language", "to_language", "joined", "steps", "width", "vocabulary", "groups", "seed")
+"""The options that the quality of a model depends on."""
+
+
+def joined(text: ParallelText, most: int, seed: int) -> ParallelText:
+    """The text with 1 to `most` neighbouring messages joined by a comma, as many as chance has it."""
+    generator, left, pairs = random.Random(seed), list(text), []
+    while left:
+        count = generator.randint(1, most)
+        sources, targets = zip(*left[:count], strict=True)
+        pairs.append((", ".join(sources), ", ".join(targets)))
+        left = left[count:]
+    return ParallelText.from_pairs(pairs, f"{text.name}, joined")
+
+
+def _recipe(options: Bottleneck, name: str) -> Translate:
+    preset, fields = MODELS[name]
+    widths = (
+        {"width": options.width}
+        if preset.startswith("transformer")
+        else dict.fromkeys(("embedding", "width"), options.width)
+    )
+    return Translate(
+        text=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
+        model=preset,
+        architecture={**widths, "dropout": 0.1, **fields},
+        out=options.out / "bottleneck" / preset,
+        training=Training(
+            steps=options.steps,
+            learning_rate=4e-3,
+            schedule="linear",
+            warmup=200,
+            validate_every=options.steps,
+            save_every=250,
+            average=1,
+            seed=options.seed,
+            device="cpu",
+            threads=options.threads,
+        ),
+    )
+
+
+def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
+    """The quality of one translator, trained now, by groups of source lengths in words."""
+    translator = train_translator(recipe, splits, console)
+    sources, references = map(list, zip(*splits.test, strict=True))
+    found = [prediction.text for prediction in translator.translate(sources, Decoding(method="greedy"))]
+    return [
+        {
+            "shortest": group.shortest,
+            "longest": group.longest,
+            "sentences": group.quality.sentences,
+            "bleu": group.quality.bleu,
+            "chrf": group.quality.chrf,
+        }
+        for group in quality_by_length(sources, found, references, options.groups)
+    ]
+
+
+def _read(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
+    """One sentence with its translation, all steps at once where the model can."""
+    with torch.inference_mode():
+        model(source=source, source_lengths=torch.tensor([source.shape[1]]), target=target)
+
+
+def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
+    """A translation of this length token by token, as greedy search does; which tokens they are plays no role."""
+    with torch.inference_mode():
+        state = model.start(source=source, source_lengths=torch.tensor([source.shape[1]]))
+        for tokens in target.unbind(1):
+            model.step(tokens, state)
+
+
+def _times(
+    translators: dict[str, Translator], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
+) -> Times:
+    """Seconds for one sentence of each length, by model; all take turns."""
+    found: Times = {name: {} for name in translators}
+    for length in lengths:
+        tokens = torch.randint(START + 3, min(len(each.source_tokenizer) for each in translators.values()), (1, length))
+        runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
+        for name, seconds in side_by_side(runs, repeats).items():
+            found[name][length] = seconds
+    return found

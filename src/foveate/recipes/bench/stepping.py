@@ -1,0 +1,143 @@
+"""Reading a target that is known, all at once, against writing it one token after the other.
+
+Training does the first (teacher forcing), translating has to do the second. A recurrent layer takes as many steps
+either way; what needs nothing of the step before can be done for all positions together.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import models
+from foveate.contracts import START, UserError, at_least
+from foveate.recipes.bench.comparison import Comparison, Options, Table
+from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
+from foveate.recipes.bench.measuring import Run, exponent, side_by_side
+
+MODES = {"forced": "teacher-forced", "stepped": "step by step"}
+
+
+@dataclass
+class Stepping(Options):
+    """Compare the time that models take for a target that they are given and for one that they write."""
+
+    models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
+    """Presets that translate."""
+    lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
+    """Tokens of the source and of the target."""
+    width: int = 128
+    """Width of all models (and of their embeddings), so that they are of one size."""
+    vocabulary: int = 2000
+    """Words of either language."""
+    batch: int = 8
+    """Sentences at once."""
+    repeats: int = 3
+    """How often each time is measured; the median counts."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds for a batch of sentences of one length."""
+
+    model: str
+    mode: str
+    length: int
+    seconds: float
+
+
+def run(options: Stepping, console: Console) -> Comparison:
+    """Measure all models at all lengths. Raises UserError for sizes that cannot be and models that write nothing."""
+    for name in ("width", "vocabulary", "batch", "repeats"):
+        at_least(1, name, getattr(options, name))
+    at_least(2, "the number of lengths", len(options.lengths))
+    at_least(1, "lengths", min(options.lengths))
+    built = {name: _model(options, name) for name in options.models}
+    found = []
+    for length in options.lengths:
+        console.print(f"{length:,} tokens", highlight=False)
+        runs = {(name, mode): _run(options, model, length, mode) for name, model in built.items() for mode in MODES}
+        with torch.inference_mode():
+            seconds = side_by_side(runs, options.repeats)
+        found += [Measured(name, mode, length, took) for (name, mode), took in seconds.items()]
+    return _shown(options, found)
+
+
+def _model(options: Stepping, name: str) -> nn.Module:
+    config = models.config_class(models.preset(name).family)
+    known = {part.name for part in fields(config)}
+    if not {"src_vocab", "tgt_vocab"} <= known:
+        raise UserError(f"{name} writes no text from a source; `foveate train translate --help` names models that do")
+    sizes = {
+        "src_vocab": options.vocabulary,
+        "tgt_vocab": options.vocabulary,
+        "width": options.width,
+        "embedding": options.width,
+    }
+    values: dict[str, Any] = {size: value for size, value in sizes.items() if size in known}
+    return models.create(name, **values).eval()
+
+
+def _run(options: Stepping, model: Any, length: int, mode: str) -> Run:
+    source = torch.randint(4, options.vocabulary, (options.batch, length))
+    lengths = torch.full((options.batch,), length)
+    target = torch.randint(4, options.vocabulary, (options.batch, length))
+    target[:, 0] = START
+
+    def forced() -> Tensor:
+        return model(source, lengths, target).logits
+
+    def stepped() -> None:
+        state = model.start(source, lengths)
+        for tokens in target.unbind(1):
+            model.step(tokens, state)
+
+    return forced if mode == "forced" else stepped
+
+
+def _shown(options: Stepping, found: list[Measured]) -> Comparison:
+    def seconds(name: str, mode: str) -> list[float]:
+        return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
+
+    longest, start = options.lengths[-1], len(options.lengths) // 2
+    table = Table(["model", *(f"{told}, {longest} tokens, ms" for told in MODES.values()), "times as long", "growth"])
+    figure, grid = panels(1, 3, 3.6, 3.2)
+    for number, name in enumerate(options.models):
+        forced, stepped = (seconds(name, mode) for mode in MODES)
+        ratio = [one / other for one, other in zip(stepped, forced, strict=True)]
+        growth = [exponent(options.lengths[start - 1 :], times[start - 1 :]) for times in (forced, stepped)]
+        table.rows.append(
+            [
+                name,
+                *(f"{1000 * times[-1]:.1f}" for times in (forced, stepped)),
+                f"{ratio[-1]:.1f}",
+                "n^{:.2f}, n^{:.2f}".format(*growth),
+            ]
+        )
+        for axes, values in zip(grid[0], (forced, stepped, ratio), strict=True):
+            line(axes, number, options.lengths, values, name)
+    for axes, title in zip(grid[0], (*MODES.values(), "step by step / teacher-forced"), strict=True):
+        axes.set(title=title, xlabel="tokens of source and target")
+        powers_of_two(axes, options.lengths)
+    times = [part.seconds for part in found]
+    for axes in grid[0][:2]:
+        axes.set(yscale="log", ylim=(min(times) / 1.3, max(times) * 1.3))
+    grid[0][0].set_ylabel("seconds")
+    grid[0][2].set_ylim(0)
+    legend_below(figure, grid[0][0])
+    return Comparison(
+        "Reading a known target at once, against writing it step by step",
+        [table],
+        {"": figure},
+        [asdict(part) for part in found],
+        [
+            f"{options.batch} sentences at once, width {options.width}, vocabulary {options.vocabulary:,}, reading the "
+            "source included, without gradients; steps keep what is known (states, keys and values, windows). Growth: "
+            f"fitted exponents of both times from {options.lengths[start - 1]} tokens on."
+        ],
+    )
+
+
+OPTIONS = Stepping

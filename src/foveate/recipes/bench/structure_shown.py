@@ -1,0 +1,91 @@
+"""What waits for what and how far signals travel, as a table and a figure."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from foveate.recipes.bench import structure
+from foveate.recipes.bench.comparison import Table
+from foveate.recipes.bench.drawing import line, powers_of_two
+from foveate.recipes.bench.structure import Structure
+from foveate.sight.figures import COLOURS
+
+THEORY = {
+    "recurrent": ("O(n)", "O(n)"),
+    "convolution": ("O(1)", "O(n/k)"),
+    "dilated convolutions": ("O(1)", "O(log_k n)"),
+    "self-attention": ("O(1)", "O(1)"),
+    "restricted self-attention": ("O(1)", "O(n/r)"),
+}
+"""Sequential steps and longest path (Vaswani et al. 2017, table 1)."""
+
+LAYERS, PLACES = 3, 10
+"""Of the small stacks that show which cells can be computed together."""
+
+SMALL_RADIUS = 2
+"""What restricted attention sees in them."""
+
+
+def _structures(kernel: int, radius: int) -> list[Structure]:
+    return [
+        structure.recurrent(),
+        structure.convolution(kernel),
+        structure.attention(),
+        structure.attention(radius),
+        structure.dilated_convolutions(kernel),
+    ]
+
+
+def table(options: Any) -> Table:
+    """`options` are those of `layers.Layers`."""
+    length = options.lengths[-1]
+    found = Table(
+        ["layer", "sequential steps", f"at n = {length:,}", "longest path", f"at n = {length:,}"],
+        title="What waits for what, and how far a signal travels",
+    )
+    for each in _structures(options.kernel, options.radius):
+        steps, path = structure.sequential_steps(each, length), structure.longest_path(each, length)
+        found.rows.append([each.name, THEORY[each.name][0], f"{steps:,}", THEORY[each.name][1], f"{path:,}"])
+    return found
+
+
+def figure(options: Any) -> Figure:
+    """Steps and paths against the length; below, the step at which each cell of some layers can be computed."""
+    whole = Figure(figsize=(11, 5), dpi=144, layout="constrained")
+    parts: Any = whole.subfigures(2, 1, height_ratios=[2.4, 1])
+    upper, lower = parts
+    measures = {
+        "sequential steps of a layer": structure.sequential_steps,
+        "longest path, in cells": structure.longest_path,
+    }
+    curves: list[Axes] = list(upper.subplots(1, len(measures)))
+    for axes, (title, measure) in zip(curves, measures.items(), strict=True):
+        for number, each in enumerate(_structures(options.kernel, options.radius)):
+            how = {"linestyle": "--"} if each.name == "convolution" else {}  # hardly differs from the recurrent line
+            line(axes, number, options.lengths, [measure(each, n) for n in options.lengths], each.name, **how)
+        axes.set(yscale="log", xlabel="length n", title=title)
+        powers_of_two(axes, options.lengths)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e5e5e5", linewidth=0.6)
+    upper.legend(*curves[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    title = f"the step at which each cell of {LAYERS} layers can be computed, those with one number in parallel"
+    lower.suptitle(title, fontsize=10)
+    small = _structures(options.kernel, SMALL_RADIUS)
+    for axes, each in zip(list(lower.subplots(1, len(small))), small, strict=True):
+        _draw_cells(axes, each)
+    return whole
+
+
+def _draw_cells(axes: Axes, each: Structure) -> None:
+    """A square for each cell, the input's end below, darker the later it can be computed."""
+    steps = structure.first_steps(each, PLACES, LAYERS)
+    last = PLACES + LAYERS
+    axes.pcolormesh(steps, cmap=COLOURS, vmin=0, vmax=last, edgecolors="white", linewidth=1)
+    for level, row in enumerate(steps):
+        for place, step in enumerate(row):
+            colour = "white" if step > 0.55 * last else "black"
+            axes.text(place + 0.5, level + 0.5, str(step), ha="center", va="center", fontsize=7, color=colour)
+    axes.set(xticks=[], yticks=[], aspect="equal")
+    axes.set_xlabel(each.name, fontsize=9)
+    axes.spines[:].set_visible(False)

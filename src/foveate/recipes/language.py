@@ -1,0 +1,107 @@
+"""Training a language model: prose, a tokenizer, a model, an objective and perplexity, brought together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from torch import nn
+
+from foveate.contracts import UserError
+from foveate.data import PassageBatches, Prose, Splits
+from foveate.decoding import Decoding
+from foveate.recipes.author import Author
+from foveate.recipes.perplexity import perplexity, scores
+from foveate.recipes.prose_text import LanguageText, spread
+from foveate.recipes.recipe import Architecture, Recipe
+from foveate.training import CrossEntropy, Training, Validation, train
+
+
+@dataclass
+class Language(Recipe[Architecture]):
+    """Train a language model on running prose: to write it, and to go on from a beginning.
+
+    With a model such as rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an
+    address, or of your own files the name. `--config FILE` takes any of the fields below from a TOML or JSON file, such
+    as the config.json of a trained model; flags go before it.
+    """
+
+    task = "language"
+    families = ("rnn-language",)
+
+    text: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
+    model: str = "rnn-language"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/language")
+    """Folder for the trained model; a training that it holds is resumed."""
+    training: Annotated[Training, tyro.conf.arg(name="")] = field(
+        default_factory=lambda: Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
+    )
+    decoding: Decoding = field(
+        default_factory=lambda: Decoding(method="sample", length_factor=0.0, length_extra=100, top_p=0.9)
+    )
+
+    def check(self) -> None:
+        self.text.check()
+        super().check()
+
+
+RECIPE = Language
+
+
+def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console | None = None) -> Author:
+    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+
+    Raises UserError for anything in the recipe or the text that cannot work.
+    """
+    console = recipe.console(console)
+    recipe.check()
+    text = recipe.text
+    learn, check = (splits.train, splits.dev) if splits else text.open(recipe.task)
+    for prose in (learn, check):
+        console.print(prose.report, markup=False, highlight=False)
+    passages = list(learn.passages(text.passage_words))
+    tokenizer = text.tokenizer(passage.text for passage in passages)
+    conditions = _conditions(recipe, learn)
+    model = recipe.build(vocabulary=len(tokenizer), conditions=1 + len(conditions))
+    author = Author(model, tokenizer, conditions, recipe.description(model), recipe.decoding)
+    batches = PassageBatches(
+        passages, tokenizer, text.batch_tokens, text.max_length, recipe.training.seed, author.numbers
+    )
+    console.print(f"{learn.name}: {batches.report}", markup=False, highlight=False)
+    kinds = f", {len(conditions)} conditions" if conditions else ""
+    console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}{kinds}"), markup=False, highlight=False)
+    validation = Validation(_measure(text, author, check), metric="perplexity", higher_is_better=False)
+    objective = CrossEntropy(recipe.training.label_smoothing)
+    train(
+        model, batches, objective, recipe.training, recipe.out, validation, identity=recipe.identity(), console=console
+    )
+    model.eval()
+    recipe.keep(author.save)
+    return author
+
+
+def _conditions(recipe: Language, learn: Prose) -> list[str]:
+    """The names of the kinds of text that the model will tell apart; none if it is told of none."""
+    if recipe.architecture.condition is None:
+        return []
+    found = learn.conditions()
+    if len(found) < 2:
+        raise UserError(
+            f"{recipe.model} learns to write several kinds of text, but all of {learn.name} is of one, "
+            f"'{found[0] if found else ''}': give several files, whose names tell the kinds, or take rnn-language"
+        )
+    return found
+
+
+def _measure(text: LanguageText, author: Author, check: Prose) -> Callable[[nn.Module], dict[str, float]]:
+    """The perplexity, per token and per word, of passages from all over the text to validate on."""
+    passages = spread(list(check.passages(text.passage_words)), text.validation_passages)
+
+    def measure(model: nn.Module) -> dict[str, float]:
+        found = perplexity(scores(model, author.batches(passages)))
+        return {"perplexity": found.per_token, "perplexity_per_word": found.per_word}
+
+    return measure

@@ -1,0 +1,38 @@
+"""Looking at foveate's own models that read one text and write none: classifiers, taggers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from foveate import recipes
+from foveate.contracts import UserError
+from foveate.recipes.looking.inputs import check_length, shortened, text_of
+from foveate.recipes.looking.naming import one_side, tokens
+from foveate.sight import look
+from foveate.sight.seen import Input, Seen, Takes
+
+
+class ReaderViewer:
+    """A trained task that tells by `reading` what its model is given for one text."""
+
+    takes: Takes = "text"
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.task = recipes.load(folder, device)
+        description = self.task.description
+        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+        """See where the model looks while it reads a text, which is taken as one line."""
+        text = text_of(given, self.name)
+        reading = self.task.reading(text)
+        check_length(len(reading.pieces), most, "the text")
+        with torch.inference_mode(), look(self.task.model, sites=sites) as sight:
+            self.task.model(**reading.inputs)
+        if not sight.sites and sites is None:
+            raise UserError(f"{self.name} does not attend: there is nothing to see")
+        notes = [self.name, f"It said: {self.task.run(text).line}"]
+        if self.task.too_long([text]):
+            notes.append("The text is longer than any that the model learned from; the answer may be poor.")
+        return Seen(sight, one_side(sight, tokens(reading.pieces)), shortened(text), [*notes, *sight.notes])

@@ -1,0 +1,97 @@
+"""Training a matcher: parallel text, wrong pairs, tokenizers, model, objective and metric, brought together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from torch import nn
+
+from foveate.contracts import UserError
+from foveate.data import MatchBatches, PairBatches, ParallelText, Splits, judged_pairs
+from foveate.recipes.match_rules import MEASURES, fit
+from foveate.recipes.matcher import Matcher, figures_of
+from foveate.recipes.recipe import Architecture, Recipe
+from foveate.recipes.translate import Text, parallel_texts, train_tokenizers
+from foveate.training import CrossEntropy, Training, Validation, train
+
+FITTED_TO = 10_000
+"""Pairs of the training text that the rules beside the model are fitted to."""
+
+
+@dataclass
+class Match(Recipe[Architecture]):
+    """Train a matcher, which tells whether two texts belong together, such as a sentence and its translation.
+
+    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
+    flags go before it.
+    """
+
+    task = "match"
+    families = ("siamese",)
+
+    text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=lambda: Text(batch_tokens=1024))
+    model: str = "siamese-attentive"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/match")
+    """Folder for the trained model; a training that it holds is resumed."""
+    training: Annotated[Training, tyro.conf.arg(name="")] = field(
+        default_factory=lambda: Training(
+            epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+        )
+    )
+
+    def check(self) -> None:
+        self.text.check()
+        architecture: Any = self.architecture
+        if architecture.one_encoder and not self.text.shared:
+            raise UserError(
+                "one encoder for both texts needs one vocabulary: share it, or set --architecture.no-one-encoder"
+            )
+        super().check()
+
+
+RECIPE = Match
+
+
+def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Console | None = None) -> Matcher:
+    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+
+    Raises UserError for anything in the recipe or the text that cannot work.
+    """
+    console = recipe.console(console)
+    recipe.check()
+    learn, check = (splits.train, splits.dev) if splits else parallel_texts(recipe.text, recipe.task)
+    for text in (learn, check):
+        console.print(text.report, markup=False, highlight=False)
+    sources, targets = train_tokenizers(recipe.text, learn)
+    seed = recipe.training.seed
+    pairs = PairBatches(learn, sources, targets, recipe.text.batch_tokens, recipe.text.max_length, seed)
+    batches = MatchBatches(pairs, seed)
+    console.print(batches.report, markup=False, highlight=False)
+    model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
+    console.print(recipe.summary(model, f"{len(sources):,} subwords"), markup=False, highlight=False)
+    fitted_to = judged_pairs(list(islice(learn, FITTED_TO)), seed)
+    rules = [fit(name, fitted_to) for name in MEASURES]
+    matcher = Matcher(model, sources, targets, rules, recipe.description(model))
+    validation = Validation(_measure(recipe.text, matcher, check), metric="accuracy")
+    objective = CrossEntropy(recipe.training.label_smoothing)
+    identity = recipe.identity()
+    train(model, batches, objective, recipe.training, recipe.out, validation, identity=identity, console=console)
+    model.eval()
+    recipe.keep(matcher.save)
+    return matcher
+
+
+def _measure(text: Text, matcher: Matcher, check: ParallelText) -> Callable[[nn.Module], dict[str, float]]:
+    """How well the first pairs to validate on are told from as many wrong ones."""
+    pairs = judged_pairs(list(islice(check, text.validation_sentences)), seed=0)
+
+    def measure(model: nn.Module) -> dict[str, float]:
+        found = matcher.probabilities([(pair.source, pair.target) for pair in pairs])
+        return figures_of(found, 0.5, pairs)
+
+    return measure

@@ -1,0 +1,79 @@
+"""How well a model foretells text: perplexity per token, and per word, which compares across vocabularies."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from foveate.contracts import IGNORE, Batch
+from foveate.data import Passage
+from foveate.decoding import score
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How surprising some passages were."""
+
+    nats: float
+    """Minus the log-probability of all of it, the end of each passage included."""
+    tokens: int
+    """Subwords, and an end for each passage."""
+    words: int
+    """What spaces part, and an end for each passage."""
+
+    @property
+    def per_token(self) -> float:
+        return math.exp(self.nats / self.tokens)
+
+    @property
+    def per_word(self) -> float:
+        """The same log-probability, shared out among words: the vocabulary of the model plays no part in it."""
+        return math.exp(self.nats / self.words)
+
+    def figures(self) -> dict[str, float]:
+        """All of it, as JSON values."""
+        return {**asdict(self), "per_token": self.per_token, "per_word": self.per_word}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A passage and how surprising it was."""
+
+    passage: Passage
+    nats: float
+    tokens: int
+
+
+def scores(
+    model: nn.Module,
+    batches: Iterable[tuple[list[Passage], Batch]],
+    condition: Callable[[Tensor], Tensor] | None = None,
+) -> Iterator[Scored]:
+    """How surprising each passage is to a model in evaluation mode.
+
+    `condition` changes the conditions that the model is told.
+    """
+    device = next(model.parameters()).device
+    for passages, batch in batches:
+        batch = batch.to(device)
+        if condition is not None:
+            batch.inputs["condition"] = condition(batch.inputs["condition"])
+        with torch.inference_mode():
+            log_probs = score(model, batch).tolist()
+        tokens = (batch.labels != IGNORE).sum(1).tolist()
+        for passage, log_prob, count in zip(passages, log_probs, tokens, strict=True):
+            yield Scored(passage, -log_prob, count)
+
+
+def perplexity(scored: Iterable[Scored]) -> Perplexity:
+    """The perplexity of passages together."""
+    scored = list(scored)
+    nats, tokens = sum(one.nats for one in scored), sum(one.tokens for one in scored)
+    return Perplexity(nats, tokens, word_count(one.passage for one in scored))
+
+
+def word_count(passages: Iterable[Passage]) -> int:
+    """Words, and an end for each passage."""
+    return sum(len(passage.text.split()) + 1 for passage in passages)

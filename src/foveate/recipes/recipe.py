@@ -1,0 +1,113 @@
+"""What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+import torch
+import tyro
+from rich.console import Console
+from torch import nn
+
+from foveate import models
+from foveate.contracts import UserError, from_dict
+from foveate.recipes.trained import Description
+from foveate.training import Training, main_process
+from foveate.training.hardware import choose_device
+
+Architecture = TypeVar("Architecture")
+
+Kind = TypeVar("Kind", bound="Recipe")
+
+
+@dataclass(kw_only=True)
+class Recipe(Generic[Architecture]):
+    """The base of all recipes. Each gives `model` and `out` a default, and adds a `text`: what to learn from.
+
+    The sizes that data decides, such as a vocabulary's, are 0 in `architecture` until `build` is told them.
+    """
+
+    task: ClassVar[str]
+    """Its name in `foveate.recipes.TASKS`."""
+    families: ClassVar[tuple[str, ...]]
+    """The families of models that can be trained so."""
+
+    model: str
+    """The preset to begin from: see `foveate models`."""
+    out: Path
+    """Folder for the trained model; a training that it holds is resumed."""
+    training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=Training)
+    architecture: Architecture = None  # type: ignore[assignment]
+    """The preset's sizes, each of which can be changed; in Python, also a mapping of the fields to change."""
+
+    def __post_init__(self) -> None:
+        preset = self.preset
+        given: Any = self.architecture
+        if given is None or isinstance(given, Mapping):
+            values = {**dict.fromkeys(models.sizes_of_data(preset.family), 0), **preset.values, **(given or {})}
+            self.architecture = from_dict(models.config_class(preset.family), values, self.model)
+
+    @classmethod
+    def presets(cls) -> dict[str, models.Preset]:
+        """The presets that this task can train."""
+        return {name: preset for name, preset in models.presets().items() if preset.family in cls.families}
+
+    @property
+    def preset(self) -> models.Preset:
+        """The preset that `model` names. Raises UserError where there is none, or it is for another task."""
+        preset = models.preset(self.model)
+        if preset.family not in self.families:
+            fitting = ", ".join(self.presets())
+            raise UserError(f"{self.model} is a model for another task; the task {self.task} takes {fitting}")
+        return preset
+
+    def check(self) -> None:
+        """Tell what cannot work before any data is read, which may take long."""
+        self.training.check()
+        choose_device(self.training.device)
+        with torch.device("meta"):
+            self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
+
+    def build(self, **sizes: int) -> nn.Module:
+        """The model with the random weights of the recipe's seed; `sizes` are those that the data decided."""
+        architecture: Any = self.architecture
+        torch.manual_seed(self.training.seed)
+        return models.build(self.preset.family, replace(architecture, **sizes))
+
+    def console(self, given: Console | None) -> Console:
+        """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
+        return given or Console(stderr=True, quiet=not main_process())
+
+    def keep(self, save: Callable[[Path], object]) -> None:
+        """Write what was trained into `out` by its `save`; of several processes only the main one does."""
+        if main_process():
+            save(self.out)
+
+    def summary(self, model: nn.Module, vocabulary: str) -> str:
+        """One line for the user: what is about to be trained."""
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        return f"{self.model}: {parameters:,} parameters, {vocabulary}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The recipe as `config.json` keeps it; `from_json` reads it back."""
+        return json.loads(json.dumps(asdict(self), default=str))
+
+    @classmethod
+    def from_json(cls: type[Kind], values: dict[str, Any], where: str) -> Kind:
+        """A recipe from plain values. Raises UserError with the nearest names for a field that does not exist."""
+        values = dict(values)
+        architecture = values.pop("architecture", None)
+        if architecture is not None and not isinstance(architecture, Mapping):
+            raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
+        return replace(from_dict(cls, values, where), architecture=architecture)
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same when a training is resumed, beside the settings of training."""
+        return {name: value for name, value in self.as_json().items() if name in ("text", "model", "architecture")}
+
+    def description(self, model: nn.Module) -> dict[str, Any]:
+        """What `config.json` says of the trained `model`."""
+        config: Any = model.config
+        return asdict(Description(self.task, self.preset.family, asdict(config), self.as_json()))

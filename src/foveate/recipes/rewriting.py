@@ -1,0 +1,123 @@
+"""The two ways in which auto-encoders read and write: a sentence at once, or a paragraph sentence by sentence."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, cast, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foveate.contracts import END, PAD, StepDecoder, Tokenizer
+from foveate.data import (
+    ParagraphBatches,
+    Passage,
+    Prose,
+    SentenceBatches,
+    encode_sentences,
+    paragraph_batches,
+    source_batches,
+)
+from foveate.data.rows import padded
+from foveate.decoding import Decoding, decode
+from foveate.models.text.hierarchical_autoencoder import HierarchicalAutoencoder
+from foveate.models.text.rnn_autoencoder import RNNAutoencoder
+
+PASSAGE_WORDS = 40
+"""Words of a hierarchical model's passages, where the user does not say."""
+
+MORE_SENTENCES = 2
+"""A paragraph that is written may have so many sentences more than the one that was read."""
+
+Inputs = dict[str, Tensor]
+
+
+@runtime_checkable
+class Rewriting(Protocol):
+    """How a model reads passages, and writes them again."""
+
+    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
+        """What of the prose is read into one vector each."""
+
+    def lengths(self, passages: Sequence[Passage]) -> list[int]:
+        """How many tokens of each passage the model reads in a row, at most."""
+
+    def training_batches(
+        self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int
+    ) -> SentenceBatches | ParagraphBatches:
+        """Batches to train on, with a `report` of what was left out."""
+
+    def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
+        """The places of passages in batches of like length, and what the model reads of them."""
+
+    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
+        """The token ids of each sentence of what the model writes again."""
+
+
+class SentenceRewriting:
+    """A passage is one sequence, whatever its sentences."""
+
+    def __init__(self, model: RNNAutoencoder, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+
+    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
+        return list(prose.sentences() if words is None else prose.whole_passages(words))
+
+    def lengths(self, passages: Sequence[Passage]) -> list[int]:
+        return [len(tokens) for tokens in self.tokenizer.encode([passage.text for passage in passages])]
+
+    def training_batches(self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int) -> SentenceBatches:
+        return SentenceBatches(passages, self.tokenizer, tokens, max_length, seed)
+
+    def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
+        return source_batches(self.tokenizer.encode([passage.text for passage in passages]), tokens)
+
+    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
+        found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding)
+        return [[best.tokens] for best, *_ in found]
+
+
+class ParagraphRewriting:
+    """A passage is a paragraph; each of its sentences is searched for before the next one is begun."""
+
+    def __init__(self, model: HierarchicalAutoencoder, tokenizer: Tokenizer) -> None:
+        self.model, self.tokenizer = model, tokenizer
+
+    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
+        return list(prose.whole_passages(PASSAGE_WORDS if words is None else words))
+
+    def lengths(self, passages: Sequence[Passage]) -> list[int]:
+        return [max(map(len, sentences), default=0) for sentences in encode_sentences(passages, self.tokenizer)]
+
+    def training_batches(
+        self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int
+    ) -> ParagraphBatches:
+        return ParagraphBatches(passages, self.tokenizer, tokens, max_length, seed)
+
+    def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
+        return paragraph_batches(encode_sentences(passages, self.tokenizer), tokens)
+
+    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
+        state = self.model.start(**inputs)
+        longest = inputs["source_lengths"][inputs["paragraphs"]].amax(1)
+        rows = torch.arange(len(longest), device=longest.device)
+        before = torch.zeros_like(state.hidden[0][-1])
+        written: list[list[list[int]]] = [[] for _ in rows]
+        for _ in range(inputs["paragraphs"].shape[1] + MORE_SENTENCES):
+            vectors = self.model.plan(before, state)
+            found = decode(cast(StepDecoder, self.model.writer), {"vectors": vectors}, longest, decoding)
+            sentences = [best.tokens for best, *_ in found]
+            stay = [place for place, sentence in enumerate(sentences) if sentence]
+            if not stay:  # an empty sentence ends its paragraph
+                break
+            for place in stay:
+                written[int(rows[place])].append(sentences[place])
+            source, lengths = padded([np.array([*sentences[place], END]) for place in stay], PAD)
+            before = self.model.reader(source.to(rows.device), lengths.to(rows.device))
+            kept = torch.tensor(stay, device=rows.device)
+            state.reorder(kept)
+            rows, longest = rows[kept], longest[kept]
+        return written
+
+
+REWRITINGS = {"rnn-autoencoder": SentenceRewriting, "hierarchical-autoencoder": ParagraphRewriting}
+"""By the family of the model."""

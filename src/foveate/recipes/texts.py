@@ -1,0 +1,66 @@
+"""What to learn from and what to validate on: a source by name, or a user's own files, some of them held out."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from foveate.contracts import UserError
+from foveate.data import ParallelText, Splits
+
+HELD_OUT = 1000
+"""At most so many examples are held out to validate on, and at most one in twenty."""
+
+
+@runtime_checkable
+class Chosen(Protocol):
+    """The part of a recipe that says which text to learn from."""
+
+    source: str | None
+    """Text by name."""
+    data: tuple[Path, ...]
+    """A user's own text."""
+    validation: tuple[Path, ...]
+    """Text to validate on; without it, a part is held out."""
+
+
+Text = TypeVar("Text", bound=Any)
+
+
+def learn_and_check(
+    chosen: Chosen, by_name: Callable[[], Splits], from_paths: Callable[[Sequence[Path]], Text], files: str, unit: str
+) -> tuple[Text, Text]:
+    """The text to learn from and the text to validate on.
+
+    `by_name` opens the source, `from_paths` a user's files; `files` and `unit` say in messages what files there must
+    be ("SRC TGT") and what is counted ("pairs"). Raises UserError where both or none are given, and for a text that is
+    too small to hold some of it out.
+    """
+    if chosen.source is not None and chosen.data:
+        raise UserError(f"both the source '{chosen.source}' and files are given; choose one")
+    validation = from_paths(chosen.validation) if chosen.validation else None
+    if chosen.source is not None:
+        splits = by_name()
+        return splits.train, validation or splits.dev
+    if not chosen.data:
+        raise UserError(f"no text to learn from: name a source (see `foveate data`) or give --data {files}")
+    learn = from_paths(chosen.data)
+    return (learn, validation) if validation else held_out(learn, files, unit)
+
+
+def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
+    """The text without every twentieth line (or, in a long one, fewer), and these lines.
+
+    Of pairs as many, but chosen so that no sentence that is held out is seen in training.
+    """
+    kept = text.check().kept
+    every = max(20, math.ceil(kept / HELD_OUT))
+    if kept < every:
+        raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give --validation {files}")
+    if isinstance(text, ParallelText):
+        parts: Any = text.held_out(kept // every)
+        return parts
+    return (
+        text.part(text.name, lambda line: line % every != 0),
+        text.part(f"{text.name}, held out", lambda line: line % every == 0),
+    )

@@ -1,0 +1,139 @@
+"""What a trained task offers, whichever it is: the command line knows no more of it than this."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.contracts import from_dict
+from foveate.training.hardware import choose_device
+
+START_SIGN = "<start>"
+"""Stands for the beginning of a text in pictures."""
+
+
+@dataclass
+class Description:
+    """What `config.json` of a run folder says: enough to build the model again, and to train it again."""
+
+    task: str
+    family: str
+    architecture: dict[str, Any]
+    recipe: dict[str, Any]
+
+
+@dataclass
+class NoOptions:
+    """The options of a task that leaves no choice."""
+
+    def check(self) -> None:
+        """There is nothing that could be wrong."""
+
+
+@dataclass
+class Evaluation:
+    """What measuring a model found."""
+
+    answers: list[str]
+    """The model's answer to each example, in one line."""
+    figures: dict[str, Any]
+    """All that was measured, as JSON values."""
+    headings: list[str]
+    """Of the table that a user sees: a name, then numbers."""
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+    """Lines below the table, such as what makes figures comparable."""
+
+
+@dataclass
+class Reading:
+    """What a model that reads one text is given: `model(**inputs)`, one row."""
+
+    inputs: dict[str, Tensor]
+    pieces: list[str]
+    """What to call the places of the text in pictures."""
+
+
+@runtime_checkable
+class Prediction(Protocol):
+    """The answer to one line of input."""
+
+    @property
+    def line(self) -> str:
+        """What `foveate run` prints for it; nothing for an empty input."""
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """A model with all that it was trained with, in use. Each class of `foveate.recipes.TASKS` is one.
+
+    Beside this each has `load(folder, device)`, a class method, `save(folder)`, and `run(text)` for one input.
+    """
+
+    model: nn.Module
+    description: dict[str, Any]
+    """What `config.json` of its folder says, as `Description`."""
+
+    @classmethod
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Any:
+        """What can be asked of `answer`: a dataclass, whose fields become flags of `foveate run`, and their defaults.
+
+        `recipe` is that of the folder, {} where none is known yet; `where` names it in errors.
+        """
+
+    @classmethod
+    def eval_options(cls, recipe: dict[str, Any], where: str) -> Any:
+        """Likewise what can be asked of `evaluate`; its `check()` raises UserError for a value that cannot be."""
+
+    def answer(self, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
+        """The answer to each text, in their order."""
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        """The places of texts that are longer than any that the model was trained on."""
+
+    def picture(self, prediction: Any) -> Figure | None:
+        """Where the model looked for one of its answers; None if it does not attend."""
+
+    def evaluate(self, data: Sequence[Path], options: Any, console: Console) -> Evaluation:
+        """Measure the model on files, or without any on the test part of the source that it was trained on.
+
+        Raises UserError for files that do not fit, and where there is nothing to measure on.
+        """
+
+
+@dataclass
+class Opened:
+    """A run folder with its model, in evaluation mode on its device."""
+
+    files: bundle.Bundle
+    description: Description
+    model: nn.Module
+
+    @property
+    def where(self) -> str:
+        """The place of the description, for messages."""
+        return str(self.files.folder / bundle.CONFIG)
+
+
+def describe(found: bundle.Bundle) -> Description:
+    """What a folder says of itself. Raises UserError where that is damaged."""
+    return from_dict(Description, found.description, str(found.folder / bundle.CONFIG))
+
+
+def opened(folder: Path | str, device: str) -> Opened:
+    """The model of a run folder, on a device ("auto": a GPU if there is one).
+
+    Raises UserError, one line, for whatever is missing or damaged.
+    """
+    found = bundle.load(folder)
+    description = describe(found)
+    kind = models.config_class(description.family)
+    config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
+    model = models.build(description.family, config)
+    found.fill(model)
+    return Opened(found, description, model.to(choose_device(device)).eval())

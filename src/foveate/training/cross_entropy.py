@@ -1,0 +1,70 @@
+"""Label-smoothed cross-entropy of many tokens over a large vocabulary: most of the memory of a small model."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+ROWS = 128
+"""Tokens whose probabilities are computed together: few enough for them to stay in the processor's cache."""
+
+
+def smoothed_cross_entropy(
+    logits: Float[Tensor, "B T N"], labels: Int[Tensor, "B T"], counts: Bool[Tensor, "B T"], smoothing: float
+) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """The loss summed over the places that count; each label's log-probability, and whether it is the likeliest.
+
+    The target is 1 - `smoothing` on the label and `smoothing` spread evenly over the N entries, as in
+    `torch.nn.functional.cross_entropy`. Only the loss has a gradient. All in float32 whatever the logits are.
+    """
+    return _SmoothedCrossEntropy.apply(logits, labels, counts, smoothing)
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """Nothing of the logits' size is made but their gradient, and probabilities are computed again for it.
+
+    At 3,200 tokens and 5,000 words on one CPU core, forward and backward: 43 ms for bfloat16 logits, against 170 ms for
+    softmax and gradient as whole float32 tensors (75 ms for float32 logits either way).
+    """
+
+    @staticmethod
+    def forward(
+        context: Any,
+        logits: Float[Tensor, "B T N"],
+        labels: Int[Tensor, "B T"],
+        counts: Bool[Tensor, "B T"],
+        smoothing: float,
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        found, means, hits = [], [], []
+        for rows, wanted in zip(logits.flatten(0, 1).split(ROWS), labels.flatten().split(ROWS), strict=True):
+            log_probs = torch.log_softmax(rows, -1, dtype=exact)
+            own = log_probs.gather(-1, wanted[:, None])[:, 0]
+            found.append(own)
+            hits.append(own >= log_probs.amax(-1))
+            if smoothing:
+                means.append(log_probs.mean(-1))
+        log_prob, likeliest = torch.cat(found).view_as(labels), torch.cat(hits).view_as(labels)
+        losses = -(1 - smoothing) * log_prob
+        if smoothing:
+            losses -= smoothing * torch.cat(means).view_as(labels)
+        context.save_for_backward(logits, labels, counts)
+        context.smoothing = smoothing
+        context.mark_non_differentiable(log_prob, likeliest)
+        return losses.masked_fill(~counts, 0.0).sum(), log_prob, likeliest
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, to_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        logits, labels, counts = context.saved_tensors
+        exact, evenly = torch.promote_types(logits.dtype, torch.float32), context.smoothing / logits.shape[-1]
+        weights = (counts * to_loss).flatten()[:, None]
+        to_logits = torch.empty_like(logits)
+        parts = (part.split(ROWS) for part in (logits.flatten(0, 1), labels.flatten()[:, None], weights))
+        for rows, wanted, weight, out in zip(*parts, to_logits.flatten(0, 1).split(ROWS), strict=True):
+            gradient = torch.softmax(rows, -1, dtype=exact).sub_(evenly)
+            gradient.scatter_add_(-1, wanted, torch.full_like(wanted, context.smoothing - 1, dtype=exact))
+            torch.mul(gradient, weight, out=out) if out.dtype == exact else out.copy_(gradient.mul_(weight))
+        return to_logits, None, None, None

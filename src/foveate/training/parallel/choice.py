@@ -1,0 +1,44 @@
+"""Whether a model lies whole, as replicas or in shards."""
+
+import os
+from typing import Literal
+
+import torch
+from torch import nn
+
+from foveate.training.parallel.placement import Placement
+from foveate.training.parallel.processes import Processes
+from foveate.training.parallel.replicas import Replicas
+
+BYTES = 16
+"""What each weight needs in training: itself, its gradient and AdamW's two means, of four bytes each."""
+
+
+def place(
+    model: nn.Module, device: torch.device, parallel: Literal["auto", "replicate", "shard"], processes: Processes
+) -> Placement:
+    """`model` on the processes, each with its own `device`, as `parallel` says, or "auto": by its size."""
+    if processes.size == 1:
+        return Placement(model, device)
+    (large,) = processes.greatest([is_large(model, device, processes.local_size)])
+    if parallel == "shard" or (parallel == "auto" and large):
+        # Here, because what it needs of PyTorch takes more than a second to import.
+        from foveate.training.parallel.shards import Shards
+
+        return Shards(model, device)
+    return Replicas(model, device)
+
+
+def is_large(model: nn.Module, device: torch.device, local_size: int) -> bool:
+    """Whether a replica would take more than half of a process' memory, which leaves too little for activations.
+
+    The processes of a machine share the memory of its CPUs; each has that of its GPU alone.
+    """
+    memory = _memory(device) if device.type == "cuda" else _memory(device) / local_size
+    return BYTES * sum(parameter.numel() for parameter in model.parameters()) > memory / 2
+
+
+def _memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

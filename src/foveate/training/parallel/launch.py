@@ -1,0 +1,70 @@
+"""What a launcher such as torchrun tells each process that it starts: which of how many it is."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+from foveate.contracts import UserError
+
+ADVICE = "start several processes by torchrun, which sets these variables, or one with none of them"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """This process' place among the processes of one training."""
+
+    rank: int
+    """Its number among all, from 0."""
+    size: int
+    """How many there are."""
+    local_rank: int
+    """Its number among those of this machine."""
+    local_size: int
+    """How many this machine has."""
+
+
+def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
+    """This process' place among several, None where it is the only one.
+
+    It is that of the process group, if the caller made one, else what the launcher's environment variables say. Raises
+    UserError, one line, where these cannot be true.
+    """
+    if dist.is_available() and dist.is_initialized():
+        rank, size = dist.get_rank(), dist.get_world_size()
+        local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", size))
+        return Launch(rank, size, *local) if size > 1 else None
+    if "RANK" not in environment and "WORLD_SIZE" not in environment:
+        return None
+    size = _number(environment, "WORLD_SIZE", least=1)
+    rank = _number(environment, "RANK", below=("WORLD_SIZE", size))
+    if size == 1:
+        return None
+    local_size = _number(environment, "LOCAL_WORLD_SIZE", least=1, below=("WORLD_SIZE + 1", size + 1))
+    local_rank = _number(environment, "LOCAL_RANK", below=("LOCAL_WORLD_SIZE", local_size))
+    _number(environment, "MASTER_PORT", least=1, below=("the number of ports", 65_536))
+    if not environment.get("MASTER_ADDR"):
+        raise UserError(f"MASTER_ADDR is not set, but WORLD_SIZE is {size}: {ADVICE}")
+    return Launch(rank, size, local_rank, local_size)
+
+
+def main_process() -> bool:
+    """Whether this is the process that prints, writes files and measures: the one of rank 0, or the only one."""
+    here = launched()
+    return here is None or here.rank == 0
+
+
+def _number(environment: Mapping[str, str], name: str, least: int = 0, below: tuple[str, int] | None = None) -> int:
+    text = environment.get(name)
+    if text is None:
+        others = ", ".join(f"{other}={environment[other]}" for other in ("RANK", "WORLD_SIZE") if other in environment)
+        raise UserError(f"{name} is not set, but {others} is: {ADVICE}")
+    if not text.isdecimal():
+        raise UserError(f"{name} is '{text}', but must be a whole number: {ADVICE}")
+    number = int(text)
+    if number < least:
+        raise UserError(f"{name} is {number}, but must be at least {least}: {ADVICE}")
+    if below is not None and number >= below[1]:
+        raise UserError(f"{name} is {number}, but must be below {below[0]}, which is {below[1]}: {ADVICE}")
+    return number

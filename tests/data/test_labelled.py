@@ -1,0 +1,57 @@
+"""Labelled text: what is read, counted and refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from foveate.contracts import UserError
+from foveate.data.labelled import Labelled, LabelledCounts, LabelledText
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_file(tmp_path: Path, ending: str) -> None:
+    text = LabelledText.from_paths([write(tmp_path / f"a.tsv{ending}", "good\tA cafe\u0301. \n\n bad \t No.\n")])
+    assert list(text) == list(text) == [Labelled(1, "good", "A café."), Labelled(3, "bad", "No.")]
+    assert (list(text.labels()), list(text.texts())) == (["good", "bad"], ["A café.", "No."])
+    assert text.check() == LabelledCounts(kept=2, empty=1, labels={"bad": 1, "good": 1})
+    assert text.report == f"a.tsv{ending}: 2 texts (1 bad, 1 good); 1 empty lines left out"
+
+
+def test_a_part_keeps_its_lines() -> None:
+    text = LabelledText.from_pairs([("a", "one"), ("b", "two"), ("a", "three")], "numbers")
+    part = text.part("odd numbers", lambda line: line % 2 == 1)
+    assert list(part) == [Labelled(1, "a", "one"), Labelled(3, "a", "three")]
+    assert part.report == "odd numbers: 2 texts (2 a)"
+
+
+def test_the_report_of_many_labels() -> None:
+    text = LabelledText.from_pairs([(letter, "x") for letter in "gfedcba"], "letters")
+    assert text.report == "letters: 7 texts (1 a, 1 b, 1 c, 1 d, 1 e and 2 labels more)"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("good\tA\nNo label here\n", "{path}, line 2: 0 tabs, where one tab must part a label from its text (neither"),
+        ("good\tA\tB\n", "{path}, line 1: 2 tabs, where one tab must part a label from its text"),
+        ("good\t\n", "{path}, line 1: 0 tabs, where one tab must part a label from its text (neither may be empty)"),
+        ("\n\n", "a.tsv: there is no labelled text in it"),
+        ("", "{path} is empty"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = write(tmp_path / "a.tsv", content)
+    with pytest.raises(UserError) as caught:
+        LabelledText.from_file(path).check()
+    assert str(caught.value).startswith(message.replace("{path}", str(path)))
+
+
+def test_one_file_and_no_more(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"labelled text is one file of label<TAB>text lines; 2 files were given"):
+        LabelledText.from_paths([tmp_path / "a", tmp_path / "b"])

@@ -1,0 +1,122 @@
+"""Right and wrong pairs: which ones are drawn, and what is told of them."""
+
+import numpy as np
+import pytest
+import torch
+
+from foveate.contracts import END, IGNORE, PAD
+from foveate.data import (
+    RIGHT,
+    WRONG,
+    Judged,
+    MatchBatches,
+    PairBatches,
+    ParallelText,
+    judged_pairs,
+    match_inputs,
+    train_bpe,
+)
+from foveate.data.match_batches import partners
+
+PAIRS = [(f"{'a' * (1 + n % 5)} {n}", f"{'b' * (1 + n % 5)} {n}") for n in range(29)]
+TEXT = ParallelText.from_pairs(PAIRS, "letters")
+TOKENIZER = train_bpe([text for pair in PAIRS for text in pair], 40)
+
+
+def batches(pairs: ParallelText = TEXT, tokens: int = 60, seed: int = 5) -> MatchBatches:
+    return MatchBatches(PairBatches(pairs, TOKENIZER, TOKENIZER, tokens, 20, seed), seed)
+
+
+def texts(side: torch.Tensor) -> list[str]:
+    return TOKENIZER.decode(side.tolist())
+
+
+def test_partners_are_others_of_about_the_same_length():
+    lengths = np.array([3, 9, 3, 4, 8, 3, 9])
+    found = partners(lengths, np.random.default_rng(2))
+    assert sorted(found) == list(range(7))
+    assert not np.any(found == np.arange(7))
+    apart = np.abs(lengths - lengths[found])
+    assert sorted(apart)[:5] == [0, 0, 0, 1, 1]  # 3-3-3-4 and 8-9-9: one step and one jump between, one way back
+    assert partners(np.array([5]), np.random.default_rng(2)).tolist() == [0]
+
+
+def test_each_pair_once_right_and_once_with_another_target():
+    seen_sources, seen_targets = [], []
+    for batch in batches().epoch(0):
+        sources, targets = texts(batch.inputs["source"]), texts(batch.inputs["target"])
+        others = [targets[other] for other in batch.inputs["others"]]
+        assert all((source, target) in PAIRS for source, target in zip(sources, targets, strict=True))
+        assert set(batch.labels[:, 0].tolist()) == {RIGHT}
+        for source, other, label in zip(sources, others, batch.labels[:, 1].tolist(), strict=True):
+            assert label == (IGNORE if (source, other) in PAIRS else WRONG)
+        assert sorted(others) == sorted(targets)
+        seen_sources += sources
+        seen_targets += others
+    assert sorted(seen_sources) == sorted(source for source, _ in PAIRS)
+    assert sorted(seen_targets) == sorted(target for _, target in PAIRS)
+
+
+def test_both_sides_end_with_end_and_padding():
+    for batch in batches().epoch(0):
+        for side in ("source", "target"):
+            rows, lengths = batch.inputs[side], batch.inputs[f"{side}_lengths"]
+            assert torch.equal((rows != PAD).sum(-1), lengths)
+            assert set(rows[torch.arange(len(rows)), lengths - 1].tolist()) == {END}
+            assert int((rows == END).sum()) == len(rows)
+
+
+def test_wrong_pairs_are_drawn_anew_in_each_epoch_and_repeat_with_it():
+    def drawn(seed: int, epoch: int, skip: int = 0) -> list[list[str]]:
+        found = []
+        for batch in batches(seed=seed).epoch(epoch, skip):
+            sources, targets = texts(batch.inputs["source"]), texts(batch.inputs["target"][batch.inputs["others"]])
+            found.append(sorted(map(" = ".join, zip(sources, targets, strict=True))))
+        return found
+
+    assert drawn(5, 1) == drawn(5, 1)
+    assert drawn(5, 1)[2:] == drawn(5, 1, skip=2)
+    assert drawn(5, 1) != drawn(5, 2)
+    assert drawn(5, 1) != drawn(6, 1)
+
+
+def test_a_wrong_pair_that_is_right_after_all_counts_for_nothing():
+    pairs = [("aa 1", "bb 1"), ("aa 1", "bb 2"), ("aa 2", "bb 1")]
+    labels = set()
+    for epoch in range(7):
+        (batch,) = batches(ParallelText.from_pairs(pairs, "alike")).epoch(epoch)
+        sources, targets = texts(batch.inputs["source"]), texts(batch.inputs["target"][batch.inputs["others"]])
+        for pair, label in zip(zip(sources, targets, strict=True), batch.labels[:, 1].tolist(), strict=True):
+            assert label == (IGNORE if pair in pairs else WRONG)
+            labels.add(label)
+        assert batch.tokens == 3 + batch.labels[:, 1].tolist().count(WRONG)
+    assert labels == {IGNORE, WRONG}
+
+
+def test_judged_pairs_to_measure_on():
+    judged = judged_pairs(PAIRS, seed=1)
+    assert judged == judged_pairs(PAIRS, seed=1)
+    assert judged != judged_pairs(PAIRS, seed=2)
+    assert judged[:29] == [Judged(source, target, True) for source, target in PAIRS]
+    assert len(judged) == 58
+    assert not any((pair.source, pair.target) in PAIRS for pair in judged[29:])
+    assert len(judged_pairs([("a", "x"), ("a", "y")], seed=1)) == 2
+
+
+def test_inputs_to_judge():
+    sources, targets = [[5], [6, 7], [8]], [[9], [9], [9, 9, 9]]
+    found = list(match_inputs(sources, targets, tokens=6))
+    assert [places for places, _ in found] == [[2], [1, 0]]
+    assert found[0][1]["target"].tolist() == [[9, 9, 9, END]]
+    assert found[1][1]["source"].tolist() == [[6, 7, END], [5, END, PAD]]
+    assert found[1][1]["source_lengths"].tolist() == [3, 2]
+
+
+def test_what_was_left_out_is_told():
+    long = ParallelText.from_pairs([*PAIRS, ("a" * 50, "b")], "letters")
+    assert batches(long).report == "letters: 1 of 30 pairs left out for more than 20 tokens on a side"
+
+
+@pytest.mark.parametrize("tokens", [21, 200])
+def test_any_budget_gives_all_pairs(tokens: int):
+    assert sum(len(batch.labels) for batch in batches(tokens=tokens).epoch(0)) == 29

@@ -1,0 +1,122 @@
+"""Running prose: paragraphs of files, sentences by their marks, passages by their words."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from foveate.contracts import UserError
+from foveate.data.prose import Paragraph, Passage, Prose, sentences
+
+PARAGRAPHS = [
+    Paragraph("a, line 1", "a", "One two three. Four five. Six seven eight nine. Ten."),
+    Paragraph("b, line 7", "b", "Eleven!"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rains. It pours.", ["It rains.", "It pours."]),
+        (
+            "Mr. Smith met John F. Kennedy. He paid No. 5 of $3.5.",
+            ["Mr. Smith met John F. Kennedy.", "He paid No. 5 of $3.5."],
+        ),
+        ("“Why?” he asked. “Go!” So did I. We went.", ["“Why?” he asked.", "“Go!”", "So did I.", "We went."]),
+        ("The U.S. Navy, viz. the ships. 12 of them…", ["The U.S. Navy, viz. the ships.", "12 of them…"]),
+        ("He said no. Then (see below.) Élan and 1.5 more", ["He said no.", "Then (see below.)", "Élan and 1.5 more"]),
+        ("no mark", ["no mark"]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+    assert " ".join(sentences(text)) == text
+
+
+def test_passages_hold_whole_sentences() -> None:
+    """Five words at most: 3 + 2, then 4 + 1, and a paragraph is never joined to the next."""
+    assert list(Prose.from_paragraphs(PARAGRAPHS).passages(5)) == [
+        Passage("a, line 1", "a", ("One two three.", "Four five.")),
+        Passage("a, line 1", "a", ("Six seven eight nine.", "Ten.")),
+        Passage("b, line 7", "b", ("Eleven!",)),
+    ]
+
+
+def test_longer_sentences_are_cut() -> None:
+    """Three words at most: the sentence of four gives three and one, and the next one joins the rest."""
+    texts = [passage.text for passage in Prose.from_paragraphs(PARAGRAPHS).passages(3)]
+    assert texts == ["One two three.", "Four five.", "Six seven eight", "nine. Ten.", "Eleven!"]
+
+
+def test_whole_passages_cut_nothing() -> None:
+    texts = [passage.text for passage in Prose.from_paragraphs(PARAGRAPHS).whole_passages(3)]
+    assert texts == ["One two three.", "Four five.", "Six seven eight nine.", "Ten.", "Eleven!"]
+
+
+def test_sentences_of_a_text() -> None:
+    found = list(Prose.from_paragraphs(PARAGRAPHS).sentences())
+    assert [passage.text for passage in found] == [
+        "One two three.",
+        "Four five.",
+        "Six seven eight nine.",
+        "Ten.",
+        "Eleven!",
+    ]
+    assert [passage.condition for passage in found] == ["a", "a", "a", "a", "b"]
+
+
+def test_files_and_folders(tmp_path: Path) -> None:
+    """Empty lines part paragraphs, whose lines are joined; the name of a file is its condition."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "two.txt.gz").write_bytes(gzip.compress("\ufeffcafe\u0301  noir\n".encode()))
+    (tmp_path / "book" / "notes.md").write_text("nothing of the text")
+    (tmp_path / "one.txt").write_text("\n\nA first\nline.\n\n \nSecond.\n")
+    prose = Prose.from_paths([tmp_path / "one.txt", tmp_path / "book"])
+    assert (
+        list(prose)
+        == list(prose)
+        == [
+            Paragraph("one.txt, line 3", "one", "A first line."),
+            Paragraph("one.txt, line 7", "one", "Second."),
+            Paragraph("two.txt.gz, line 1", "two", "café noir"),
+        ]
+    )
+    assert prose.conditions() == ["one", "two"]
+    assert prose.report == "2 files: 3 paragraphs, 6 words"
+    assert Prose.from_paths([tmp_path / "one.txt"]).report == "one.txt: 2 paragraphs, 4 words"
+
+
+def test_one_form_of_unicode_and_single_spaces() -> None:
+    prose = Prose.from_paragraphs([Paragraph("here", "", " cafe\u0301\u00a0\n noir ")])
+    assert [paragraph.text for paragraph in prose] == ["café noir"]
+
+
+def test_a_part_keeps_the_numbers_of_its_paragraphs() -> None:
+    prose = Prose.from_paragraphs([Paragraph("here", "", text) for text in ("one", " ", "two", "three four")])
+    assert [paragraph.text for paragraph in prose.part("odd", lambda number: number % 2 == 1)] == ["one", "two"]
+    assert prose.check().kept == 3
+    assert prose.part("even", lambda number: number % 2 == 0).report == "even: 1 paragraphs, 2 words"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no file {path}"),
+        (b"", "{path} is empty"),
+        (b" \n\n", "text.txt: there is no text in it"),
+        (b"caf\xe9", "{path} is not UTF-8: see byte 3 (line 1)"),
+    ],
+)
+def test_text_that_cannot_be(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        Prose.from_paths([path]).check()
+    assert str(caught.value).startswith(message.format(path=path))
+
+
+def test_a_folder_without_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"the folder .* holds no \.txt file"):
+        Prose.from_paths([tmp_path])

@@ -1,0 +1,184 @@
+"""Batches of passages, of sentences to write again, and of paragraphs sentence by sentence."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from foveate.contracts import END, IGNORE, PAD, START, Batch, UserError
+from foveate.data.prose import Passage
+from foveate.data.prose_batches import (
+    ParagraphBatches,
+    PassageBatches,
+    SentenceBatches,
+    encode_sentences,
+    paragraph_batches,
+    paragraph_inputs,
+)
+
+
+class Letters:
+    """A token for each letter: a is 4."""
+
+    def __len__(self) -> int:
+        return 30
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[ord(letter) - 93 for letter in text.replace(" ", "")] for text in texts]
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        raise NotImplementedError
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+def passage(text: str, condition: str = "") -> Passage:
+    return Passage(f"letters, {text}", condition, tuple(text.split()))
+
+
+def random_passages(count: int = 61) -> list[Passage]:
+    generator = np.random.default_rng(5)
+    words = ["abc"[: generator.integers(1, 4)] * int(generator.integers(1, 5)) for _ in range(3 * count)]
+    return [passage(" ".join(words[place : place + int(generator.integers(1, 4))])) for place in range(count)]
+
+
+def rows(batch: Batch, name: str) -> list[list[int]]:
+    return [[token for token in row if token not in (PAD, IGNORE)] for row in batch.inputs[name].tolist()]
+
+
+def test_passages_to_write() -> None:
+    """Each between START and END; a condition that is not in the table is number 0, none."""
+    passages = [passage("ab", "x"), passage("cab", "y"), passage("a", "z")]
+    batches = PassageBatches(passages, Letters(), tokens=100, conditions={"x": 1, "y": 2})
+    (batch,) = batches.epoch(0)
+    by_length = batch.inputs["target_lengths"].argsort()
+    assert batch.inputs["target"][by_length].tolist() == [
+        [START, 4, PAD, PAD],
+        [START, 4, 5, PAD],
+        [START, 6, 4, 5],
+    ]
+    assert batch.labels[by_length].tolist() == [
+        [4, END, IGNORE, IGNORE],
+        [4, 5, END, IGNORE],
+        [6, 4, 5, END],
+    ]
+    assert batch.inputs["condition"][by_length].tolist() == [0, 1, 2]
+    assert batch.tokens == 9
+    assert "condition" not in next(PassageBatches(passages, Letters(), 100).epoch(0)).inputs
+    assert batches.report == "3 passages"
+
+
+@pytest.mark.parametrize("kind", [PassageBatches, SentenceBatches, ParagraphBatches])
+def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: type) -> None:
+    passages = random_passages()
+    batches = kind(passages, Letters(), 80, 36, 3)
+    first, again, second = (list(batches.epoch(number)) for number in (0, 0, 1))
+    targets = [sorted(tuple(row) for batch in epoch for row in rows(batch, "target")) for epoch in (first, second)]
+    texts = [one.text for one in passages]
+    if kind is ParagraphBatches:
+        texts = [sentence for one in passages for sentence in (*one.sentences, "")]
+    assert targets[0] == targets[1] == sorted((START, *tokens) for tokens in Letters().encode(texts))
+    assert all(batch.inputs["target"].numel() <= 80 for batch in first)
+    assert [batch.name for batch in first] == [batch.name for batch in again] != [batch.name for batch in second]
+    later = list(batches.epoch(0, skip=4))
+    assert len(later) == len(first) - 4
+    assert torch.equal(later[0].labels, first[4].labels)
+
+
+def test_sentences_to_write_again() -> None:
+    (batch,) = SentenceBatches([passage("ab c")], Letters(), 100, 9, 0).epoch(0)
+    assert batch.inputs["source"].tolist() == [[4, 5, 6, END]]
+    assert batch.inputs["source_lengths"].tolist() == batch.inputs["target_lengths"].tolist() == [4]
+    assert batch.inputs["target"].tolist() == [[START, 4, 5, 6]]
+    assert batch.labels.tolist() == [[4, 5, 6, END]]
+    assert batch.name == "1 passages, of letters, ab c"
+
+
+def test_paragraphs_to_write_again() -> None:
+    """Each sentence is a row, and so is the empty one after the last."""
+    (batch,) = ParagraphBatches([passage("abc b")], Letters(), 100, 9, 0).epoch(0)
+    assert batch.inputs["target"].tolist() == [[START, 4, 5, 6], [START, 5, PAD, PAD], [START, PAD, PAD, PAD]]
+    assert batch.labels.tolist() == [[4, 5, 6, END], [5, END, IGNORE, IGNORE], [END, IGNORE, IGNORE, IGNORE]]
+    expected = paragraph_inputs([[[4, 5, 6], [5], []]])
+    assert batch.inputs.keys() == {*expected, "target"}
+    assert all(torch.equal(batch.inputs[name], expected[name]) for name in expected)
+
+
+def test_some_paragraphs_of_a_batch() -> None:
+    """As several processes share a batch: each has its paragraphs, as if there were no others."""
+    words = ["abc", "b", "cc", "a", "ab"]
+    passages = [passage(" ".join(words[:2])), passage(words[2]), passage(" ".join(words[3:]))]
+    (batch,) = ParagraphBatches(passages, Letters(), 100, 9, 0).epoch(0)
+    assert batch.examples == 3
+    seen = []
+    for chosen in (slice(0, None, 2), slice(1, None, 2)):
+        part = batch.rows(chosen)
+        assert part.examples == len(range(3)[chosen])
+        for numbers, length in zip(part.inputs["paragraphs"], part.inputs["paragraph_lengths"], strict=True):
+            targets, labels = part.inputs["target"][numbers[:length]], part.labels[numbers[:length]]
+            sources = part.inputs["source"][numbers[:length]]
+            texts = [[token for token in row if token > END] for row in targets.tolist()]
+            assert texts == [[token for token in row if token > END] for row in labels.tolist()]
+            assert texts == [[token for token in row if token > END] for row in sources.tolist()]
+            assert part.inputs["source_lengths"][numbers[:length]].tolist() == [len(text) + 1 for text in texts]
+            seen.append(texts)
+    assert sorted(seen) == sorted([*found, []] for found in encode_sentences(passages, Letters()))
+    assert sum(batch.rows(slice(place, place + 1)).tokens for place in range(3)) == batch.tokens
+
+
+def test_paragraph_inputs() -> None:
+    inputs = paragraph_inputs([[[4, 5, 6], [5], []], [[6, 6], []]])
+    assert inputs["source"].tolist() == [
+        [4, 5, 6, END],
+        [5, END, PAD, PAD],
+        [END, PAD, PAD, PAD],
+        [6, 6, END, PAD],
+        [END, PAD, PAD, PAD],
+    ]
+    assert inputs["source_lengths"].tolist() == [4, 2, 1, 3, 1]
+    assert inputs["paragraphs"].tolist() == [[0, 1, 2], [3, 4, 0]]
+    assert inputs["paragraph_lengths"].tolist() == [3, 2]
+
+
+def test_paragraphs_to_read() -> None:
+    """Every paragraph once, with its place and an empty sentence at its end."""
+    paragraphs = encode_sentences(random_passages(), Letters())
+    seen = {}
+    for places, inputs in paragraph_batches(paragraphs, 40):
+        for place, length, numbers in zip(places, inputs["paragraph_lengths"], inputs["paragraphs"], strict=True):
+            sentences = inputs["source"][numbers[:length]].tolist()
+            seen[place] = [[token for token in sentence if token not in (PAD, END)] for sentence in sentences]
+    assert seen == {place: [*paragraph, []] for place, paragraph in enumerate(paragraphs)}
+
+
+def test_what_is_too_long_is_left_out_and_counted() -> None:
+    passages = [passage("abc ab"), passage("a a a")]
+    assert PassageBatches(passages, Letters(), 100, 4).report == "1 of 2 passages left out for more than 4 tokens"
+    assert SentenceBatches(passages, Letters(), 100, 4, 0).report == "1 of 2 passages left out for more than 4 tokens"
+    assert (
+        ParagraphBatches(passages, Letters(), 100, 2, 0).report == "1 of 2 paragraphs left out for more than 2 tokens"
+    )
+    with pytest.raises(UserError, match="each of the 2 passages has more than 2 tokens; raise the longest"):
+        PassageBatches(passages, Letters(), 100, 2)
+    with pytest.raises(UserError, match="there are no passages to read"):
+        PassageBatches([], Letters(), 100)
+
+
+def test_an_example_larger_than_the_budget_comes_alone() -> None:
+    found = list(PassageBatches([passage("aaaaaaa"), passage("a"), passage("bbbbbbb")], Letters(), 5).epoch(0))
+    assert sorted(len(batch.labels) for batch in found) == [1, 1, 1]
+
+
+def test_passages_with_their_batches() -> None:
+    passages = random_passages()
+    seen = []
+    for group, batch in PassageBatches(passages, Letters(), 40).with_passages():
+        assert rows(batch, "target") == [[START, *tokens] for tokens in Letters().encode([one.text for one in group])]
+        seen += group
+    assert sorted(seen) == sorted(passages)

@@ -1,0 +1,65 @@
+"""Tagged text: what a file says, in order, and what is told about one that does not fit."""
+
+import gzip
+
+import pytest
+
+from foveate.contracts import UserError
+from foveate.data import Tagged, TaggedText
+from foveate.data.tagged import TaggedCounts
+
+FILE = "The\tDET\ndog\tNOUN\n\n\nIt\tPRON\n barks \t VERB \n.\tPUNCT\n"
+
+
+def write(path, content):
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_sentences_with_the_lines_they_begin_on(tmp_path):
+    text = TaggedText.from_paths([write(tmp_path / "dog.tsv", FILE)])
+    expected = [
+        Tagged(1, ("The", "dog"), ("DET", "NOUN")),
+        Tagged(5, ("It", "barks", "."), ("PRON", "VERB", "PUNCT")),
+    ]
+    assert list(text) == expected
+    assert list(text) == expected
+    assert text.check() == TaggedCounts(2, 5, ("DET", "NOUN", "PRON", "PUNCT", "VERB"))
+    assert text.report == "dog.tsv: 2 sentences, 5 words, 5 tags"
+
+
+def test_packed_files_and_one_form_of_unicode(tmp_path):
+    path = tmp_path / "dog.tsv.gz"
+    path.write_bytes(gzip.compress("cafe\N{COMBINING ACUTE ACCENT}\tNOUN\n".encode()))
+    assert list(TaggedText.from_file(path)) == [Tagged(1, ("caf\N{LATIN SMALL LETTER E WITH ACUTE}",), ("NOUN",))]
+
+
+def test_a_part_keeps_its_lines(tmp_path):
+    text = TaggedText.from_file(write(tmp_path / "dog.tsv", FILE))
+    (second,) = text.part("second", lambda number: number == 2)
+    assert (second.line, second.words[0]) == (5, "It")
+    assert text.part("second", lambda number: number == 2).check().kept == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("The\tDET\ndog NOUN\n", "{path}, line 2: 0 tabs, where one tab must part a word from its tag"),
+        ("The\tDET\tx\n", "{path}, line 1: 2 tabs"),
+        ("The\tDET\n\n\tNOUN\n", "{path}, line 3: 0 tabs"),
+        ("dog\t\n", "{path}, line 1: 0 tabs"),
+        ("\n\n", "dog.tsv: there is no sentence in it"),
+        ("", "{path} is empty"),
+    ],
+)
+def test_files_that_do_not_fit(tmp_path, content, complaint):
+    path = write(tmp_path / "dog.tsv", content)
+    with pytest.raises(UserError) as caught:
+        TaggedText.from_file(path).check()
+    assert str(caught.value).startswith(complaint.format(path=path))
+    assert "\n" not in str(caught.value)
+
+
+def test_two_files_are_no_tagged_text(tmp_path):
+    with pytest.raises(UserError, match="one file of word<TAB>tag lines; 2 files were given"):
+        TaggedText.from_paths([tmp_path / "a", tmp_path / "b"])

@@ -1,0 +1,105 @@
+"""`torchrun --nproc-per-node 2 -m foveate train`: killed, interrupted and resumed, it ends as one process does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import words
+from safetensors.torch import load_file
+from small import FLAGS
+
+from foveate.cli import main
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "foveate"]
+QUIET = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "pairs.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in words.pairs(600, 1)), encoding="utf-8")
+    return path
+
+
+def command(data: Path, folder: Path, steps: int) -> list[str]:
+    every = ["--save-every", "5", "--validate-every", "100000", "--precision", "float32", "--epsilon", "0.001"]
+    return ["train", "translate", "--data", str(data), "--out", str(folder), *FLAGS, *every, "--steps", str(steps)]
+
+
+def reached(folder: Path) -> int:
+    """The step of the last checkpoint."""
+    paths = (folder / "checkpoints").glob("step-*")
+    return max((int(path.stem.removeprefix("step-")) for path in paths), default=0)
+
+
+def process_of(rank: int, parent: int) -> int:
+    """The process that torchrun started for a rank."""
+    for folder in Path("/proc").iterdir():
+        try:
+            is_child = f"PPid:\t{parent}\n" in (folder / "status").read_text()
+            if is_child and f"RANK={rank}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                return int(folder.name)
+        except OSError:  # no process, or one that has ended meanwhile
+            continue
+    raise LookupError(f"torchrun has no process of rank {rank}")
+
+
+def stopped(arguments: list[str], folder: Path, number: signal.Signals, rank: int | None) -> tuple[list[str], float]:
+    """What foveate said after a signal to a rank, or to torchrun, once it saved again; and the seconds it took."""
+    before = reached(folder)
+    with subprocess.Popen([*TORCHRUN, *arguments], stderr=subprocess.PIPE, text=True, env=QUIET) as process:
+        while reached(folder) == before:
+            assert process.poll() is None
+            time.sleep(0.01)
+        began = time.monotonic()
+        os.kill(process.pid if rank is None else process_of(rank, process.pid), number)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    return [line for line in err.splitlines() if line.startswith("foveate: ")], time.monotonic() - began
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the processes of torchrun by /proc")
+def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    folder, whole = tmp_path / "two", tmp_path / "one"
+    said, seconds = stopped(command(data, folder, 1_000_000), folder, signal.SIGKILL, rank=1)
+    assert said == [
+        "foveate: rank 1 of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
+        "from the last checkpoint"
+    ]
+    assert seconds < 100, "the loss of a process is known at once, not after a timeout"
+
+    said, _ = stopped(command(data, folder, 1_000_000), folder, signal.SIGINT, rank=None)
+    step = reached(folder)
+    assert said == [
+        f"foveate: stopped after step {step:,}; all is saved in {folder}, the same command goes on from there"
+    ]
+
+    capfd.readouterr()
+    subprocess.run([*TORCHRUN, *command(data, folder, step + 7)], check=True, env=QUIET)
+    out, err = capfd.readouterr()
+    assert out == f'saved in {folder}; try: foveate run {folder} "..."\n'
+    assert err.count("resuming from step") == 1
+    main(command(data, whole, step + 7))
+    one, two = (load_file(place / "model.safetensors") for place in (whole, folder))
+    assert one.keys() == two.keys()
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("local_rank", "said"), [("0", ["foveate: steps is 0, but must be at least 1"]), ("1", [])])
+def test_a_wrong_flag_is_told_once(
+    local_rank: str, said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    variables = {"RANK": local_rank, "LOCAL_RANK": local_rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    for name, value in {**variables, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "translate", "--steps", "0"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.splitlines() == said

@@ -1,0 +1,153 @@
+"""Auto-encoders: what passes through the vector, and how paragraphs are read and written sentence by sentence."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate import create
+from foveate.contracts import END, START, StepDecoder
+from foveate.data.prose_batches import paragraph_inputs
+from foveate.decoding import greedy
+
+SMALL = {"vocabulary": 17, "embedding": 10, "width": 12, "dropout": 0.0}
+
+SOURCE = torch.tensor([[4, 5, 6, 7, 2], [9, 16, 2, 0, 0], [2, 0, 0, 0, 0]])
+LENGTHS = torch.tensor([5, 3, 1])
+TARGET = torch.tensor([[START, 4, 5, 6, 7], [START, 9, 16, 0, 0], [START, 0, 0, 0, 0]])
+
+PARAGRAPHS = [[[4, 5, 6], [7], []], [[8, 9], []]]
+"""Two sentences and an empty one; one and an empty one."""
+
+HIERARCHICAL = ["hierarchical-autoencoder", "hierarchical-autoencoder-attentive"]
+
+
+def hierarchical(name: str, **values: object) -> nn.Module:
+    return create(name, **{**SMALL, **values}).eval()
+
+
+def written(paragraphs: list[list[list[int]]]) -> Tensor:
+    """What a hierarchical model is given to write, one row for each sentence."""
+    rows = [[START, *sentence] for paragraph in paragraphs for sentence in paragraph]
+    return torch.tensor([row + [0] * (4 - len(row)) for row in rows])
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "vanilla"])
+@pytest.mark.parametrize("both_ways", [True, False])
+def test_steps_equal_all_at_once(cell: str, both_ways: bool) -> None:
+    model = create("rnn-autoencoder", **SMALL, cell=cell, both_ways=both_ways, layers=2).eval()
+    whole = model(SOURCE, LENGTHS, TARGET).logits
+    assert isinstance(model, StepDecoder)
+    assert whole.shape == (3, 5, 17)
+    state = model.start(SOURCE, LENGTHS)
+    for place in range(2):
+        torch.testing.assert_close(model.step(TARGET[:, place], state), whole[:, place], atol=1e-6, rtol=0)
+    rows = torch.tensor([2, 0, 0, 1])
+    state.reorder(rows)
+    for place in range(2, 5):
+        torch.testing.assert_close(model.step(TARGET[rows, place], state), whole[rows, place], atol=1e-6, rtol=0)
+
+
+def test_all_that_the_writer_knows_is_the_vector() -> None:
+    model = create("rnn-autoencoder", **SMALL).eval()
+    vectors = model.vectors(SOURCE, LENGTHS)
+    assert vectors.shape == (3, 12)
+    assert torch.equal(model.writer(vectors, TARGET), model(SOURCE, LENGTHS, TARGET).logits)
+    junk = torch.where(torch.arange(5) < LENGTHS[:, None], SOURCE, 11)
+    torch.testing.assert_close(model.vectors(junk, LENGTHS), vectors)
+
+
+@pytest.mark.parametrize("name", HIERARCHICAL)
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_planned_one_by_one_as_all_at_once(name: str, cell: str) -> None:
+    """Each sentence's vector is planned from that of the one before; then the sentence is written from it."""
+    model, inputs = hierarchical(name, cell=cell, layers=2), paragraph_inputs(PARAGRAPHS)
+    target = written(PARAGRAPHS)
+    whole = model(**inputs, target=target).logits
+    assert whole.shape == (5, 4, 17)
+    assert isinstance(model.writer, StepDecoder)
+    state, before = model.start(**inputs), torch.zeros(2, 12)
+    read = model.reader(inputs["source"], inputs["source_lengths"])
+    for rows in ([0, 3], [1, 4]):
+        vectors = model.plan(before, state)
+        torch.testing.assert_close(model.writer(vectors, target[rows]), whole[rows], atol=1e-6, rtol=0)
+        before = read[rows]
+    state.reorder(torch.tensor([0]))
+    torch.testing.assert_close(model.writer(model.plan(before[:1], state), target[[2]]), whole[[2]], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", HIERARCHICAL)
+def test_each_paragraph_as_if_it_were_alone(name: str) -> None:
+    model = hierarchical(name)
+    whole = model(**paragraph_inputs(PARAGRAPHS), target=written(PARAGRAPHS)).logits
+    vectors = model.vectors(**paragraph_inputs(PARAGRAPHS))
+    for number, rows in enumerate((slice(0, 3), slice(3, 5))):
+        alone = paragraph_inputs(PARAGRAPHS[number : number + 1])
+        found = model(**alone, target=written(PARAGRAPHS)[rows]).logits
+        torch.testing.assert_close(found, whole[rows], atol=1e-6, rtol=0)
+        torch.testing.assert_close(model.vectors(**alone)[0], vectors[number], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", HIERARCHICAL)
+def test_a_later_sentence_to_write_changes_nothing_before_it(name: str) -> None:
+    """What a sentence is written from is the paragraph as it was read, and the sentences before."""
+    model, inputs = hierarchical(name), paragraph_inputs(PARAGRAPHS)
+    target = written(PARAGRAPHS)
+    other = target.clone()
+    other[1, 1:] = 11
+    changed = (model(**inputs, target=other).logits - model(**inputs, target=target).logits).abs().amax((1, 2)) > 1e-6
+    assert changed.tolist() == [False, True, False, False, False]
+
+
+def test_only_the_attentive_one_looks_back_at_sentences() -> None:
+    """Without attention, nothing but the paragraph's vector and the sentence before reach a sentence."""
+    for name, attends in zip(HIERARCHICAL, (False, True), strict=True):
+        model = hierarchical(name)
+        read = torch.randn(1, 3, 12)
+        first = model.first(torch.randn(1, 12))
+        one, other = (
+            model.plan(torch.zeros(1, 12), model.planner.start(first, sentences, torch.tensor([3])))
+            for sentences in (read, read.flip(2))
+        )
+        assert torch.equal(one, other) != attends
+
+
+@pytest.mark.parametrize("name", ["rnn-autoencoder", *HIERARCHICAL])
+def test_the_gradient_reaches_every_parameter(name: str) -> None:
+    model = create(name, **SMALL).train()
+    inputs = (
+        (SOURCE, LENGTHS, TARGET)
+        if name == "rnn-autoencoder"
+        else (*paragraph_inputs(PARAGRAPHS).values(), written(PARAGRAPHS))
+    )
+    model(*inputs).logits.logsumexp(-1).sum().backward()
+    for part, parameter in model.named_parameters():
+        assert parameter.grad is not None, part
+        assert bool(parameter.grad.any()), part
+
+
+@pytest.mark.parametrize("name", ["rnn-autoencoder", *HIERARCHICAL])
+def test_an_untrained_model_is_nearly_indifferent(name: str) -> None:
+    model = create(name, vocabulary=997).eval()
+    sentences = torch.randint(4, 997, (5, 7)).tolist()
+    inputs = paragraph_inputs([sentences])
+    inputs = {part: inputs[part] for part in ("source", "source_lengths")} if name == "rnn-autoencoder" else inputs
+    with torch.no_grad():
+        logits = model(**inputs, target=torch.randint(4, 997, (5, 8))).logits
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), torch.randint(4, 997, (40,)))
+    assert math.log(997) - 0.1 < float(loss) < math.log(997) + 0.3
+
+
+def test_it_can_learn_a_few_sentences_by_heart() -> None:
+    torch.manual_seed(1)
+    model = create("rnn-autoencoder", **SMALL)
+    optimizer = torch.optim.Adam(model.parameters(), 0.05)
+    labels = torch.where(torch.arange(5) < LENGTHS[:, None], SOURCE, -100)
+    for _ in range(50):
+        loss = nn.functional.cross_entropy(model(SOURCE, LENGTHS, TARGET).logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    found = greedy(model.eval(), {"source": SOURCE, "source_lengths": LENGTHS}, 9)
+    assert [[*one.tokens, END] for one in found] == [[4, 5, 6, 7, 2], [9, 16, 2], [2]]

@@ -1,0 +1,164 @@
+"""All models in small: every preset, and each of its fields that offers a choice at every value it offers.
+
+A new preset, family or choice is tested by being there.
+"""
+
+import importlib
+import inspect
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import torch
+from torch import Tensor, nn
+
+from foveate import models
+from foveate.contracts import StepDecoder
+
+SMALL = {
+    "src_vocab": 17,
+    "tgt_vocab": 13,
+    "vocabulary": 17,
+    "classes": 5,
+    "tags": 11,
+    "spellings": 23,
+    "width": 12,
+    "heads": 3,
+    "feedforward": 11,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "max_length": 19,
+    "embedding": 10,
+    "window_radius": 2,
+    "layers": 2,
+    "dropout": 0.0,
+}
+"""Sizes for tests, by the name of the field."""
+
+NEEDED = {
+    ("tie", "all"): {"tgt_vocab": 17},
+    ("encoder", "embeddings"): {"embedding": 12},
+    ("one_encoder", True): {"tgt_vocab": 17},
+    ("tie", True): {"embedding": 12},
+}
+"""Sizes that a choice needs to be equal: one vocabulary, one width of words and states."""
+
+IDLE = [
+    ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
+    *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window")),
+    ("input_feeding", {"score_from": ["before"]}),
+    *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
+]
+"""Fields that do nothing where another has one of these values."""
+
+LENGTHS = torch.tensor([7, 4, 1])
+
+READ = torch.tensor([[4, 5, 6, 7, 8, 9, 2], [9, 16, 5, 2, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0]])
+
+EXAMPLES = {
+    "source": READ,
+    "source_lengths": LENGTHS,
+    "target": torch.tensor([[1, 4, 12, 6, 7], [1, 8, 4, 0, 0], [1, 9, 9, 4, 0]]),
+    "target_lengths": torch.tensor([5, 3, 4]),
+    "tokens": READ,
+    "words": READ,
+    "spellings": torch.arange(3 * 7 * 2).view(3, 7, 2) % 23,
+    "lengths": LENGTHS,
+}
+"""Three examples, by the name of what a model is given: they read 7, 4 and 1 tokens and write 5, 3 and 4."""
+
+ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
+"""Which input tells where another ends: behind that is padding, which nothing may depend on."""
+
+ELSEWHERE = {"hierarchical-autoencoder"}
+"""Families that are given more than examples row by row; their own tests hold all of this."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A preset in small, perhaps with one field changed."""
+
+    preset: str
+    changed: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return "-".join([self.preset, *(f"{name}={value}" for name, value in self.changed)])
+
+    @property
+    def config(self) -> Any:
+        preset = models.preset(self.preset)
+        kind = models.config_class(preset.family)
+        defaults = {part.name: part.default for part in fields(kind) if part.default is not MISSING}
+        values = {
+            **defaults,
+            **preset.values,
+            **{name: value for name, value in SMALL.items() if name in get_type_hints(kind)},
+        }
+        for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
+            values.update(NEEDED.get(choice, {}))
+        return kind(**{**values, **dict(self.changed)})
+
+    def build(self) -> nn.Module:
+        """The model with the same random weights each time, in evaluation mode."""
+        torch.manual_seed(7)
+        return models.build(models.preset(self.preset).family, self.config).eval()
+
+    @property
+    def model(self) -> type[nn.Module]:
+        return importlib.import_module(models.FAMILIES[models.preset(self.preset).family]).MODEL
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """What the model is given, to change."""
+        names = inspect.signature(self.model.forward).parameters
+        return {name: EXAMPLES[name].clone() for name in names if name in EXAMPLES}
+
+    @property
+    def writes(self) -> bool:
+        """Whether the model reads a source and writes, one token after the other."""
+        return issubclass(self.model, StepDecoder) and "source" in self.inputs
+
+    @property
+    def logits(self) -> tuple[int, int, int]:
+        """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
+        config = self.config
+        if hasattr(config, "classes"):
+            return 3, 1, config.classes
+        if hasattr(config, "compare"):
+            return 3, 1, 2
+        if hasattr(config, "tags"):
+            return 3, 7, config.tags
+        return 3, 5, config.tgt_vocab if hasattr(config, "tgt_vocab") else config.vocabulary
+
+    @property
+    def attends(self) -> bool:
+        config = self.config
+        if hasattr(config, "heads") or hasattr(config, "kernel"):
+            return True
+        if hasattr(config, "pooling"):
+            return config.pooling == "attention"
+        return getattr(config, "score", "none") != "none"
+
+
+@cache
+def variants() -> tuple[Variant, ...]:
+    """All of them, each configuration once."""
+    found: dict[str, Variant] = {}
+    for preset in models.presets().values():
+        if preset.family in ELSEWHERE:
+            continue
+        changes: list[tuple] = [()]
+        for part in fields(models.config_class(preset.family)):
+            kind = get_type_hints(models.config_class(preset.family))[part.name]
+            options = get_args(kind) if get_origin(kind) is Literal else (False, True) if kind is bool else ()
+            changes += [((part.name, option),) for option in options]
+        for change in changes:
+            variant = Variant(preset.name, change)
+            if not any(_idle(change, variant.config, *rule) for rule in IDLE):
+                found.setdefault(repr(variant.config), variant)
+    return tuple(found.values())
+
+
+def _idle(changes: tuple, config: Any, name: str, where: dict[str, list[str]]) -> bool:
+    others_say_so = all(getattr(config, other, None) in values for other, values in where.items())
+    return name in dict(changes) and others_say_so

@@ -1,0 +1,59 @@
+"""The encoder of a Transformer alone: positions, blocks, and nothing that comes from padding."""
+
+import pytest
+import torch
+
+import foveate
+from foveate.contracts import UserError
+from foveate.nn import EncoderConfig, TransformerEncoder, initialize
+
+SIZES = {"width": 6, "heads": 3, "feedforward": 5, "layers": 2, "dropout": 0.0}
+
+
+def encoder(**changes: object) -> TransformerEncoder:
+    made = TransformerEncoder(EncoderConfig(**{**SIZES, **changes})).eval()
+    initialize(made, 6)
+    return made
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_padding_changes_nothing(norm: str) -> None:
+    made, x = encoder(norm=norm), torch.randn(2, 7, 6)
+    lengths = torch.tensor([7, 3])
+    alone = made(x[1:, :3], lengths[1:])
+    torch.testing.assert_close(made(x, lengths)[1:, :3], alone)
+    torch.testing.assert_close(alone.mean(-1), torch.zeros(1, 3), atol=1e-5, rtol=0)  # the last thing is a norm
+
+
+def test_a_token_knows_where_it_stands_and_what_stands_around_it() -> None:
+    made, lengths = encoder(), torch.tensor([5])
+    same = torch.randn(1, 1, 6).expand(-1, 5, -1)
+    encoded = made(same, lengths)
+    assert bool((encoded[0, 1:] - encoded[0, :-1]).abs().amax(-1).gt(1e-4).all())
+    other = same.clone()
+    other[0, 4] += torch.arange(6)
+    assert bool((made(other, lengths) - encoded).abs().amax(-1).gt(1e-4).all())
+
+
+def test_its_sites_are_its_layers() -> None:
+    made = encoder()
+    with foveate.look(made) as sight:
+        made(torch.randn(1, 5, 6), torch.tensor([5]))
+    assert sight.sites == ["blocks.0.self", "blocks.1.self"]
+
+
+def test_a_learned_table_of_positions_has_an_end() -> None:
+    made = encoder(positions="learned", max_length=5)
+    assert made(torch.randn(1, 5, 6), torch.tensor([5])).shape == (1, 5, 6)
+    with pytest.raises(UserError, match="a sequence of 6 positions, but only 5 were learned"):
+        made(torch.randn(1, 6, 6), torch.tensor([6]))
+
+
+def test_initial_weights() -> None:
+    model = torch.nn.ModuleList([torch.nn.Embedding(503, 64), torch.nn.Linear(97, 83), torch.nn.LayerNorm(7)])
+    initialize(model, 64)
+    embedding, linear, norm = model
+    assert float(embedding.weight.detach().std()) == pytest.approx(1 / 8, rel=0.03)
+    assert float(linear.weight.detach().abs().max()) == pytest.approx((6 / 180) ** 0.5, rel=0.01)
+    assert not linear.bias.any()
+    assert bool((norm.weight == 1).all())

@@ -1,0 +1,80 @@
+"""Linear layers laid out for running: the same function, or one that is rounded no further than it says."""
+
+import pytest
+import torch
+from torch import nn
+
+from foveate import create
+from foveate.contracts import UserError
+from foveate.nn import packed
+from foveate.nn.packing import Int8Linear, PackedLinear
+
+x86 = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available() or not torch.backends.cpu.get_cpu_capability().startswith("AVX"),
+    reason="packed layers need an x86 CPU and oneDNN",
+)
+
+
+@pytest.fixture(scope="module")
+def layer() -> nn.Linear:
+    torch.manual_seed(1)
+    return nn.Linear(257, 263)
+
+
+@x86
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(7,), (5, 3), (40, 1)])
+def test_packed_layers_compute_the_same(bias: bool, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(2)
+    layer, x = nn.Linear(257, 263, bias=bias), torch.randn(*shape, 257)
+    with torch.no_grad():
+        torch.testing.assert_close(PackedLinear(layer)(x), layer(x), rtol=0, atol=1e-5)
+        # Rounding errs by half a step, 1/254 of the largest, on either side of 257 products.
+        error = (Int8Linear(layer)(x) - layer(x)).norm() / layer(x).norm()
+        assert 1e-4 < error < 0.02
+
+
+@x86
+def test_eight_bits_are_exact_where_eight_bits_suffice() -> None:
+    layer = nn.Linear(3, 2)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[127.0, -64.0, 1.0], [0.0, -127.0, 3.0]]))
+        layer.bias.copy_(torch.tensor([0.5, -2.0]))
+        found = Int8Linear(layer)(torch.tensor([[1.0, -127.0, 5.0], [0.0, 0.0, 0.0]]))
+    expected = [[127 + 64 * 127 + 5 + 0.5, 127 * 127 + 15 - 2.0], [0.5, -2.0]]
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-6, atol=0)
+
+
+@x86
+def test_a_row_of_eight_bits_does_not_depend_on_its_neighbours(layer: nn.Linear) -> None:
+    rounded, x = Int8Linear(layer), torch.randn(5, 257)
+    assert torch.equal(rounded(torch.cat([x, 1e4 * x]))[:5], rounded(x))
+
+
+@x86
+def test_numbers_that_are_none_stay_so(layer: nn.Linear) -> None:
+    x = torch.randn(3, 257)
+    x[1, 7] = torch.nan
+    assert Int8Linear(layer)(x).isnan().all(1).tolist() == [False, True, False]
+
+
+@x86
+@pytest.mark.parametrize(("precision", "kind"), [("float32", PackedLinear), ("int8", Int8Linear)])
+def test_a_packed_model_shares_its_weights_and_leaves_the_model_alone(precision: str, kind: type) -> None:
+    sizes = {"src_vocab": 521, "tgt_vocab": 521, "width": 130, "feedforward": 521, "heads": 2}
+    model = create("transformer-base", encoder_layers=1, decoder_layers=1, **sizes).eval()
+    names = set(model.state_dict())
+    faster = packed(model, precision)
+    assert type(faster.output) is type(faster.decoder[0].feedforward.inner) is kind
+    assert type(faster.decoder[0].self.query) is nn.Linear, "a small layer stays as it is"
+    assert type(model.output) is nn.Linear
+    assert set(model.state_dict()) == names
+    assert faster.target_embedding.weight is model.target_embedding.weight
+
+
+def test_where_nothing_is_faster_the_model_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: False)
+    model = nn.Sequential(nn.Linear(257, 263))
+    assert packed(model) is model
+    with pytest.raises(UserError, match="precision int8 needs an x86 CPU"):
+        packed(model, "int8")

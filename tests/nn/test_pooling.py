@@ -1,0 +1,53 @@
+"""One vector of a sequence: what the query sees, of which the padding is no part."""
+
+import math
+
+import pytest
+import torch
+
+import foveate
+from foveate.attention import Dot
+from foveate.nn import SCORES, AttentionPooling, MeanPooling
+
+ENCODED = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]], [[3.0, 1.0], [9.0, 9.0], [9.0, 9.0]]])
+LENGTHS = torch.tensor([2, 1])
+
+
+def test_a_given_query_weighs_the_places_that_are_no_padding() -> None:
+    """By hand: scores 0 and 2 log 2 of the first row's two places, so weights 1/5 and 4/5."""
+    pooling = AttentionPooling(2, Dot(), learned=False)
+    query = torch.tensor([[0.0, math.log(2)], [1.0, 1.0]])
+    found = pooling(ENCODED, LENGTHS, query)
+    torch.testing.assert_close(found, torch.tensor([[0.2, 1.6], [3.0, 1.0]]))
+    assert list(pooling.parameters()) == []
+
+
+def test_one_learned_query_is_asked_of_every_sequence() -> None:
+    pooling = AttentionPooling(2, Dot())
+    with torch.no_grad():
+        pooling.query.copy_(torch.tensor([math.log(4), 0.0]))
+    torch.testing.assert_close(pooling(ENCODED, LENGTHS), torch.tensor([[0.8, 0.4], [3.0, 1.0]]))
+    with foveate.look(pooling) as sight:
+        pooling(ENCODED, LENGTHS)
+    weights = sight[sight.sites[0]].weights()
+    torch.testing.assert_close(weights, torch.tensor([[[[0.8, 0.2, 0.0]]], [[[1.0, 0.0, 0.0]]]]))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_every_score_pools(score: str) -> None:
+    pooling = AttentionPooling(7, SCORES[score](7))
+    pooled = pooling(torch.randn(3, 5, 7), torch.tensor([5, 2, 1]))
+    assert pooled.shape == (3, 7)
+    pooled.square().sum().backward()
+    assert bool(pooling.query.grad.any())
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_query_too_many_or_none_at_all(learned: bool) -> None:
+    query = torch.randn(2, 2) if learned else None
+    with pytest.raises(ValueError, match="a pooling with a learned query is given none; one without needs a query"):
+        AttentionPooling(2, Dot(), learned)(ENCODED, LENGTHS, query)
+
+
+def test_the_mean_of_the_places_that_are_no_padding() -> None:
+    torch.testing.assert_close(MeanPooling()(ENCODED, LENGTHS), torch.tensor([[0.5, 1.0], [3.0, 1.0]]))

@@ -1,0 +1,53 @@
+"""The bottleneck in small, and what is drawn of it."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import words
+from rich.console import Console
+
+from foveate.contracts import UserError
+from foveate.data import ParallelText, Splits
+from foveate.recipes.bench import compare, save
+from foveate.recipes.bench.bottleneck import MODELS, Bottleneck, joined
+from foveate.recipes.bench.comparison import Comparison
+
+
+def test_neighbours_are_joined() -> None:
+    """Every message is there once, in order; from one to three of them make a line."""
+    text = ParallelText.from_pairs([(f"a{number}", f"b{number}") for number in range(50)], "fifty")
+    found = list(joined(text, 3, seed=1))
+    assert ", ".join(source for source, _ in found).split(", ") == [source for source, _ in text]
+    assert {len(source.split(", ")) for source, _ in found} == {1, 2, 3}
+    assert all(target == source.replace("a", "b") for source, target in found)
+    assert found == list(joined(text, 3, seed=1)) != list(joined(text, 3, seed=2))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
+    folder = tmp_path_factory.mktemp("bench")
+    sizes = {"steps": 2, "width": 8, "vocabulary": 60, "groups": 3, "repeats": 1}
+    options = Bottleneck(folder, lengths=(8, 16, 32), longest_written=16, **sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "foveate.recipes.bench.bottleneck.open_source",
+            lambda *_: Splits(*map(words.messages, (40, 10, 20), (1, 2, 3))),
+        )
+        found = compare("bottleneck", options, Console(file=StringIO()))
+    save(found, "bottleneck", options)
+    return folder, found
+
+
+def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
+    quality, reading, writing = ran[1].tables
+    assert quality.headings == ["words in the source", "sentences", *MODELS]
+    assert sum(int(row[1]) for row in quality.rows) == sum(1 for _ in joined(words.messages(20, 3), 2, 1))
+    assert [row[0] for row in reading.rows] == ["8", "16", "32", "grows, last 3"]
+    assert [row[0] for row in writing.rows] == ["8", "16", "grows, last 3"]
+    assert (ran[0] / "bottleneck.png").stat().st_size > 1000
+
+
+def test_a_length_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a length is 0, but must be at least 1"):
+        compare("bottleneck", Bottleneck(tmp_path, lengths=(0, 8)), Console(file=StringIO()))

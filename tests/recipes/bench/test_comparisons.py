@@ -1,0 +1,149 @@
+"""Every comparison, with tiny sizes: what it measures, shows and writes."""
+
+import json
+import math
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from foveate.contracts import UserError
+from foveate.recipes.bench import Comparison, Table, compare, comparison_module, save
+from foveate.recipes.bench.dot_scaling import DotScaling
+from foveate.recipes.bench.layers import LAYERS, Layers
+from foveate.recipes.bench.norms import Norms
+from foveate.recipes.bench.products import WAYS, Products
+from foveate.recipes.bench.stepping import Stepping
+
+TINY = {
+    "layers": Layers(lengths=(8, 16), widths=(4, 8), head_width=4, radius=3, repeats=1),
+    "dot-scaling": DotScaling(widths=(2, 512), positions=17, repeats=3),
+    "norms": Norms(depths=(1, 2), learning_rates=(1e-3, 1e20), steps=3, width=8, length=5, vocabulary=7, batch=3),
+    "stepping": Stepping(models=("rnn", "convolutional-tiny"), lengths=(3, 5), width=8, vocabulary=17, repeats=1),
+    "products": Products(widths=(2, 3), side=4, repeats=1),
+}
+
+QUIET = Console(file=StringIO())
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Comparison]:
+    return {name: compare(name, options, QUIET) for name, options in TINY.items()}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_comparison_is_written_as_table_figures_and_pictures(found: dict, name: str, tmp_path: Path) -> None:
+    options = TINY[name]
+    options.out = tmp_path / "deep" / "bench"
+    paths = save(found[name], name, options)
+    assert [path.name for path in paths[:3]] == [f"{name}.md", f"{name}.json", f"{name}.png"]
+    told = json.loads(paths[1].read_text(encoding="utf-8"))
+    assert told["options"]["seed"] == 1
+    assert told["measured"] == json.loads(json.dumps(found[name].raw))
+    assert "1 thread of" in told["conditions"]
+    assert paths[0].read_text(encoding="utf-8") == found[name].markdown()
+    for path in paths[2:]:
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_tables_have_a_cell_under_each_heading(found: dict, name: str) -> None:
+    for table in found[name].tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.headings)}
+
+
+def test_markdown_of_a_table() -> None:
+    table = Table(["x", "y"], [["a", "1"], ["b", "23"]], "Title")
+    assert table.markdown() == "**Title**\n\n| x | y |\n| --- | ---: |\n| a | 1 |\n| b | 23 |"
+
+
+def test_layers_cost_what_theory_says(found: dict) -> None:
+    """FLOPs, forward: of a GRU 6 d², of a convolution 2 k d², of attention 4 n d for each position."""
+    counts = {(part["layer"], part["length"], part["width"]): part["flops"] for part in found["layers"].raw[:5]}
+    assert counts == {
+        ("recurrent", 8, 8): 8 * 2 * 6 * 64,
+        ("convolution", 8, 8): 8 * 2 * 3 * 64,
+        ("self-attention", 8, 8): 8 * 4 * 8 * 8,
+        ("restricted self-attention", 8, 8): 8 * 4 * 8 * 8,  # a block of the kernel holds all of it
+        ("self-attention, all weights kept", 8, 8): 8 * 4 * 8 * 8,
+    }
+    assert [part["training"] for part in found["layers"].raw[:10]] == [False] * 5 + [True] * 5
+    assert len(found["layers"].raw) == 3 * 2 * len(LAYERS)
+    exponents = {row[0]: [float(power[2:]) for power in row[2].split()] for row in found["layers"].tables[0].rows}
+    assert exponents["recurrent"] == pytest.approx([1, 2], abs=0.05)
+    assert exponents["convolution"] == pytest.approx([1, 2])
+    assert exponents["self-attention"] == pytest.approx([2, 1])
+
+
+def test_a_scaled_dot_product_keeps_entropy_and_gradient(found: dict) -> None:
+    parts = {(part["score"], part["projected"], part["width"]): part for part in found["dot-scaling"].raw}
+    assert parts["scaled dot", True, 512]["entropy"] == pytest.approx(parts["scaled dot", True, 2]["entropy"], abs=0.4)
+    assert parts["dot", True, 512]["entropy"] < 0.5 < parts["scaled dot", True, 512]["entropy"] < math.log(17)
+    assert parts["dot", True, 512]["gradient"] < parts["scaled dot", True, 512]["gradient"] / 5
+    # of bare vectors even the scaled product with themselves stands out
+    assert parts["scaled dot", False, 512]["entropy"] < 0.01
+
+
+def test_a_training_that_diverges_is_told(found: dict) -> None:
+    rows = found["norms"].tables[0].rows
+    assert [row[0] for row in rows] == ["post-norm, 1", "post-norm, 2", "pre-norm, 1", "pre-norm, 2"]
+    assert all(0 < float(row[1]) < 4 for row in rows)
+    assert "diverged" in {row[2] for row in rows}
+
+
+def test_all_products_do_equally_many_operations(found: dict) -> None:
+    for width in (2, 3):
+        for training in (False, True):
+            parts = [part for part in found["products"].raw if (part["width"], part["training"]) == (width, training)]
+            assert len(parts) == len(WAYS)
+            assert len({part["flops"] for part in parts}) == 1
+
+
+def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
+    cases = {(part["model"], part["mode"], part["length"]) for part in found["stepping"].raw}
+    assert len(cases) == 2 * 2 * 2
+    assert all(part["seconds"] > 0 for part in found["stepping"].raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("layers", Layers(kernel=4), "kernel is 4, but must be an odd number of at least 3"),
+        ("layers", Layers(lengths=(16, 8)), "lengths are 16 8, but must grow from each to the next"),
+        ("layers", Layers(widths=(32, 96)), "a width of 32 does not divide into heads of width 64"),
+        ("layers", Layers(lengths=(16,)), "the number of lengths is 1, but must be at least 2"),
+        ("layers", Layers(threads=0), "threads is 0, but must be at least 1"),
+        ("dot-scaling", DotScaling(widths=()), "no width to measure"),
+        ("norms", Norms(depths=()), "nothing to compare"),
+        (
+            "stepping",
+            Stepping(models=("transformer-classifier",)),
+            "transformer-classifier writes no text from a source",
+        ),
+        ("stepping", Stepping(models=("rnm",)), "unknown model 'rnm'; did you mean rnn"),
+        ("products", Products(side=0), "side is 0, but must be at least 1"),
+    ],
+)
+def test_options_that_cannot_be(name: str, options: object, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        compare(name, options, QUIET)
+
+
+def test_an_unknown_comparison() -> None:
+    with pytest.raises(UserError, match=r"unknown comparison 'layer'; did you mean layers\?"):
+        comparison_module("layer")
+
+
+def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"could not write into .*file/bench: Not a directory"):
+        save(found["products"], "products", Products(out=tmp_path / "file" / "bench"))
+
+
+def test_the_number_of_threads_is_put_back() -> None:
+    torch.set_num_threads(1)
+    compare("dot-scaling", DotScaling(widths=(2,), positions=3, repeats=1, threads=2), QUIET)
+    assert torch.get_num_threads() == 1
