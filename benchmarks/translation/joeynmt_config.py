@@ -25,6 +25,7 @@ def config(model: str, data: Path, out: Path, steps: int, log_every: int) -> dic
             "adam_betas": [0.9, 0.98],
             "learning_rate": 0.001,
             "scheduling": "noam",
+            "learning_rate_min": 0.0,
             "clip_grad_norm": 1.0,
             "label_smoothing": 0.1,
             "loss": "crossentropy",

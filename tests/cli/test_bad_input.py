@@ -181,7 +181,7 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     config["architecture"]["embedding"] = 31
     (copy / "config.json").write_text(json.dumps(config))
     message = fails("run", copy, "cat")
-    assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json and" in message
+    assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json" in message
 
 
 def test_a_training_that_another_one_would_spoil(fails: Fails, trained: Trained) -> None:

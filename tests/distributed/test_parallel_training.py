@@ -140,11 +140,20 @@ def test_parameters_that_cannot_be_replicated_or_sharded(told: Any) -> None:
 
 def test_a_process_that_needs_nobody_notices_a_missing_one_too(tmp_path: Path) -> None:
     first, second = pair("missing", tmp_path)
-    _, error = first.communicate(timeout=60)
-    second.communicate(timeout=60)
+    _, error = first.communicate(timeout=100)
+    second.communicate(timeout=100)
     assert (first.returncode, second.returncode) == (1, -9)
     assert error.splitlines() == [
         "",
         "foveate: rank 1 of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
         "from the last checkpoint",
     ]
+
+
+def test_trouble_of_one_process_ends_all(tmp_path: Path) -> None:
+    """In a program that made the process group itself, and lets errors out."""
+    processes = pair("failing", tmp_path)
+    last = [process.communicate(timeout=100)[1].splitlines()[-1] for process in processes]
+    assert [process.returncode for process in processes] == [1, 1]
+    ends = ["UserError: another process of this training ended", "UserError: trouble of its own"]
+    assert all(line.endswith(end) for line, end in zip(last, ends, strict=True)), last

@@ -1,6 +1,7 @@
 """Tiny trainings, alone or as one of two processes: `two_processes.py SCENES FOLDER RANK` is one of two processes.
 
-SCENES is "all", what the tests look at, or "missing", where rank 1 is killed while rank 0 validates.
+SCENES is "all", what the tests look at; "missing", where rank 1 is killed while rank 0 validates; or "failing", where
+rank 1 finds something wrong.
 """
 
 import json
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -195,11 +197,21 @@ def missing(folder: Path, rank: int) -> None:
     run(folder / "missing", 12, validation=Validation(slow, "loss", higher_is_better=False))
 
 
+def failing(folder: Path, rank: int) -> None:
+    """Rank 1 has trouble of its own, in the middle of the first epoch."""
+
+    class Troubled(TinyBatches):
+        def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+            yield from islice(super().epoch(number, skip), 5)
+            if rank == 1:
+                raise UserError("trouble of its own")
+
+    run(folder / "failing", 12, batches=Troubled())
+
+
 if __name__ == "__main__":
     scenes, place, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{place}/meeting-{scenes}", rank=number, world_size=2)
-    if scenes == "missing":
-        missing(place, number)
-    outcome = json.dumps(all_scenes(place, number))
-    (place / f"rank-{number}.json").write_text(outcome, encoding="utf-8")
+    outcome = {"all": all_scenes, "missing": missing, "failing": failing}[scenes](place, number)
+    (place / f"rank-{number}.json").write_text(json.dumps(outcome), encoding="utf-8")

@@ -141,7 +141,7 @@ class Letters:
 
 def test_fidelity_by_hand() -> None:
     """Of five tokens three are in place, of two texts one is whole."""
-    found = fidelity(["ab", "xbc"], ["ab", "abd"], Letters())
+    found = fidelity(Letters().encode(["ab", "xbc"]), ["ab", "abd"], Letters())
     assert (found.tokens, found.whole) == (60, 50)
 
 

@@ -83,7 +83,7 @@ def _measure(text: AutoencodeText, coder: Autoencoder, check: Prose) -> Callable
 
     def measure(model: nn.Module) -> dict[str, float]:
         written = coder.rewritten(passages, Decoding(method="greedy"))
-        found = fidelity(written, [passage.text for passage in passages], coder.tokenizer)
+        found = fidelity(coder.tokenizer.encode(written), [passage.text for passage in passages], coder.tokenizer)
         return {"tokens": found.tokens, "bleu": found.bleu}
 
     return measure

@@ -163,14 +163,15 @@ class Autoencoder:
                 f"{prose.name}: nothing has at most {self._text.max_length} tokens, as what was learned has"
             )
         texts, notes = [passage.text for passage in passages], [f"{len(passages):,} of {len(fitting):,} that fit"]
-        found = {"this model": self.rewritten(passages, options.decoding)}
+        answers = self.rewritten(passages, options.decoding)
+        found = {"this model": self.tokenizer.encode(answers)}
         try:
             found = {**self._without_order(texts), **found}
         except UserError as error:
             notes.append(f"nothing to compare with: {error}")
-        measured = {name: fidelity(answers, texts, self.tokenizer) for name, answers in found.items()}
+        measured = {name: fidelity(tokens, texts, self.tokenizer) for name, tokens in found.items()}
         return Evaluation(
-            answers=found["this model"],
+            answers=answers,
             figures={name: asdict(one) for name, one in measured.items()},
             headings=["", "tokens in place", "whole texts", "BLEU"],
             rows=[
@@ -179,15 +180,15 @@ class Autoencoder:
             notes=notes,
         )
 
-    def _without_order(self, texts: Sequence[str]) -> dict[str, list[str]]:
+    def _without_order(self, texts: Sequence[str]) -> dict[str, list[list[int]]]:
         """Each text as its most frequent token over and over, and as the training text that shares the most words."""
-        known = [passage.text for passage in self._known[0]]
-        learned, asked = self.tokenizer.encode(known), self.tokenizer.encode(list(texts))
+        learned = self.tokenizer.encode([passage.text for passage in self._known[0]])
+        asked = self.tokenizer.encode(list(texts))
         ((frequent, _),) = Counter(token for tokens in learned for token in tokens).most_common(1)
         places = nearest_by_words(asked, learned, len(self.tokenizer)).tolist()
         return {
-            "the most frequent token": self.tokenizer.decode([[frequent] * len(tokens) for tokens in asked]),
-            "the nearest training text": [known[place] for place in places],
+            "the most frequent token": [[frequent] * len(tokens) for tokens in asked],
+            "the nearest training text": [learned[place] for place in places],
         }
 
     def _lines(self, passages: Sequence[Passage], options: Answering) -> list[str]:

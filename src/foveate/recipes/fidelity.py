@@ -18,11 +18,13 @@ class Fidelity:
     bleu: float
 
 
-def fidelity(found: Sequence[str], texts: Sequence[str], tokenizer: Tokenizer) -> Fidelity:
-    """How much of the texts is in what was found for them."""
-    again, tokens = tokenizer.encode(list(found)), tokenizer.encode(list(texts))
-    places = [sum(map(int.__eq__, one, other)) for one, other in zip(again, tokens, strict=True)]
-    whole = sum(one == other for one, other in zip(again, tokens, strict=True))
+def fidelity(found: Sequence[Sequence[int]], texts: Sequence[str], tokenizer: Tokenizer) -> Fidelity:
+    """How much of the texts is in the token ids that were found for them."""
+    tokens = tokenizer.encode(list(texts))
+    places = [sum(map(int.__eq__, one, other)) for one, other in zip(found, tokens, strict=True)]
+    whole = sum(list(one) == other for one, other in zip(found, tokens, strict=True))
     return Fidelity(
-        100 * sum(places) / max(1, sum(map(len, tokens))), 100 * whole / len(texts), quality(found, texts).bleu
+        tokens=100 * sum(places) / max(1, sum(map(len, tokens))),
+        whole=100 * whole / len(texts),
+        bleu=quality(tokenizer.decode(found), texts).bleu,
     )

@@ -22,6 +22,9 @@ from foveate.attention.selection import Attended
 BLOCK = 2**18
 """How many pairs of a query and a key a mask or bias is built for at once."""
 
+FEW = 128
+"""How many queries a block has at least, however few keys they may see."""
+
 
 def attend(call: Call) -> Attended:
     if not _slow_backward(call):
@@ -93,12 +96,26 @@ class _InBlocks(torch.autograd.Function):
 
 
 def _blocks(call: Call) -> Iterator[tuple[range, range]]:
-    """Spans of queries, each with the span of keys that they may reach."""
+    """Spans of queries, each with the span of keys that they may reach.
+
+    A span holds about as many queries as one of them may see keys (at least `FEW`): more would be shown many keys that
+    a window hides, fewer would cost more calls than computation.
+    """
     count, total = call.queries.shape[-2], call.keys.shape[-2]
-    size = max(1, count if _alike(call) else BLOCK // max(1, total))
-    for start in range(0, max(1, count), size):
-        rows = range(start, min(count, start + size))
-        yield rows, range(total) if call.mask is None else call.mask.reach(rows, total)
+
+    def reach(rows: range) -> range:
+        return range(total) if call.mask is None else call.mask.reach(rows, total)
+
+    start = 0
+    while start < max(1, count):
+        size = count
+        if not _alike(call):
+            seen = len(reach(range(start, start + 1)))
+            size = max(FEW, seen)
+            size = min(size, BLOCK // max(1, len(reach(range(start, start + size)))))
+        rows = range(start, min(count, start + max(1, size)))
+        yield rows, reach(rows)
+        start += max(1, size)
 
 
 def _cut(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:

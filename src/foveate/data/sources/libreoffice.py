@@ -12,7 +12,7 @@ from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
 from foveate.data.sources.source import Source
-from foveate.data.sources.splits import Splits, sides
+from foveate.data.sources.splits import Side, Splits, sides
 from foveate.data.text import ParallelText
 
 LANGUAGES = (
@@ -43,11 +43,11 @@ def open_help(
     lines = [line for line, source, _ in segments.pairs() if len(source.split()) <= longest]
     short = segments.part(name, set(lines).__contains__)
     side = dict(zip(lines, sides(short, HELD_OUT), strict=True))
-    train, dev, test = (
-        segments.part(f"{name}.{part}", lambda line, part=part: side.get(line) == part)
-        for part in ("train", "dev", "test")
-    )
-    return Splits(train, dev, test)
+
+    def part(wanted: Side) -> ParallelText:
+        return segments.part(f"{name}.{wanted}", lambda line: side.get(line) == wanted)
+
+    return Splits(part("train"), part("dev"), part("test"))
 
 
 def aligned(source_pages: Mapping[str, str], target_pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -48,9 +48,7 @@ class RNNTagger(nn.Module):
         )
         self.output = nn.Linear(config.width, config.tags)
 
-    def forward(
-        self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"], lengths: Int[Tensor, "B"]
-    ) -> Output:
+    def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"], lengths: Int[Tensor, "B"]) -> Output:
         """Logits of each word's tag."""
         states, _ = self.recurrent(self.dropout(self.embedding(words, spellings)), lengths=lengths)
         return Output(self.output(self.dropout(states)))

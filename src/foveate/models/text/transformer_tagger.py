@@ -36,9 +36,7 @@ class TransformerTagger(nn.Module):
 
     def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"], lengths: Int[Tensor, "B"]) -> Output:
         """Logits of each word's tag."""
-        # a word and its features are a sum: made as large as one vector, it leaves the positions audible
-        summed = 1 + spellings.shape[-1]
-        embedded = self.embedding(words, spellings) * math.sqrt(self.config.width / summed)
+        embedded = self.embedding(words, spellings) * math.sqrt(self.config.width)
         return Output(self.output(self.dropout(self.encoder(embedded, lengths))))
 
 

@@ -88,4 +88,4 @@ def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Figure 
             seen = translator.alignment(source, target)
             if seen is not None:
                 found.append(Alignment(seen.weights, seen.target, seen.source, name))
-    return alignments(found, columns=5) if found else None
+    return alignments(found, columns=3) if found else None

@@ -19,7 +19,7 @@ from foveate.contracts import Batch, UserError
 from foveate.training.parallel import speaking
 from foveate.training.parallel.launch import Launch, launched
 from foveate.training.parallel.rows import share
-from foveate.training.parallel.watch import DONE, FAILED, FOREVER, GONE, Watch
+from foveate.training.parallel.watch import DONE, FAILED, FOREVER, GONE, GRACE, Watch
 
 Json = TypeVar("Json")
 
@@ -93,12 +93,9 @@ class Group(Processes):
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None and self.device.type != "cpu":
-            return  # there may be operations that nobody will answer, and that would be waited for
-        if self._store is not None:
+        # After an error, a GPU may have operations that nobody will answer, and would wait for them.
+        if self._store is not None and (error is None or self.device.type == "cpu"):
             dist.destroy_process_group()
-        else:
-            dist.destroy_process_group(self._control)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -113,10 +110,15 @@ class Group(Processes):
             else:
                 speaking.claim(self._store)
             watch.leave(FAILED)
+            dist.destroy_process_group(self._control)  # closes connections, so that nobody waits for this process
+            watch.end(within=GRACE)
             if missing:
                 raise UserError(self._missing()) from None
             raise
         watch.leave(DONE)
+        watch.end()
+        for group in (watch.group, self._control):
+            dist.destroy_process_group(group)
 
     @property
     def broken(self) -> bool:

@@ -43,13 +43,13 @@ class Watch:
         return self._noticed.wait(within)
 
     def leave(self, word: float) -> None:
-        """Say the last word, and wait for the neighbour's."""
+        """Say the last word."""
         self._left.set()
         self._say(word)
-        # Without a limit only if all went well. A thread that still listens when Python ends would crash it.
-        self._thread.join(None if word == DONE else GRACE)
-        if word == DONE:
-            dist.destroy_process_group(self.group)
+
+    def end(self, within: float | None = None) -> None:
+        """Wait, so many seconds at most, for the neighbour's: when Python ends, no thread may still listen."""
+        self._thread.join(within)
 
     def _say(self, word: float) -> None:
         with self._speaking:
