@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,18 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, side in (("en", sources), ("fr", targets)):
         for part in ("train", "test"):
             (folder / f"{part}.{name}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    for name, lines in other_text(sources).items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return folder
+
+
+def other_text(sentences: Sequence[str]) -> dict[str, list[str]]:
+    """What the tasks beside translation read: labels, tags, prose."""
+    labels = [f"{'animals' if 'dog' in sentence else 'things'}\t{sentence}" for sentence in sentences]
+    words = [word for sentence in sentences for word in [*sentence.split(), ""]]
+    tags = [f"{word}\t{'noun' if word.endswith('s') else 'other'}" if word else "" for word in words]
+    prose = [f"Here are {sentence}. We see them." + "\n" * (place % 5 == 0) for place, sentence in enumerate(sentences)]
+    return {"reviews.tsv": labels, "tagged.tsv": tags, "novel.txt": prose}
 
 
 def tiny_source(name: str, source_language: str, target_language: str, task: str = "translate") -> Splits:

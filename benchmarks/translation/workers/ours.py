@@ -10,7 +10,6 @@ from serving import serve
 from torch import Tensor
 
 from foveate import bundle, models
-from foveate.cli.memory import keep_freed_memory
 from foveate.contracts import END, State, from_dict
 from foveate.decoding import beam
 from foveate.nn import packed
@@ -29,7 +28,6 @@ class Forced:
 
 
 def main(folder: str, sources: str, threads: str, precision: str) -> None:
-    keep_freed_memory()
     torch.set_num_threads(int(threads))
     asked = json.loads(Path(sources).read_text(encoding="utf-8"))
     found = bundle.load(folder)

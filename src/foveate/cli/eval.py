@@ -12,7 +12,6 @@ from rich.table import Table
 
 from foveate import recipes
 from foveate.cli.folders import parse_with_task
-from foveate.cli.memory import keep_freed_memory
 from foveate.contracts import UserError
 from foveate.recipes.trained import Evaluation, Trained
 
@@ -43,7 +42,6 @@ class Eval(Generic[Options]):
 def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
-    keep_freed_memory()
     task: Trained = recipes.load(asked.folder, asked.device)
     if asked.output is not None:
         _write(asked.output, [], "a")  # what cannot be written is told before the work, not after it

@@ -11,7 +11,6 @@ import tyro
 
 from foveate import recipes
 from foveate.cli.folders import parse_with_task
-from foveate.cli.memory import keep_freed_memory
 from foveate.contracts import UserError
 from foveate.data import read_sentences
 from foveate.recipes.trained import Prediction, Trained
@@ -48,7 +47,6 @@ def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
-    keep_freed_memory()
     task: Trained = recipes.load(asked.folder, asked.device)
     first, empty, long = None, 0, 0
     for sentences in _chunks(asked):

@@ -20,6 +20,7 @@ from foveate.nn import (
     MultiHeadAttention,
     Positioned,
     SinusoidalPositions,
+    initialize,
 )
 
 
@@ -83,7 +84,7 @@ class Transformer(nn.Module):
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
         self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
-        self._initialize()
+        initialize(self, config.width)
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
 
@@ -127,15 +128,6 @@ class Transformer(nn.Module):
 
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: Positioned, start: int = 0) -> Tensor:
         return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
-
-    def _initialize(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=self.config.width**-0.5)
 
 
 @dataclass
