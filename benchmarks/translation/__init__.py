@@ -11,5 +11,5 @@ The toolkits live in environments of their own, beside foveate's:
     python -m venv PEERS && PEERS/bin/pip install ctranslate2 "transformers>=5,<6" "torch>=2.11,<2.14"
 
 Each prints a table with its ratios: of the time on the clock, and of the processor's, which says more where other
-programs use the machine. Every process waits for work without spinning (`OMP_WAIT_POLICY=PASSIVE`).
+programs use the machine. Each toolkit's threads wait in the way that is its own default.
 """

@@ -3,8 +3,10 @@
 import os
 
 # Threads that wait for work shall sleep, not spin: where another program wants a core too, spinning made training two
-# to ten times slower. It only has an effect before torch is imported, hence the order here.
+# to ten times slower. They look for work some microseconds long before they sleep, because going to sleep and waking up
+# takes longer than most of what they wait for. It only has an effect before torch is imported, hence the order here.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 from foveate import attention
 from foveate.contracts import UserError
