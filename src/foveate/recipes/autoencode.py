@@ -16,7 +16,7 @@ from foveate.recipes.fidelity import fidelity
 from foveate.recipes.prose_text import AutoencodeText, spread
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.rewriting import REWRITINGS
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 
 @dataclass
@@ -41,10 +41,6 @@ class Autoencode(Recipe[Architecture]):
     )
     decoding: Decoding = field(default_factory=lambda: Decoding(method="greedy"))
 
-    def check(self) -> None:
-        self.text.check()
-        super().check()
-
 
 RECIPE = Autoencode
 
@@ -68,12 +64,7 @@ def run(recipe: Autoencode, splits: Splits[Prose] | None = None, console: Consol
     console.print(f"{learn.name}: {batches.report}", markup=False, highlight=False)
     console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}"), markup=False, highlight=False)
     validation = Validation(_measure(text, coder, check), metric="tokens")
-    objective = CrossEntropy(recipe.training.label_smoothing)
-    train(
-        model, batches, objective, recipe.training, recipe.out, validation, identity=recipe.identity(), console=console
-    )
-    model.eval()
-    recipe.keep(coder.save)
+    recipe.train(model, batches, validation, coder.save, console)
     return coder
 
 

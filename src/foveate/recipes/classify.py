@@ -16,7 +16,7 @@ from foveate.recipes.classifier import Classifier
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.texts import learn_and_check
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 
 @dataclass
@@ -76,10 +76,6 @@ class Classify(Recipe[Architecture]):
         )
     )
 
-    def check(self) -> None:
-        self.text.check()
-        super().check()
-
 
 RECIPE = Classify
 
@@ -106,10 +102,7 @@ def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: C
     console.print(recipe.summary(model, known), markup=False, highlight=False)
     classifier = Classifier(model, tokenizer, labels, recipe.description(model))
     validation = Validation(_measure(recipe.text, classifier, check), metric="accuracy")
-    objective, identity = CrossEntropy(recipe.training.label_smoothing), recipe.identity()
-    train(model, batches, objective, recipe.training, recipe.out, validation, identity=identity, console=console)
-    model.eval()
-    recipe.keep(classifier.save)
+    recipe.train(model, batches, validation, classifier.save, console)
     return classifier
 
 

@@ -16,7 +16,7 @@ from foveate.recipes.author import Author
 from foveate.recipes.perplexity import perplexity, scores
 from foveate.recipes.prose_text import LanguageText, spread
 from foveate.recipes.recipe import Architecture, Recipe
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 
 @dataclass
@@ -42,10 +42,6 @@ class Language(Recipe[Architecture]):
     decoding: Decoding = field(
         default_factory=lambda: Decoding(method="sample", length_factor=0.0, length_extra=100, top_p=0.9)
     )
-
-    def check(self) -> None:
-        self.text.check()
-        super().check()
 
 
 RECIPE = Language
@@ -74,12 +70,7 @@ def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console 
     kinds = f", {len(conditions)} conditions" if conditions else ""
     console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}{kinds}"), markup=False, highlight=False)
     validation = Validation(_measure(text, author, check), metric="perplexity", higher_is_better=False)
-    objective = CrossEntropy(recipe.training.label_smoothing)
-    train(
-        model, batches, objective, recipe.training, recipe.out, validation, identity=recipe.identity(), console=console
-    )
-    model.eval()
-    recipe.keep(author.save)
+    recipe.train(model, batches, validation, author.save, console)
     return author
 
 

@@ -16,7 +16,7 @@ from foveate.recipes.match_rules import MEASURES, fit
 from foveate.recipes.matcher import Matcher, figures_of
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.translate import Text, parallel_texts, train_tokenizers
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 FITTED_TO = 10_000
 """Pairs of the training text that the rules beside the model are fitted to."""
@@ -45,7 +45,6 @@ class Match(Recipe[Architecture]):
     )
 
     def check(self) -> None:
-        self.text.check()
         architecture: Any = self.architecture
         if architecture.one_encoder and not self.text.shared:
             raise UserError(
@@ -78,11 +77,7 @@ def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Cons
     rules = [fit(name, fitted_to) for name in MEASURES]
     matcher = Matcher(model, sources, targets, rules, recipe.description(model))
     validation = Validation(_measure(recipe.text, matcher, check), metric="accuracy")
-    objective = CrossEntropy(recipe.training.label_smoothing)
-    identity = recipe.identity()
-    train(model, batches, objective, recipe.training, recipe.out, validation, identity=identity, console=console)
-    model.eval()
-    recipe.keep(matcher.save)
+    recipe.train(model, batches, validation, matcher.save, console)
     return matcher
 
 

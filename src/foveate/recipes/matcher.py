@@ -13,14 +13,14 @@ from torch import nn
 
 from foveate import bundle
 from foveate.contracts import Tokenizer, UserError, from_dict
-from foveate.data import RIGHT, Judged, ParallelText, judged_pairs, load_tokenizer, match_inputs, open_source
+from foveate.data import RIGHT, Judged, judged_pairs, load_tokenizer, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
 from foveate.recipes.trained import Evaluation, NoOptions, opened
-from foveate.recipes.translator import END_SIGN
+from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER, pairs_to_measure_on
 from foveate.sight import Alignment, alignments, look
 
-SOURCE_TOKENIZER, TARGET_TOKENIZER, RULES = "source_tokenizer.json", "target_tokenizer.json", "rules.json"
+RULES = "rules.json"
 
 TEST_SEED = 1
 """Of the wrong pairs that a model is measured on."""
@@ -144,7 +144,7 @@ class Matcher:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, macro F1 and the area under the ROC curve on the pairs of a text and as many wrong ones; beside
         rules that were fitted to the training text."""
-        text = self._text(data)
+        text = pairs_to_measure_on(self.description["recipe"]["text"], data, "match")
         console.print(text.report, markup=False, highlight=False)
         pairs = judged_pairs(list(text), TEST_SEED)
         own = self.probabilities([(pair.source, pair.target) for pair in pairs])
@@ -159,16 +159,6 @@ class Matcher:
             rows=[[name, *(f"{value:.1f}" for value in row.values())] for name, row in figures.items()],
             notes=[f"{right:,} right pairs, {len(pairs) - right:,} wrong ones with targets of about the same length"],
         )
-
-    def _text(self, data: Sequence[Path]) -> ParallelText:
-        """A user's own text, or the test part of what the model was trained on."""
-        trained_on = self.description["recipe"]["text"]
-        languages = trained_on["from_language"], trained_on["to_language"]
-        if data:
-            return ParallelText.from_paths(data, languages)
-        if trained_on["source"] is None:
-            raise UserError("this model was trained on files: give --data SRC TGT to measure it on")
-        return open_source(trained_on["source"], *languages, task="match").test
 
 
 def figures_of(scores: Sequence[float], threshold: float, pairs: Sequence[Judged]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from torch import nn
 from foveate import models
 from foveate.contracts import UserError, from_dict
 from foveate.recipes.trained import Description
-from foveate.training import Training, main_process
+from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
 from foveate.training.hardware import choose_device
 
 Architecture = TypeVar("Architecture")
@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", bound="Recipe")
 
 @dataclass(kw_only=True)
 class Recipe(Generic[Architecture]):
-    """The base of all recipes. Each gives `model` and `out` a default, and adds a `text`: what to learn from.
+    """The base of all recipes. Each gives `model`, `out` and `text` a default, and `text` its own type.
 
     The sizes that data decides, such as a vocabulary's, are 0 in `architecture` until `build` is told them.
     """
@@ -41,6 +41,8 @@ class Recipe(Generic[Architecture]):
     training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=Training)
     architecture: Architecture = None  # type: ignore[assignment]
     """The preset's sizes, each of which can be changed; in Python, also a mapping of the fields to change."""
+    text: Any
+    """What to learn from; its `check` raises UserError for a value that cannot be."""
 
     def __post_init__(self) -> None:
         preset = self.preset
@@ -65,6 +67,7 @@ class Recipe(Generic[Architecture]):
 
     def check(self) -> None:
         """Tell what cannot work before any data is read, which may take long."""
+        self.text.check()
         self.training.check()
         choose_device(self.training.device)
         with torch.device("meta"):
@@ -80,8 +83,22 @@ class Recipe(Generic[Architecture]):
         """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
         return given or Console(stderr=True, quiet=not main_process())
 
-    def keep(self, save: Callable[[Path], object]) -> None:
-        """Write what was trained into `out` by its `save`; of several processes only the main one does."""
+    def train(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        validation: Validation,
+        save: Callable[[Path], object],
+        console: Console,
+    ) -> None:
+        """Train the model on the batches, and write what was trained into `out` by its `save`.
+
+        Of several processes only the main one writes.
+        """
+        settings = self.training
+        objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
+        train(model, batches, objective, settings, self.out, validation, identity=self.identity(), console=console)
+        model.eval()
         if main_process():
             save(self.out)
 

@@ -16,7 +16,7 @@ from foveate.recipes.measures import accuracy
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.tagger import Tagger
 from foveate.recipes.texts import learn_and_check
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 
 @dataclass
@@ -64,10 +64,6 @@ class Tag(Recipe[Architecture]):
         )
     )
 
-    def check(self) -> None:
-        self.text.check()
-        super().check()
-
 
 RECIPE = Tag
 
@@ -90,11 +86,7 @@ def run(recipe: Tag, splits: Splits[TaggedText] | None = None, console: Console 
     console.print(recipe.summary(model, words), markup=False, highlight=False)
     tagger = Tagger(model, lexicon, recipe.description(model))
     validation = Validation(_measure(recipe.text, tagger, check), metric="accuracy")
-    objective = CrossEntropy(recipe.training.label_smoothing)
-    identity = recipe.identity()
-    train(model, batches, objective, recipe.training, recipe.out, validation, identity=identity, console=console)
-    model.eval()
-    recipe.keep(tagger.save)
+    recipe.train(model, batches, validation, tagger.save, console)
     return tagger
 
 

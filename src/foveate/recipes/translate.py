@@ -17,7 +17,7 @@ from foveate.recipes.quality import quality
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.texts import learn_and_check
 from foveate.recipes.translator import Translator
-from foveate.training import CrossEntropy, Training, Validation, train
+from foveate.training import Training, Validation
 
 __all__ = ["RECIPE", "Text", "Training", "Translate", "run"]
 
@@ -74,10 +74,6 @@ class Translate(Recipe[Architecture]):
     """Folder for the trained model; a training that it holds is resumed."""
     decoding: Decoding = field(default_factory=Decoding)
 
-    def check(self) -> None:
-        self.text.check()
-        super().check()
-
 
 RECIPE = Translate
 
@@ -99,13 +95,7 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     console.print(_summary(recipe, model, len(sources), len(targets)), markup=False, highlight=False)
     translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
     validation = Validation(_measure(recipe.text, translator, check), metric="bleu")
-    settings = recipe.training
-    objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
-    train(
-        model, batches, objective, recipe.training, recipe.out, validation, identity=recipe.identity(), console=console
-    )
-    model.eval()
-    recipe.keep(translator.save)
+    recipe.train(model, batches, validation, translator.save, console)
     return translator
 
 

@@ -192,7 +192,7 @@ class Translator:
 
     def evaluate(self, data: Sequence[Path], options: Measuring, console: Console) -> Evaluation:
         """BLEU and chrF over all and by the length of the source."""
-        text = self._text(data)
+        text = pairs_to_measure_on(self.description["recipe"]["text"], data, "translate")
         console.print(text.report, markup=False, highlight=False)
         sources, references = map(list, zip(*text, strict=True))
         if long := len(self.too_long(sources)):
@@ -213,12 +213,15 @@ class Translator:
             notes=signatures([whole, *(group.quality for group in groups)]),
         )
 
-    def _text(self, data: Sequence[Path]) -> ParallelText:
-        """A user's own text, or the test part of what the model was trained on."""
-        trained_on = self.description["recipe"]["text"]
-        languages = trained_on["from_language"], trained_on["to_language"]
-        if data:
-            return ParallelText.from_paths(data, languages)
-        if trained_on["source"] is None:
-            raise UserError("this model was trained on files: give --data SRC TGT to measure it on")
-        return open_source(trained_on["source"], *languages).test
+
+def pairs_to_measure_on(trained_on: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:
+    """A user's own pairs, or the test part of the source in `trained_on`, the `text` of a model's recipe.
+
+    Raises UserError where there is neither.
+    """
+    languages = trained_on["from_language"], trained_on["to_language"]
+    if data:
+        return ParallelText.from_paths(data, languages)
+    if trained_on["source"] is None:
+        raise UserError("this model was trained on files: give --data SRC TGT to measure it on")
+    return open_source(trained_on["source"], *languages, task=task).test

@@ -29,9 +29,11 @@ FEW = 128
 def attend(call: Call) -> Attended:
     if not _slow_backward(call):
         return _attend(call)
-    parts = {name: getattr(call, name).float() for name in ("queries", "keys", "values")}
+    queries, keys, values = (
+        part.to(torch.promote_types(part.dtype, torch.float32)) for part in (call.queries, call.keys, call.values)
+    )
     with torch.autocast("cpu", enabled=False):
-        found = _attend(replace(call, **parts))
+        found = _attend(replace(call, queries=queries, keys=keys, values=values))
     return replace(found, output=found.output.to(Kept.of(call).result(call.values)))
 
 
@@ -106,16 +108,18 @@ def _blocks(call: Call) -> Iterator[tuple[range, range]]:
     def reach(rows: range) -> range:
         return range(total) if call.mask is None else call.mask.reach(rows, total)
 
+    def size(start: int) -> int:
+        if _alike(call):
+            return max(1, count)
+        seen = max(FEW, len(reach(range(start, start + 1))))
+        return max(1, min(seen, BLOCK // max(1, len(reach(range(start, start + seen))))))
+
     start = 0
     while start < max(1, count):
-        size = count
-        if not _alike(call):
-            seen = len(reach(range(start, start + 1)))
-            size = max(FEW, seen)
-            size = min(size, BLOCK // max(1, len(reach(range(start, start + size)))))
-        rows = range(start, min(count, start + max(1, size)))
+        stop = start + size(start)
+        rows = range(start, min(count, stop))
         yield rows, reach(rows)
-        start += max(1, size)
+        start = stop
 
 
 def _cut(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:
