@@ -66,7 +66,7 @@ def test_a_packed_model_shares_its_weights_and_leaves_the_model_alone(precision:
     names = set(model.state_dict())
     faster = packed(model, precision)
     assert type(faster.output) is type(faster.decoder[0].feedforward.inner) is kind
-    assert type(faster.decoder[0].self.query) is nn.Linear, "a small layer stays as it is"
+    assert type(faster.decoder[0].cross.query) is nn.Linear, "a small layer stays as it is"
     assert type(model.output) is nn.Linear
     assert set(model.state_dict()) == names
     assert faster.target_embedding.weight is model.target_embedding.weight

@@ -122,11 +122,8 @@ def _check(call: Call) -> None:
 
 
 def _check_fits(name: str, shape: torch.Size, scores: torch.Size) -> None:
-    try:
-        fits = torch.broadcast_shapes(shape, scores) == scores
-    except RuntimeError:
-        fits = False
-    if not fits:
+    own, whole = shape[::-1], scores[::-1]
+    if len(own) > len(whole) or any(own[place] not in (1, whole[place]) for place in range(len(own))):
         raise ValueError(
             f"a {name} of shape {tuple(shape)} does not broadcast to scores of shape {tuple(scores)}; "
             "is a head dimension missing or too many? To hide the padding of each example: mask=padding(lengths)"

@@ -1,6 +1,7 @@
 """One attention call as a value: what kernels compute from and what a recording keeps."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from foveate.attention.biases import Bias
 from foveate.attention.masks import Mask
 from foveate.attention.scores import Score
 from foveate.attention.selection import Selection
+from foveate.attention.shapes import broadcast
 
 
 @dataclass(eq=False)
@@ -30,11 +32,10 @@ class Call:
     state: Any = None
     generator: torch.Generator | None = None
 
-    @property
+    @cached_property
     def leading(self) -> torch.Size:
         """The leading dimensions of the output: those of queries, keys and values, broadcast."""
-        parts = (self.queries, self.keys, self.values)
-        return torch.broadcast_shapes(*(part.shape[:-2] for part in parts))
+        return broadcast(self.queries.shape[:-2], self.keys.shape[:-2], self.values.shape[:-2])
 
     @property
     def scale(self) -> float | None:

@@ -18,6 +18,7 @@ class Memory:
         self.score = score
         self._keys, self._values = score.keys(k), v
         self.length = k.shape[-2]
+        self._added = 0
 
     @property
     def keys(self) -> Float[Tensor, "... S P"]:
@@ -32,12 +33,13 @@ class Memory:
         _check(k, v)
         self._keys = _grown(self._keys, self.score.keys(k), self.length)
         self._values = _grown(self._values, v, self.length)
-        self.length += k.shape[-2]
+        self._added = k.shape[-2]
+        self.length += self._added
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         """Keep these rows of the batch, in this order; beam search names a row often or never."""
-        self._keys = self._keys.index_select(0, rows)
-        self._values = self._values.index_select(0, rows)
+        self._keys = _chosen(self._keys, rows, self.length, self._added)
+        self._values = _chosen(self._values, rows, self.length, self._added)
 
     def crop(self, length: int) -> None:
         """Forget all but the first `length` keys."""
@@ -66,3 +68,13 @@ def _grown(store: Tensor, new: Tensor, length: int) -> Tensor:
         store = roomy
     store[..., length:total, :] = new
     return store
+
+
+def _chosen(store: Tensor, rows: Tensor, length: int, room: int) -> Tensor:
+    """Some rows of a store. Where no gradients are kept, with just the room for what the next step adds: the less lies
+    between the keys that are in use, the faster they are read."""
+    if torch.is_grad_enabled():
+        return store.index_select(0, rows)
+    chosen = store.new_empty(len(rows), *store.shape[1:-2], length + room, store.shape[-1])
+    torch.index_select(store[..., :length, :], 0, rows, out=chosen[..., :length, :])
+    return chosen

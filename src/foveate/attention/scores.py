@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import workspace
+from foveate.attention.shapes import broadcast
 
 
 class Score:
@@ -175,5 +176,5 @@ def _reciprocals(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P
     bound = -math.log(torch.finfo(exact).tiny) / 2
     of_queries, of_keys = ((side.to(exact).clamp(-bound, bound) * 2).exp_() for side in (queries, keys))
     of_queries, of_keys = of_queries.unsqueeze(-2), of_keys.unsqueeze(-3)
-    r = workspace.empty(torch.broadcast_shapes(of_queries.shape, of_keys.shape), like=of_keys)
+    r = workspace.empty(broadcast(of_queries.shape, of_keys.shape), like=of_keys)
     return torch.addcmul(r.new_ones(()), of_queries, of_keys, out=r).reciprocal_()

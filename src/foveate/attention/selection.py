@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import workspace
+from foveate.attention.shapes import broadcast
 
 
 @dataclass
@@ -58,7 +59,7 @@ def quick_weights(
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:
     """The scores with each head's sink as one more place, behind the last key."""
-    shape = torch.broadcast_shapes(scores.shape[:-1], (*sinks.shape, 1))
+    shape = broadcast(scores.shape[:-1], (*sinks.shape, 1))
     sinks = sinks[..., None, None].to(scores.dtype).expand(*shape, 1)
     return torch.cat([scores.expand(*shape, -1), sinks], -1)
 
@@ -143,7 +144,7 @@ class Hard(nn.Module, Selection):
             log_prob = log_prob.masked_fill(means, 0.0)
             output = taken.to(values.dtype) @ values
             return Attended(output, log_prob=log_prob, entropy=entropy, weights=taken, state=state)
-        leading = torch.broadcast_shapes(place.shape[:-2], values.shape[:-2])
+        leading = broadcast(place.shape[:-2], values.shape[:-2])
         index = place.expand(*leading, -1, values.shape[-1])
         output = values.expand(*leading, -1, -1).gather(-2, index) * somewhere
         choice = torch.where(somewhere, place, -1).squeeze(-1)

@@ -46,12 +46,10 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
 
     def memory(self, source: Float[Tensor, "B S E"]) -> Memory:
-        """The heads' keys and values of a source, to attend to more than once or to append to."""
-        return Memory(*self._keys_values(source), self.score)
-
-    def append(self, memory: Memory, source: Float[Tensor, "B S E"]) -> None:
-        """Add the keys and values of further source vectors to a memory of this layer."""
-        memory.append(*self._keys_values(source))
+        """The heads' keys and values of a source, to attend to more than once or to extend."""
+        # Dense, each head for itself, since it is read again and again.
+        keys, values = (part.contiguous() for part in self._keys_values(source))
+        return Memory(keys, values, self.score)
 
     def forward(
         self,
@@ -61,13 +59,32 @@ class MultiHeadAttention(nn.Module):
         bias: Bias | Tensor | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to a source or a memory of it; to x itself if there is none (self-attention)."""
-        memory = source if isinstance(source, Memory) else self.memory(x if source is None else source)
-        queries = _heads(self.query(x), self.head_width)
+        if source is None:
+            queries, keys, values = self._all_of(x)
+            return self._attended(queries, Memory(keys, values, self.score), mask, bias)
+        memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
+        return self._attended(heads_of(self.query(x), self.head_width), memory, mask, bias)
+
+    def extend(
+        self, memory: Memory, x: Float[Tensor, "B T C"], mask: Mask | Tensor | None = None
+    ) -> Float[Tensor, "B T O"]:
+        """Self-attention in steps: add the keys and values of x to those before, then attend from x to all of them."""
+        queries, keys, values = self._all_of(x)
+        memory.append(keys, values)
+        return self._attended(queries, memory, mask, None)
+
+    def _attended(
+        self, queries: Tensor, memory: Memory, mask: Mask | Tensor | None, bias: Bias | Tensor | None
+    ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         return self.output(attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2))
 
+    def _all_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of one input."""
+        return heads_of(self.query(x), self.head_width), *self._keys_values(x)
+
     def _keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        return _heads(self.key(source), self.head_width), _heads(self.value(source), self.value_width)
+        return heads_of(self.key(source), self.head_width), heads_of(self.value(source), self.value_width)
 
 
 class UnequalHeads(nn.Module):
@@ -113,5 +130,6 @@ class _SlicedLinear(nn.Module):
         return torch.einsum("bthc,hcd->bthd", slices, self.weight).flatten(2) + self.bias
 
 
-def _heads(x: Float[Tensor, "B T P"], head_width: int) -> Float[Tensor, "B H T D"]:
+def heads_of(x: Float[Tensor, "B T P"], head_width: int) -> Float[Tensor, "B H T D"]:
+    """The heads' vectors of what was projected for all heads together."""
     return x.unflatten(-1, (-1, head_width)).transpose(1, 2)

@@ -78,8 +78,7 @@ class DecoderBlock(nn.Module):
         def attend_to_self(y: Tensor) -> Tensor:
             if past is None:
                 return self.self(y, mask=mask)
-            self.self.append(past, y)
-            return self.self(y, past, mask=mask)
+            return self.self.extend(past, y, mask=mask)
 
         def attend_to_source(y: Tensor) -> Tensor:
             if isinstance(source, Memory):

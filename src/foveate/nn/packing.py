@@ -13,6 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.contracts import UserError
+from foveate.nn.attention import MultiHeadAttention, heads_of
+from foveate.nn.blocks import DecoderBlock, EncoderBlock
 
 Precision = Literal["float32", "int8"]
 
@@ -26,9 +28,10 @@ _TINY = 1e-30
 def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     """A copy of a model that runs faster on a CPU and cannot learn; all but its large linear layers is shared.
 
-    With "float32" it computes the same sums in another order. "int8" rounds the weights of a linear layer to 8 bits,
-    with a scale for each output, and what they are multiplied by to 8 bits, with a scale for each row. Where torch has
-    no oneDNN for x86, and on a GPU, the model itself is returned; UserError if eight bits were asked for.
+    The queries, keys and values of a block's self-attention become one product. With "float32" it computes the same
+    sums in another order. "int8" rounds the weights of a linear layer to 8 bits, with a scale for each output, and what
+    they are multiplied by to 8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the
+    model itself is returned; UserError if eight bits were asked for.
     """
     if not _served(model):
         if precision != "float32":
@@ -37,6 +40,9 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     shared: dict[int, Any] = {id(part): part for part in (*model.parameters(), *model.buffers())}
     model = copy.deepcopy(model, shared)
     layer: Callable[[nn.Linear], nn.Module] = PackedLinear if precision == "float32" else Int8Linear
+    for block in model.modules():
+        if isinstance(block, (EncoderBlock, DecoderBlock)) and isinstance(block.self.query, nn.Linear):
+            block.self = JointSelfAttention(block.self)
     for module in model.modules():
         for name, child in module.named_children():
             if type(child) is nn.Linear and child.weight.numel() >= _LEAST and child.weight.dtype == torch.float32:
@@ -47,6 +53,27 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
 def _served(model: nn.Module) -> bool:
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
     return on_cpu and torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+
+
+class JointSelfAttention(MultiHeadAttention):
+    """Self-attention that projects queries, keys and values by one matrix; there is no other source to look into."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        nn.Module.__init__(self)
+        self.head_width, self.value_width = attention.head_width, attention.value_width
+        parts = attention.query, attention.key, attention.value
+        self.widths = [part.out_features for part in parts]
+        self.joint = nn.utils.skip_init(nn.Linear, parts[0].in_features, sum(self.widths))
+        self.joint.weight = nn.Parameter(torch.cat([part.weight for part in parts]), requires_grad=False)
+        self.joint.bias = nn.Parameter(torch.cat([part.bias for part in parts]), requires_grad=False)
+        self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
+
+    def _all_of(self, x: Float[Tensor, "B T C"]) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, values = self.joint(x).split(self.widths, -1)
+        return heads_of(queries, self.head_width), heads_of(keys, self.head_width), heads_of(values, self.value_width)
+
+    def _keys_values(self, source: Float[Tensor, "B S C"]) -> tuple[Tensor, Tensor]:
+        return self._all_of(source)[1:]
 
 
 class PackedLinear(nn.Module):
@@ -77,7 +104,7 @@ class Int8Linear(nn.Module):
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
         largest = x.abs().amax(-1, keepdim=True).clamp_min_(_TINY)
         # Zero at 128: processors multiply bytes without a sign by bytes with one.
-        codes = (x * (127 / largest)).round_().to(torch.int8).view(torch.uint8).add_(128)
+        codes = (x * largest.reciprocal().mul_(127)).round_().to(torch.int8).view(torch.uint8).add_(128)
         y = torch.ops.onednn.qlinear_pointwise(
             codes, 1 / 127, 128, self._weight, self._scale, self._zero, None, 1.0, 0, torch.float32, "none", [], ""
         )

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from sacrebleu.metrics import BLEU, CHRF
-from sacremoses import MosesTokenizer
-from sacremoses.corpus import NonbreakingPrefixes
 
 from foveate.contracts import unknown
 
@@ -68,10 +66,13 @@ def quality(
 
 def check_tokenize(tokenize: str) -> None:
     """Raise UserError for what is neither one of `TOKENIZE` nor "moses-" and a language that Moses has rules for."""
-    languages = NonbreakingPrefixes().available_langs.values()
-    known = [*TOKENIZE, *(f"{MOSES}{language}" for language in languages)]
+    if tokenize in TOKENIZE:
+        return
+    from sacremoses.corpus import NonbreakingPrefixes  # half a second, which few need
+
+    known = [f"{MOSES}{language}" for language in NonbreakingPrefixes().available_langs.values()]
     if tokenize not in known:
-        raise unknown("way to tokenize", tokenize, known)
+        raise unknown("way to tokenize", tokenize, [*TOKENIZE, *known])
 
 
 def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
@@ -79,6 +80,8 @@ def _words(tokenize: str) -> tuple[Callable[[str], str], str]:
     check_tokenize(tokenize)
     if not tokenize.startswith(MOSES):
         return str, tokenize
+    from sacremoses import MosesTokenizer
+
     moses = MosesTokenizer(tokenize.removeprefix(MOSES))
     return lambda text: moses.tokenize(text, return_str=True, escape=False), "none"
 

@@ -184,6 +184,8 @@ def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
     Dimensions that only repeat stay 1 where they can, so that a mask is not copied for each head. The last dimension
     lies densely: the fused kernel wants it so.
     """
+    if tensor.ndim == len(leading) + 2 == 4 and tensor.stride(-1) == 1:
+        return tensor
     own = (1,) * (len(leading) + 2 - tensor.ndim) + tensor.shape[:-2]
     if math.prod(own[1:]) > 1:
         own = own[:1] + leading[1:]
