@@ -28,7 +28,7 @@ def test_the_tap_makes_every_call_with_the_kernel_that_was_chosen() -> None:
     attend(q, k, v)
     assert record.tap is None
     (first, its_kernel, its_result), (second, other_kernel, other_result) = seen
-    assert (its_kernel.name, other_kernel.name) == ("eager", "blocked")
+    assert (its_kernel.name, other_kernel.name) == ("few", "blocked")
     assert its_result.output is output
     assert other_result is attended
     assert first.queries is q

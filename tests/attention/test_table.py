@@ -62,7 +62,11 @@ LARGE_BLOCK = {"t": 1499, "s": 1409}
         ({"mask": window(2)}, "sdpa"),
         ({"bias": torch.zeros(7, 11)}, "sdpa"),
         ({"bias": LinearDistance(torch.ones(3))}, "sdpa"),
-        ({"full": True, "learning": False}, "sdpa"),
+        ({"learning": False}, "few"),
+        ({"learning": False, "mask": causal(4), "bias": torch.zeros(7, 11), "full": True, "v": 3}, "few"),
+        ({"learning": False, "t": 9}, "sdpa"),
+        ({"learning": False, "select": Soft(torch.zeros(3))}, "eager"),
+        ({"full": True, "learning": False, "t": 9}, "sdpa"),
         ({"heads": 1, **LARGE_BLOCK}, "sdpa"),
         ({"heads": 1, **LARGE_BLOCK, "mask": window(5), "bias": torch.zeros(1)}, "sdpa"),
         ({"full": True}, "eager"),
@@ -90,8 +94,18 @@ def test_the_kernel_chosen(call, kernel):
 
 def test_without_gradients_a_learned_bias_is_only_a_bias():
     with torch.no_grad():
-        assert chosen(bias=RelativePosition(3, 2)) == "sdpa"
-        assert chosen(bias=RelativeKeys(5, 2)) == "sdpa"
+        assert chosen(bias=RelativePosition(3, 2), t=9) == "sdpa"
+        assert chosen(bias=RelativeKeys(5, 2), t=9) == "sdpa"
+
+
+def test_half_precision_is_not_left_to_the_kernel_for_few_queries():
+    parts = [draw(2, 3, 5).to(torch.bfloat16) for _ in range(3)]
+    names = []
+    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+        attend(*parts)
+        with torch.autocast("cpu"):
+            attend(*(part.float() for part in parts))
+    assert names == ["sdpa", "sdpa"]
 
 
 def test_the_log_sum_exp_on_another_device_is_left_to_the_other_kernels():
@@ -125,6 +139,7 @@ def test_what_no_kernel_serves_is_told():
 @pytest.mark.parametrize(
     ("kernel", "call", "missing"),
     [
+        ("few", {}, "more than 8 queries, gradients, half precision or another device than a CPU"),
         ("sdpa", {"dropout": 0.1}, "dropout of the weights"),
         ("sdpa", {"v": 3}, "values of another width than the keys"),
         ("sdpa", {"score": Additive(5, 5, 5)}, "a score that is no dot product"),
@@ -147,7 +162,7 @@ def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
 
 
 def test_an_unknown_kernel_is_told():
-    with pytest.raises(ValueError, match="no kernel is named 'flash'; there are auto, sdpa, eager, blocked"):
+    with pytest.raises(ValueError, match="no kernel is named 'flash'; there are auto, few, sdpa, eager, blocked"):
         attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel="flash")
 
 

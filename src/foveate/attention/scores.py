@@ -41,7 +41,7 @@ class Score:
         scale = self.scale(queries.shape[-1])
         if scale is None:
             raise NotImplementedError(f"{type(self).__name__} is no dot product and has to define `block`")
-        return queries @ keys.mT * scale
+        return queries * scale @ keys.mT
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The learned tensors that `block` reads."""

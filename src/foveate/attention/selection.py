@@ -41,6 +41,8 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
     """
     if sinks is not None:
         return weights(with_sinks(scores, sinks))[..., :-1]
+    if scores.device.type == "cpu" and not scores.requires_grad and _everywhere(scores):
+        return scores.softmax(-1)
     nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
     return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
 
@@ -52,9 +54,16 @@ def quick_weights(
 
     A third of the time where every query may look somewhere, which it waits to know.
     """
-    if sinks is None and scores.amax(-1).amin() > -torch.inf:
+    if sinks is None and _everywhere(scores):
         return torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
     return weights(scores, sinks)
+
+
+def _everywhere(scores: Tensor) -> bool:
+    """Whether every query may look somewhere; False also where that cannot be asked."""
+    if not scores.numel() or torch.compiler.is_compiling():
+        return False
+    return bool(scores.amax(-1).amin() > -torch.inf)
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:

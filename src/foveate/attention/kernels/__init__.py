@@ -2,7 +2,7 @@
 
 A call has needs; the first kernel that serves all of them is chosen. Dot products, masks and the backward pass are
 served by all. Every kernel but the eager one keeps memory linear in T and S, so a large call never goes to it unless
-it is named.
+it is named, or has so few queries that linear is what it is.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,12 @@ LARGE = 2**22
 """From how many numbers on (16 MiB in single precision) the eager kernel is not chosen, unless queries, keys and values
 are as large: one query over many keys is no quadratic matter."""
 
+FEW = 8
+"""Up to how many queries the products of the eager kernel are faster than torch's fused one: steps of decoding. Of 40 x
+8 heads with 24 keys and one query each, on two cores, 167 us instead of 388; of 8 x 8 with five each, 90 of 235."""
+
 NEEDS = {
+    "many": "more than 8 queries, gradients, half precision or another device than a CPU",
     "score": "a score that is no dot product",
     "selection": "a selection other than soft",
     "sinks": "sinks in the softmax",
@@ -43,7 +48,8 @@ class Kernel:
 
 
 TABLE = (
-    Kernel("sdpa", sdpa.attend, frozenset({"bias", "log-sum-exp", "large"})),
+    Kernel("few", eager.attend, frozenset({"bias", "value width", "log-sum-exp", "large"})),
+    Kernel("sdpa", sdpa.attend, frozenset({"many", "bias", "log-sum-exp", "large"})),
     Kernel("eager", eager.attend, frozenset(NEEDS) - {"large"}),
     Kernel("blocked", blocked.attend, frozenset(NEEDS) - {"selection", "sinks"}),
 )
@@ -56,7 +62,9 @@ def needs(call: Call) -> set[str]:
         part.requires_grad for part in (call.queries, call.keys, *call.score.tensors(), *bias_tensors)
     )
     on_cpu = call.queries.device.type == "cpu"
+    half = torch.is_autocast_enabled("cpu") or call.values.dtype.itemsize < torch.float32.itemsize
     has = {
+        "many": call.queries.shape[-2] > FEW or learning or half or not on_cpu,
         "score": call.scale is None,
         "selection": not isinstance(call.select, Soft),
         "sinks": call.select.sinks is not None,
@@ -82,8 +90,9 @@ def choose(call: Call, name: str = "auto") -> Kernel:
         for kernel in TABLE:
             if wanted <= kernel.serves:
                 return kernel
+        told = _told(wanted - {"many"})
         raise ValueError(
-            f"no kernel of linear memory serves {_told(wanted)}; kernel='eager' does, with {call.numbers:,} numbers"
+            f"no kernel of linear memory serves {told}; kernel='eager' does, with {call.numbers:,} numbers"
         )
     for kernel in TABLE:
         if kernel.name == name:
