@@ -19,7 +19,7 @@ def beam(
     width: int = 5,
     n_best: int = 1,
     length_penalty: float = 1.0,
-    patience: float | None = 1.0,
+    patience: float | None = None,
 ) -> list[list[Hypothesis]]:
     """For each example the `n_best` best hypotheses found, best first.
 

@@ -29,8 +29,9 @@ class Decoding:
     """Beam search: how many beginnings are kept at each step."""
     length_penalty: float = 1.0
     """Beam search: outputs are ranked by log-probability / length ** length_penalty; more favours longer ones."""
-    patience: float | None = 1.0
-    """Beam search: stop when patience * width outputs have ended; None goes on until no other can win (slower)."""
+    patience: float | None = None
+    """Beam search: stop when patience * width outputs have ended, as most toolkits do with 1; None goes on until no
+    other can win."""
     temperature: float = 1.0
     """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
     top_k: int | None = None
