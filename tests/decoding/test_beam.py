@@ -47,7 +47,9 @@ def test_a_beam_of_one_is_greedy_search(scripted, length_penalty) -> None:
     model = scripted(vocabulary=11)
     inputs = {"source": torch.arange(23)}
     ends = set()
-    for (found,), expected in zip(beam(model, inputs, 7, 1, 1, length_penalty), greedy(model, inputs, 7), strict=True):
+    for (found,), expected in zip(
+        beam(model, inputs, 7, 1, 1, length_penalty, patience=1.0), greedy(model, inputs, 7), strict=True
+    ):
         assert (found.tokens, found.ended) == (expected.tokens, expected.ended)
         assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-6)
         ends.add(found.ended)
