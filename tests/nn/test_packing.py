@@ -72,6 +72,23 @@ def test_a_packed_model_shares_its_weights_and_leaves_the_model_alone(precision:
     assert faster.target_embedding.weight is model.target_embedding.weight
 
 
+@x86
+@pytest.mark.parametrize("kind", [{}, {"attention_dropout": 0.5, "norm": "post"}])
+def test_a_packed_model_computes_the_same_at_once_and_in_steps(kind: dict) -> None:
+    torch.manual_seed(3)
+    sizes = {"src_vocab": 521, "tgt_vocab": 523, "width": 260, "feedforward": 265, "heads": 2}
+    model = create("transformer-tiny", encoder_layers=2, decoder_layers=2, **sizes, **kind).eval()
+    inputs = {"source": torch.randint(4, 521, (3, 7)), "source_lengths": torch.tensor([7, 4, 1])}
+    target = torch.randint(4, 523, (3, 5))
+    faster = packed(model)
+    with torch.no_grad():
+        expected = model(**inputs, target=target).logits
+        torch.testing.assert_close(faster(**inputs, target=target).logits, expected, rtol=1e-4, atol=1e-4)
+        state = faster.start(**inputs)
+        steps = [faster.step(tokens, state) for tokens in target.unbind(1)]
+        torch.testing.assert_close(torch.stack(steps, 1), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_where_nothing_is_faster_the_model_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: False)
     model = nn.Sequential(nn.Linear(257, 263))

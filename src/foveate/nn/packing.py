@@ -67,6 +67,7 @@ class JointSelfAttention(MultiHeadAttention):
         self.joint.weight = nn.Parameter(torch.cat([part.weight for part in parts]), requires_grad=False)
         self.joint.bias = nn.Parameter(torch.cat([part.bias for part in parts]), requires_grad=False)
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
+        self.training = attention.training
 
     def _all_of(self, x: Float[Tensor, "B T C"]) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values = self.joint(x).split(self.widths, -1)
