@@ -162,7 +162,7 @@ def test_step_by_step_equals_all_at_once(gradients: bool) -> None:
     with torch.set_grad_enabled(gradients):
         whole, memory, steps = layer(x, mask=causal()), layer.memory(x[:, :0]), []
         for one in x.split(1, 1):
-            steps.append(layer.extend(memory, one))
+            steps.append(layer(one, past=memory))
         torch.testing.assert_close(torch.cat(steps, 1), whole)
         assert memory.length == T
         if gradients:

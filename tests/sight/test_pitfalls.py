@@ -38,6 +38,7 @@ def test_the_mask_is_not_dropped_because_weights_are_asked_for(kernel: str) -> N
     """On every path: what is hidden has no weight, and the weights times the values are the output that was got."""
     mask = causal() & padding(torch.tensor([N, 4]))
     q, k, v = draw(B, H, N)
+    q = q[:, :, :7]  # as few as every kernel serves
     plain = attend(q, k, v, mask=mask, kernel=kernel)
     with look(model := Attends(mask=mask, kernel=kernel)) as sight:
         output = model(q, k, v)

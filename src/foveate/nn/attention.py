@@ -57,21 +57,21 @@ class MultiHeadAttention(nn.Module):
         source: Float[Tensor, "B S E"] | Memory | None = None,
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
+        past: Memory | None = None,
     ) -> Float[Tensor, "B T O"]:
-        """Attend from x to a source or a memory of it; to x itself if there is none (self-attention)."""
-        if source is None:
-            queries, keys, values = self._all_of(x)
-            return self._attended(queries, Memory(keys, values, self.score), mask, bias)
-        memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
-        return self._attended(heads_of(self.query(x), self.head_width), memory, mask, bias)
+        """Attend from x to a source or a memory of it; to x itself if there is none (self-attention).
 
-    def extend(
-        self, memory: Memory, x: Float[Tensor, "B T C"], mask: Mask | Tensor | None = None
-    ) -> Float[Tensor, "B T O"]:
-        """Self-attention in steps: add the keys and values of x to those before, then attend from x to all of them."""
+        Self-attention in steps has a `past`: the keys and values of x are added to it, and x attends to all of them.
+        """
+        if source is not None:
+            memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
+            return self._attended(heads_of(self.query(x), self.head_width), memory, mask, bias)
         queries, keys, values = self._all_of(x)
-        memory.append(keys, values)
-        return self._attended(queries, memory, mask, None)
+        if past is None:
+            past = Memory(keys, values, self.score)
+        else:
+            past.append(keys, values)
+        return self._attended(queries, past, mask, bias)
 
     def _attended(
         self, queries: Tensor, memory: Memory, mask: Mask | Tensor | None, bias: Bias | Tensor | None

@@ -75,17 +75,12 @@ class DecoderBlock(nn.Module):
         A memory of sources may have fewer rows than x: each then serves as many rows of x, side by side.
         """
 
-        def attend_to_self(y: Tensor) -> Tensor:
-            if past is None:
-                return self.self(y, mask=mask)
-            return self.self.extend(past, y, mask=mask)
-
         def attend_to_source(y: Tensor) -> Tensor:
             if isinstance(source, Memory):
                 together = y.reshape(len(source.values), -1, y.shape[-1])
                 return self.cross(together, source, mask=source_mask).view_as(y)
             return self.cross(y, source, mask=source_mask)
 
-        x = self.around_self(x, attend_to_self)
+        x = self.around_self(x, lambda y: self.self(y, mask=mask, past=past))
         x = self.around_cross(x, attend_to_source)
         return self.around_feedforward(x, self.feedforward)
