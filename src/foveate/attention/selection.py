@@ -43,8 +43,7 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
         return weights(with_sinks(scores, sinks))[..., :-1]
     if scores.device.type == "cpu" and not scores.requires_grad and _everywhere(scores):
         return scores.softmax(-1)
-    nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
-    return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
+    return _zeros_for_nowhere(scores)
 
 
 def quick_weights(
@@ -54,9 +53,16 @@ def quick_weights(
 
     A third of the time where every query may look somewhere, which it waits to know.
     """
-    if sinks is None and _everywhere(scores):
+    if sinks is not None:
+        return weights(scores, sinks)
+    if _everywhere(scores):
         return torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
-    return weights(scores, sinks)
+    return _zeros_for_nowhere(scores)
+
+
+def _zeros_for_nowhere(scores: Tensor) -> Tensor:
+    nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
+    return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
 
 
 def _everywhere(scores: Tensor) -> bool:

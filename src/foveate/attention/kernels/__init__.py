@@ -23,7 +23,7 @@ FEW = 8
 8 heads with 24 keys and one query each, on two cores, 167 us instead of 388; of 8 x 8 with five each, 90 of 235."""
 
 NEEDS = {
-    "many": "more than 8 queries, gradients, half precision or another device than a CPU",
+    "many": f"more than {FEW} queries, gradients, half precision or another device than a CPU",
     "score": "a score that is no dot product",
     "selection": "a selection other than soft",
     "sinks": "sinks in the softmax",
@@ -90,7 +90,7 @@ def choose(call: Call, name: str = "auto") -> Kernel:
         for kernel in TABLE:
             if wanted <= kernel.serves:
                 return kernel
-        told = _told(wanted - {"many"})
+        told = _told(wanted - {"many"})  # which only the first kernel lacks, and no other would help
         raise ValueError(
             f"no kernel of linear memory serves {told}; kernel='eager' does, with {call.numbers:,} numbers"
         )
