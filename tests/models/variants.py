@@ -36,7 +36,8 @@ SMALL = {
 """Sizes for tests, by the name of the field."""
 
 NEEDED = {
-    ("tie", "all"): {"tgt_vocab": 17},
+    ("tie", "output"): {"embedding": 12},
+    ("tie", "all"): {"tgt_vocab": 17, "embedding": 12},
     ("encoder", "embeddings"): {"embedding": 12},
     ("one_encoder", True): {"tgt_vocab": 17},
     ("tie", True): {"embedding": 12},
@@ -95,7 +96,8 @@ class Variant:
             **{name: value for name, value in SMALL.items() if name in get_type_hints(kind)},
         }
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
-            values.update(NEEDED.get(choice, {}))
+            needed = NEEDED.get(choice, {})
+            values.update({name: needed[name] for name in needed.keys() & values.keys()})
         return kind(**{**values, **dict(self.changed)})
 
     def build(self) -> nn.Module:

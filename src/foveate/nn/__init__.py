@@ -18,7 +18,7 @@ from foveate.nn.recurrent_decoders import (
     RecurrentDecoderState,
 )
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
-from foveate.nn.words import WordEmbedding
+from foveate.nn.words import WordEmbedding, tie_output, word_embeddings
 
 __all__ = [
     "SCORES",
@@ -49,4 +49,6 @@ __all__ = [
     "WordEmbedding",
     "initialize",
     "packed",
+    "tie_output",
+    "word_embeddings",
 ]

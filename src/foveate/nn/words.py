@@ -1,8 +1,10 @@
-"""Words as vectors, with the help of their spelling."""
+"""Words as vectors: their tables, what these share, and the help of their spelling."""
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from foveate.contracts import UserError
 
 
 class WordEmbedding(nn.Module):
@@ -22,3 +24,30 @@ class WordEmbedding(nn.Module):
         """F is how many features tell a word's spelling."""
         features = F.embedding_bag(spellings.flatten(0, 1), self.spelling.weight, mode="sum")
         return self.word(words) + features.unflatten(0, words.shape)
+
+
+def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tuple[nn.Embedding, nn.Embedding]:
+    """The tables of a source's and of a target's vocabulary; `shared`, they are one.
+
+    Raises UserError where two vocabularies of different size should share one.
+    """
+    if shared and sources != targets:
+        raise UserError(
+            f"tie='all' shares one embedding, but the vocabularies have {sources} and {targets} entries; "
+            "train a shared one, or use tie='output'"
+        )
+    source = nn.Embedding(sources, width)
+    return source, source if shared else nn.Embedding(targets, width)
+
+
+def tie_output(output: nn.Linear, embedding: nn.Embedding) -> None:
+    """Let words be scored by the vectors that they are read by (Press and Wolf 2017, https://arxiv.org/abs/1608.05859).
+
+    Raises UserError where the states that are scored are not as wide as the embeddings.
+    """
+    if output.in_features != embedding.embedding_dim:
+        raise UserError(
+            f"embeddings of width {embedding.embedding_dim} cannot also be the output weights of states of width "
+            f"{output.in_features}: make them equal, or do not tie them"
+        )
+    output.weight = embedding.weight

@@ -49,6 +49,21 @@ def test_parameters(name: str, expected: int) -> None:
     assert parameters(create(name, device="meta", src_vocab=N, tgt_vocab=M)) == expected
 
 
+@pytest.mark.parametrize(("tie", "tables"), [("none", 3), ("output", 2), ("all", 1)])
+def test_what_is_tied(tie: str, tables: int) -> None:
+    model = create("rnn-attentive", tie=tie, **{**SMALL, "tgt_vocab": 17, "embedding": 12})
+    assert sum(parameter.shape == (17, 12) for parameter in model.parameters()) == tables
+    shared = (model.output.weight is model.target_embedding.weight, model.source_embedding is model.target_embedding)
+    assert shared == (tie != "none", tie == "all")
+
+
+def test_what_cannot_be_tied() -> None:
+    with pytest.raises(UserError, match="one embedding, but the vocabularies have 17 and 13 entries"):
+        create("rnn-attentive", tie="all", **{**SMALL, "embedding": 12})
+    with pytest.raises(UserError, match="embeddings of width 10 cannot also be the output weights of states of"):
+        create("rnn-attentive", tie="output", **SMALL)
+
+
 def translate(model: nn.Module, source: list[int], target: list[int]) -> torch.Tensor:
     return model(torch.tensor([source]), torch.tensor([len(source)]), torch.tensor([target])).logits
 

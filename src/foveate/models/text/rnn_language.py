@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output, UserError
-from foveate.nn import Dropout, Recurrent
+from foveate.contracts import FromData, Output
+from foveate.nn import Dropout, Recurrent, tie_output
 from foveate.nn.recurrent import RecurrentState
 
 INITIAL = 0.1
@@ -73,12 +73,7 @@ class RNNLanguage(nn.Module):
         self.recurrent = Recurrent(config.cell, input_width, config.width, config.layers, dropout=config.dropout)
         self.output = nn.Linear(config.width, config.vocabulary)
         if config.tie:
-            if config.embedding != config.width:
-                raise UserError(
-                    f"embeddings of width {config.embedding} cannot also be the output weights of states of width "
-                    f"{config.width}: make them equal, or do not tie them"
-                )
-            self.output.weight = self.embedding.weight
+            tie_output(self.output, self.embedding)
 
     def forward(
         self,

@@ -16,7 +16,16 @@ from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Hard, Monotonic, ScaledDot, Score, Selection, Soft
 from foveate.contracts import Choices, FromData, Output, UserError
-from foveate.nn import BahdanauDecoder, Dropout, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
+from foveate.nn import (
+    BahdanauDecoder,
+    Dropout,
+    FixedVectorDecoder,
+    LuongDecoder,
+    Recurrent,
+    RecurrentDecoderState,
+    tie_output,
+    word_embeddings,
+)
 from foveate.nn.local_windows import DiagonalWindow, LocalWindow, PredictedWindow
 
 
@@ -56,6 +65,8 @@ class RNNSeq2SeqConfig:
     """Without attention: the source's vector starts the decoder's state, or is also fed at every step."""
     dropout: float = 0.2
     """Share of embeddings and outputs that is dropped in training."""
+    tie: Literal["none", "output", "all"] = "none"
+    """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
 
 class RNNSeq2Seq(nn.Module):
@@ -64,13 +75,18 @@ class RNNSeq2Seq(nn.Module):
     def __init__(self, config: RNNSeq2SeqConfig) -> None:
         super().__init__()
         self.config = config
-        self.source_embedding = nn.Embedding(config.src_vocab, config.embedding)
-        self.target_embedding = nn.Embedding(config.tgt_vocab, config.embedding)
+        self.source_embedding, self.target_embedding = word_embeddings(
+            config.src_vocab, config.tgt_vocab, config.embedding, shared=config.tie == "all"
+        )
         self.dropout = Dropout(config.dropout)
         self.encoder = _encoder(config)
         self.bridge = nn.Linear(self.encoder.width, config.width)
         self.decoder = _decoder(config, self.encoder.width)
         self.output = nn.Linear(config.width, config.tgt_vocab)
+        if config.tie != "none":
+            tie_output(self.output, self.target_embedding)
+            # Drawn for an input layer, they would make the first outputs far too sure.
+            nn.init.normal_(self.target_embedding.weight, std=0.1)
 
     def forward(
         self,

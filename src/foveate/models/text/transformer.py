@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Mask, Memory, causal, padding
-from foveate.contracts import FromData, Output, UserError
+from foveate.contracts import FromData, Output
 from foveate.nn import (
     DecoderBlock,
     Dropout,
@@ -21,6 +21,8 @@ from foveate.nn import (
     Positioned,
     SinusoidalPositions,
     initialize,
+    tie_output,
+    word_embeddings,
 )
 
 
@@ -65,15 +67,9 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        if config.tie == "all" and config.src_vocab != config.tgt_vocab:
-            raise UserError(
-                f"tie='all' shares one embedding, but the vocabularies have {config.src_vocab} and "
-                f"{config.tgt_vocab} entries; train a shared one, or use tie='output'"
-            )
         self.config = config
-        self.target_embedding = nn.Embedding(config.tgt_vocab, config.width)
-        self.source_embedding = (
-            self.target_embedding if config.tie == "all" else nn.Embedding(config.src_vocab, config.width)
+        self.source_embedding, self.target_embedding = word_embeddings(
+            config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
         self.source_positions = Positioned(_positions(config))
         self.target_positions = Positioned(_positions(config))
@@ -86,7 +82,7 @@ class Transformer(nn.Module):
         self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
         initialize(self, config.width)
         if config.tie != "none":
-            self.output.weight = self.target_embedding.weight
+            tie_output(self.output, self.target_embedding)
 
     def forward(
         self,
