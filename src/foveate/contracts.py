@@ -208,3 +208,12 @@ class Tokenizer(Protocol):
         """What to write beside a picture for each token: a word's first piece plain, a later one with a leading '·'."""
 
     def save(self, path: Path) -> None: ...
+
+
+@runtime_checkable
+class Picture(Protocol):
+    """What `foveate.sight` draws: a Figure of matplotlib, whose name would cost a third of a second to import."""
+
+    canvas: Any
+
+    def savefig(self, fname: Any, **options: Any) -> None: ...

@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from foveate.contracts import UserError
-from foveate.sight import fonts
-from foveate.sight.figures import COLOURS, LONGEST, Alignment, alignment, alignments, save
+from foveate.sight import Alignment, alignment, alignments, fonts, save
+from foveate.sight.figures import COLOURS, LONGEST
 
 SIZES = [(2, 2), (5, 7), (23, 31), (60, 60)]
 ENGLISH = ["a", "young", "·ster", "crossing", "the", "street", "g"]

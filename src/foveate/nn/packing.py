@@ -63,9 +63,10 @@ class JointSelfAttention(MultiHeadAttention):
         self.head_width, self.value_width = attention.head_width, attention.value_width
         parts = attention.query, attention.key, attention.value
         self.widths = [part.out_features for part in parts]
-        self.joint = nn.utils.skip_init(nn.Linear, parts[0].in_features, sum(self.widths))
-        self.joint.weight = nn.Parameter(torch.cat([part.weight for part in parts]), requires_grad=False)
-        self.joint.bias = nn.Parameter(torch.cat([part.bias for part in parts]), requires_grad=False)
+        weight, bias = (torch.cat([getattr(part, name) for part in parts]) for name in ("weight", "bias"))
+        self.joint = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # its weights come at once
+        self.joint.weight = nn.Parameter(weight, requires_grad=False)
+        self.joint.bias = nn.Parameter(bias, requires_grad=False)
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
         self.training = attention.training
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -20,6 +19,7 @@ from foveate.contracts import (
     UNKNOWN,
     Batch,
     Hypothesis,
+    Picture,
     StepDecoder,
     Tokenizer,
     UserError,
@@ -140,7 +140,7 @@ class Author:
         """None: a recurrent network reads beginnings of any length."""
         return []
 
-    def picture(self, prediction: Continuation) -> Figure | None:
+    def picture(self, prediction: Continuation) -> Picture | None:
         """None: a recurrent language model does not attend."""
         return None
 

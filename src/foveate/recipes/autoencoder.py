@@ -11,12 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import Tokenizer, UserError, at_least, from_dict
+from foveate.contracts import Picture, Tokenizer, UserError, at_least, from_dict
 from foveate.data import Passage, Prose, load_tokenizer, sentences
 from foveate.decoding import Decoding
 from foveate.recipes.fidelity import fidelity
@@ -118,7 +117,7 @@ class Autoencoder:
         lengths = self.rewriting.lengths([_passage(text) for text in texts])
         return [place for place, length in enumerate(lengths) if length > self._text.max_length]
 
-    def picture(self, prediction: Answer) -> Figure | None:
+    def picture(self, prediction: Answer) -> Picture | None:
         """Which sentences each sentence looked at while the model read and wrote the text; None if it does not attend.
 
         A sentence is named by its first words.

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import START, Tokenizer, UserError, from_dict
+from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
 from foveate.data import LabelledText, load_tokenizer, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened
@@ -131,7 +130,7 @@ class Classifier:
         }
         return Reading(inputs, [START_SIGN, *self.tokenizer.pieces(tokens)])
 
-    def picture(self, prediction: Decision) -> Figure | None:
+    def picture(self, prediction: Decision) -> Picture | None:
         """Where the model looked in a text when it decided, as one row; None if it does not attend.
 
         That is the last site: the pooling, or the last layer of an encoder whose first place (or mean) decides.

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import Tokenizer, UserError, from_dict
+from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import RIGHT, Judged, judged_pairs, load_tokenizer, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
@@ -126,7 +125,7 @@ class Matcher:
         lengths = zip(self.source_tokenizer.encode(sources), self.target_tokenizer.encode(targets), strict=True)
         return [place for place, sides in enumerate(lengths) if max(map(len, sides)) > limit]
 
-    def picture(self, prediction: Judgement) -> Figure | None:
+    def picture(self, prediction: Judgement) -> Picture | None:
         """Where the model looked in either text; None if it does not attend."""
         (source,) = self.source_tokenizer.encode([prediction.source])
         (target,) = self.target_tokenizer.encode([prediction.target])

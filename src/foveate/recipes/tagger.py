@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import UserError
+from foveate.contracts import Picture, UserError
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened
@@ -105,7 +104,7 @@ class Tagger:
         ((_, inputs),) = word_batches([words], self.lexicon, self.batch_tokens)
         return Reading({name: value.to(device) for name, value in inputs.items()}, words)
 
-    def picture(self, prediction: Tagging) -> Figure | None:
+    def picture(self, prediction: Tagging) -> Picture | None:
         """Where each word looked, in the layer that looks most decidedly; None if the model does not attend."""
         reading = self.reading(" ".join(prediction.words))
         with torch.inference_mode(), look(self.model) as sight:

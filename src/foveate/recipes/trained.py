@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.contracts import from_dict
+from foveate.contracts import Picture, from_dict
 from foveate.training.hardware import choose_device
 
 START_SIGN = "<start>"
@@ -96,7 +95,7 @@ class Trained(Protocol):
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """The places of texts that are longer than any that the model was trained on."""
 
-    def picture(self, prediction: Any) -> Figure | None:
+    def picture(self, prediction: Any) -> Picture | None:
         """Where the model looked for one of its answers; None if it does not attend."""
 
     def evaluate(self, data: Sequence[Path], options: Any, console: Console) -> Evaluation:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import END, START, StepDecoder, Tokenizer, UserError, at_least, from_dict
+from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, UserError, at_least, from_dict
 from foveate.data import ParallelText, load_tokenizer, open_source, source_batches
 from foveate.decoding import Decoding, decode
 from foveate.nn import Precision, packed
@@ -165,7 +164,7 @@ class Translator:
             "target": torch.tensor([[START, *target]], device=device),
         }
 
-    def picture(self, prediction: Prediction) -> Figure | None:
+    def picture(self, prediction: Prediction) -> Picture | None:
         """The `alignment` of a translation."""
         found = self.alignment(prediction.source, prediction.text)
         return None if found is None else alignments([found])

@@ -1,21 +1,18 @@
-"""Pictures of attention weights: how much each target token looked at each source token."""
+"""Drawing maps of attention weights with matplotlib, which takes a while to load: `pictures` does so when it must."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from torch import Tensor
 
-from foveate.contracts import UserError
 from foveate.sight.fonts import cover
+from foveate.sight.pictures import Alignment
 
 COLOURS = LinearSegmentedColormap.from_list(
     "foveate", ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"]
@@ -43,58 +40,12 @@ _MOST_PIXELS = 10_000  # a side: a picture of hundreds of tokens gets coarser ra
 _GREY = "#757575"
 
 
-class Alignment(NamedTuple):
-    """A map of weights, from 0 to 1, and the tokens of its rows and columns as `Tokenizer.pieces` writes them."""
-
-    weights: Float[Tensor, "T S"]
-    target: Sequence[str]
-    source: Sequence[str]
-    title: str = ""
-
-
-def alignment(weights: Float[Tensor, "T S"], target: Sequence[str], source: Sequence[str], title: str = "") -> Figure:
-    """A heatmap with a row for each target token and a column for each source token; see `alignments`."""
-    return alignments([Alignment(weights, target, source, title)])
-
-
-def alignments(maps: Sequence[Alignment], columns: int = 4) -> Figure:
-    """Heatmaps on one scale, such as those of several heads or models, up to `columns` of them side by side.
-
-    The figure grows with the tokens. A line joins the pieces of a word, and those after the first, which begin with
-    '·', are grey. Tokens run from left to right and from top to bottom in the model's order; a label in a script that
-    is written from right to left reads so. Raises UserError if a map and its tokens differ in number.
-    """
-    if not maps:
-        raise UserError("there is no map to draw")
-    for each in maps:
-        _check(each)
+def drawn(maps: Sequence[Alignment], columns: int) -> Figure:
+    """Heatmaps in a grid of so many columns, as `foveate.sight.alignments` tells."""
     small = all(max(each.weights.shape) <= SMALL for each in maps)
     maps, style = _readable(maps)
     panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
     return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)])
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as the ending of `path` says: .png, or .svg or .pdf, which stay sharp at any size.
-
-    Raises UserError on an ending that is not known, and where the disk refuses.
-    """
-    known = figure.canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise UserError(f"could not write {path}: {error.strerror}") from None
-
-
-def _check(each: Alignment) -> None:
-    shape, tokens = tuple(each.weights.shape), (len(each.target), len(each.source))
-    if shape != tokens or not all(shape):
-        raise UserError(
-            f"a map of shape {shape} for {tokens[0]} target and {tokens[1]} source tokens; "
-            "its rows are the target tokens, its columns the source tokens, of one example and one head"
-        )
 
 
 def _readable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:

@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
-from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from foveate.contracts import UserError, unknown
+from foveate.contracts import Picture, UserError, unknown
 from foveate.sight import page
-from foveate.sight.figures import Alignment, alignments
 from foveate.sight.page.sides import Pair
+from foveate.sight.pictures import Alignment, alignments
 from foveate.sight.site import ALL, Choice, Site, places
 
 Tokens: TypeAlias = Pair | Mapping[str, Pair]
@@ -81,8 +80,8 @@ class Sight:
         keys: Sequence[str] | None = None,
         heads: Choice = ALL,
         example: int = 0,
-    ) -> Figure:
-        """A heatmap for each chosen head of a site, for one example of the batch; save it as .pdf, .svg or .png.
+    ) -> Picture:
+        """A heatmap for each chosen head of a site, for one example of the batch: a Figure of matplotlib, to `savefig`.
 
         `tokens` are those of the queries, and of the keys too where no `keys` are given; without any, places are
         numbered. A map of more than 64 places a side is pooled to so many cells, each labelled by its first place.

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 from foveate import sight
-from foveate.contracts import UserError
+from foveate.contracts import Picture, UserError
 
 
 @dataclass
@@ -47,7 +46,7 @@ class Comparison:
 
     title: str
     tables: list[Table]
-    figures: dict[str, Figure]
+    figures: dict[str, Picture]
     """By the end of the file's name: "" for NAME.png, "steps" for NAME-steps.png."""
     raw: Any
     """All that was measured, as JSON can hold it."""

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
+from foveate.contracts import Picture
 from foveate.data import ParallelText
 from foveate.recipes.bench.comparison import Table
 from foveate.recipes.bench.gradient_variance import GradientVariance
@@ -78,7 +77,7 @@ def _of_choices(name: str, training: Mapping[str, float], variance: GradientVari
     )
 
 
-def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Figure | None:
+def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture | None:
     """Where each translator that attends looks while it reads one message with its reference."""
     lines = zip(unseen, unseen.notes, strict=True)
     pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
