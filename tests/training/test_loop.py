@@ -190,3 +190,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(UserError, match=r"could not make the folder .*file/run: Not a directory"):
         run(tmp_path / "file" / "run")
+
+
+def test_two_trainings_never_share_a_folder(tmp_path: Path):
+    """The second is refused while the first one runs, and let in afterwards."""
+
+    def measure(model: nn.Module) -> dict[str, float]:
+        with pytest.raises(UserError, match=r"another training is under way in .*: wait for its end, or give another"):
+            run(tmp_path)
+        return {"score": 0.0}
+
+    trained(tmp_path, Validation(measure, "score"), steps=5)
+    assert trained(tmp_path, None, steps=7).step == 7

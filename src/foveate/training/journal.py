@@ -33,10 +33,6 @@ class JsonLines:
 
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"could not make the folder {path.parent}: {error.strerror}") from None
         if path.exists():
             kept = [line for line in path.read_text(encoding="utf-8").splitlines() if _is_before(line, step)]
             with written(path) as temporary:

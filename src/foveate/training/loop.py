@@ -13,6 +13,7 @@ from torch import nn
 
 from foveate import bundle
 from foveate.contracts import Batch, UserError
+from foveate.training.alone import alone
 from foveate.training.checkpoints import CHANGED, Checkpoints
 from foveate.training.display import Display
 from foveate.training.hardware import choose_device, use_threads
@@ -61,14 +62,14 @@ def train(
     `folder` gets `checkpoints/` and `metrics.jsonl`; a training that it holds already is resumed from its newest
     checkpoint, unless not `resume`. `identity` (JSON values) is what else must be the same then: the model, the data.
 
-    Raises UserError for settings, data or a folder that do not work and for a loss that is not finite, and Interrupted
-    after Ctrl-C.
+    Raises UserError for settings, data or a folder that do not work, where another training is under way in the folder,
+    and for a loss that is not finite; and Interrupted after Ctrl-C.
     """
     settings.check()
     folder, console = Path(folder), console or Console(stderr=True)
     use_threads(settings.threads)
     processes = together(choose_device(settings.device))
-    with processes, Interruption(processes) as interruption, processes.watched():
+    with processes, alone(folder, processes), Interruption(processes) as interruption, processes.watched():
         if not processes.main:
             console = Console(quiet=True)
         begin_random_numbers(settings.seed, processes.rank)
