@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import Tokenizer, at_least
+from foveate.contracts import Tokenizer, UserError, at_least
 from foveate.data import PairBatches, ParallelText, Splits, open_source, train_bpe
 from foveate.decoding import Decoding
 from foveate.recipes.quality import quality
@@ -73,6 +73,14 @@ class Translate(Recipe[Architecture]):
     out: Path = Path("runs/translate")
     """Folder for the trained model; a training that it holds is resumed."""
     decoding: Decoding = field(default_factory=Decoding)
+
+    def check(self) -> None:
+        super().check()
+        if not self.text.shared and getattr(self.architecture, "tie", None) == "all":
+            raise UserError(
+                "tie='all' shares one embedding, but each language has a vocabulary of its own; "
+                "share one vocabulary, or use tie='output'"
+            )
 
 
 RECIPE = Translate

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 from foveate.contracts import UserError
 from foveate.training.parallel import Processes
 
-LOCK = ".training.lock"
+LOCK = "checkpoints/.lock"
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def alone(folder: Path, processes: Processes) -> Iterator[None]:
 
 def _take(lock: FileLock, folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"could not make the folder {folder}: {error.strerror}") from None
     try:
