@@ -18,7 +18,7 @@ from foveate.nn.recurrent_decoders import (
     RecurrentDecoderState,
 )
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
-from foveate.nn.words import WordEmbedding, tie_output, word_embeddings
+from foveate.nn.words import WordEmbedding, tie_output, word_embeddings, word_vectors
 
 __all__ = [
     "SCORES",
@@ -51,4 +51,5 @@ __all__ = [
     "packed",
     "tie_output",
     "word_embeddings",
+    "word_vectors",
 ]

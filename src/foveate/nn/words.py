@@ -6,6 +6,10 @@ from torch import Tensor, nn
 
 from foveate.contracts import UserError
 
+INITIAL = 0.1
+"""Vectors begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little, and as
+weights of an output layer larger ones would be far too sure."""
+
 
 class WordEmbedding(nn.Module):
     """A word's own vector plus the vectors of the features of its spelling, which unknown words share with known
@@ -26,6 +30,13 @@ class WordEmbedding(nn.Module):
         return self.word(words) + features.unflatten(0, words.shape)
 
 
+def word_vectors(words: int, width: int) -> nn.Embedding:
+    """A table of small random vectors, one for each word of a vocabulary."""
+    table = nn.Embedding(words, width)
+    nn.init.uniform_(table.weight, -INITIAL, INITIAL)
+    return table
+
+
 def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tuple[nn.Embedding, nn.Embedding]:
     """The tables of a source's and of a target's vocabulary; `shared`, they are one.
 
@@ -36,8 +47,8 @@ def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tup
             f"tie='all' shares one embedding, but the vocabularies have {sources} and {targets} entries; "
             "train a shared one, or use tie='output'"
         )
-    source = nn.Embedding(sources, width)
-    return source, source if shared else nn.Embedding(targets, width)
+    source = word_vectors(sources, width)
+    return source, source if shared else word_vectors(targets, width)
 
 
 def tie_output(output: nn.Linear, embedding: nn.Embedding) -> None:

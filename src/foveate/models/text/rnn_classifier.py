@@ -11,10 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import FromData, Output
-from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent
-
-INITIAL = 0.1
-"""Word vectors begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little."""
+from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent, word_vectors
 
 
 @dataclass
@@ -51,8 +48,7 @@ class RNNClassifier(nn.Module):
     def __init__(self, config: RNNClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
-        nn.init.uniform_(self.embedding.weight, -INITIAL, INITIAL)
+        self.embedding = word_vectors(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
         self.encoder = Recurrent(
             config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout

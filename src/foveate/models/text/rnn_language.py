@@ -10,11 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import FromData, Output
-from foveate.nn import Dropout, Recurrent, tie_output
+from foveate.nn import Dropout, Recurrent, tie_output, word_vectors
 from foveate.nn.recurrent import RecurrentState
-
-INITIAL = 0.1
-"""Word vectors begin evenly drawn from -INITIAL to INITIAL: small, because they may serve as output weights too."""
 
 
 @dataclass
@@ -65,8 +62,7 @@ class RNNLanguage(nn.Module):
     def __init__(self, config: RNNLanguageConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
-        nn.init.uniform_(self.embedding.weight, -INITIAL, INITIAL)
+        self.embedding = word_vectors(config.vocabulary, config.embedding)
         self.condition = None if config.condition is None else nn.Embedding(config.conditions, config.condition)
         self.dropout = Dropout(config.dropout)
         input_width = config.embedding + (config.condition or 0)
