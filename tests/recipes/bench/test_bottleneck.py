@@ -15,13 +15,13 @@ from foveate.recipes.bench.comparison import Comparison
 
 
 def test_neighbours_are_joined() -> None:
-    """Every message is there once, in order; from one to three of them make a line."""
+    """Every sentence is there once, in order; from one to three of them make a line."""
     text = ParallelText.from_pairs([(f"a{number}", f"b{number}") for number in range(50)], "fifty")
-    found = list(joined(text, 3, seed=1))
-    assert ", ".join(source for source, _ in found).split(", ") == [source for source, _ in text]
-    assert {len(source.split(", ")) for source, _ in found} == {1, 2, 3}
+    found = list(joined(text, 3, 1, " / "))
+    assert " / ".join(source for source, _ in found).split(" / ") == [source for source, _ in text]
+    assert {len(source.split(" / ")) for source, _ in found} == {1, 2, 3}
     assert all(target == source.replace("a", "b") for source, target in found)
-    assert found == list(joined(text, 3, seed=1)) != list(joined(text, 3, seed=2))
+    assert found == list(joined(text, 3, 1, " / ")) != list(joined(text, 3, 2, " / "))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
 def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
     quality, reading, writing = ran[1].tables
     assert quality.headings == ["words in the source", "sentences", *MODELS]
-    assert sum(int(row[1]) for row in quality.rows) == sum(1 for _ in joined(words.messages(20, 3), 2, 1))
+    assert sum(int(row[1]) for row in quality.rows) == sum(1 for _ in joined(words.messages(20, 3), 2, 1, ", "))
     assert [row[0] for row in reading.rows] == ["8", "16", "32", "grows, last 3"]
     assert [row[0] for row in writing.rows] == ["8", "16", "grows, last 3"]
     assert (ran[0] / "bottleneck.png").stat().st_size > 1000

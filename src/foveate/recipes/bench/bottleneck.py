@@ -43,12 +43,14 @@ class Bottleneck(Options):
     Models that are in `--out` already are not trained again; an interrupted one goes on where it was.
     """
 
+    text: str = "emoji"
+    """What to translate, by name: see `foveate data`."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
     """Language to translate from."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to."""
     joined: int = 2
-    """Up to so many neighbouring messages, each of 1 to 6 names, are joined to a longer one, in training and test."""
+    """Up to so many neighbouring sentences are joined to a longer one, in training and test."""
     steps: int = 1500
     """Training steps of each model, of up to 1,024 tokens."""
     width: int = 128
@@ -74,8 +76,9 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     for length in options.lengths:
         at_least(1, "a length", length)
-    splits = open_source("emoji", options.from_language, options.to_language)
-    parts = (joined(part, options.joined, options.seed) for part in (splits.train, splits.dev, splits.test))
+    splits = open_source(options.text, options.from_language, options.to_language)
+    between = BETWEEN.get(options.text, " ")
+    parts = (joined(part, options.joined, options.seed, between) for part in (splits.train, splits.dev, splits.test))
     splits = Splits(*parts)
     qualities = {}
     for number, name in enumerate(MODELS, 1):
@@ -91,7 +94,7 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     ):
         console.rule(what)
         times[what] = _times(translators, run_of, lengths, options.repeats)
-    title = f"The bottleneck: emoji names, {options.from_language}-{options.to_language}"
+    title = f"The bottleneck: {options.text}, {options.from_language}-{options.to_language}"
     return Comparison(
         title,
         bottleneck_shown.tables(qualities, times),
@@ -101,17 +104,21 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     )
 
 
-DECISIVE = ("from_language", "to_language", "joined", "steps", "width", "vocabulary", "groups", "seed")
+DECISIVE = ("text", "from_language", "to_language", "joined", "steps", "width", "vocabulary", "groups", "seed")
 """The options that the quality of a model depends on."""
 
 
-def joined(text: ParallelText, most: int, seed: int) -> ParallelText:
-    """The text with 1 to `most` neighbouring messages joined by a comma, as many as chance has it."""
+BETWEEN = {"emoji": ", "}
+"""What joins two sentences of a text, where it is more than a space: messages are lists of names."""
+
+
+def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
+    """The text with 1 to `most` neighbouring sentences joined by `between`, as many as chance has it."""
     generator, left, pairs = random.Random(seed), list(text), []
     while left:
         count = generator.randint(1, most)
         sources, targets = zip(*left[:count], strict=True)
-        pairs.append((", ".join(sources), ", ".join(targets)))
+        pairs.append((between.join(sources), between.join(targets)))
         left = left[count:]
     return ParallelText.from_pairs(pairs, f"{text.name}, joined")
 

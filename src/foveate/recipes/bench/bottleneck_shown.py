@@ -50,7 +50,7 @@ def _last(seconds: Mapping[int, float]) -> tuple[list[int], list[float]]:
 def notes(steps: int, joined: int) -> list[str]:
     """What one has to know to read the tables."""
     return [
-        f"Each model was trained for {steps:,} steps on messages of which up to {joined} neighbours were joined; "
+        f"Each model was trained for {steps:,} steps on sentences of which up to {joined} neighbours were joined; "
         "greedy search, sacreBLEU's tokenisation 13a.",
         "Times are those of one sentence of n tokens and a translation of m = n, without gradients.",
     ]
