@@ -7,7 +7,7 @@ import torch
 
 import foveate
 from foveate.attention import Dot
-from foveate.nn import SCORES, AttentionPooling, MeanPooling
+from foveate.nn import SCORES, AttentionPooling, MeanPooling, pooling
 
 ENCODED = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]], [[3.0, 1.0], [9.0, 9.0], [9.0, 9.0]]])
 LENGTHS = torch.tensor([2, 1])
@@ -15,11 +15,11 @@ LENGTHS = torch.tensor([2, 1])
 
 def test_a_given_query_weighs_the_places_that_are_no_padding() -> None:
     """By hand: scores 0 and 2 log 2 of the first row's two places, so weights 1/5 and 4/5."""
-    pooling = AttentionPooling(2, Dot(), learned=False)
+    asked = AttentionPooling(2, Dot(), learned=False)
     query = torch.tensor([[0.0, math.log(2)], [1.0, 1.0]])
-    found = pooling(ENCODED, LENGTHS, query)
+    found = asked(ENCODED, LENGTHS, query)
     torch.testing.assert_close(found, torch.tensor([[0.2, 1.6], [3.0, 1.0]]))
-    assert list(pooling.parameters()) == []
+    assert list(asked.parameters()) == []
 
 
 def test_one_learned_query_is_asked_of_every_sequence() -> None:
@@ -42,11 +42,21 @@ def test_every_score_pools(score: str) -> None:
     assert bool(pooling.query.grad.any())
 
 
-@pytest.mark.parametrize("learned", [True, False])
-def test_a_query_too_many_or_none_at_all(learned: bool) -> None:
-    query = torch.randn(2, 2) if learned else None
-    with pytest.raises(ValueError, match="a pooling with a learned query is given none; one without needs a query"):
-        AttentionPooling(2, Dot(), learned)(ENCODED, LENGTHS, query)
+def test_a_query_is_learned_or_the_last_state() -> None:
+    last = torch.randn(2, 2)
+    learned = AttentionPooling(2, Dot())
+    torch.testing.assert_close(learned(ENCODED, LENGTHS, last), learned(ENCODED, LENGTHS))
+    with pytest.raises(ValueError, match="a pooling without a learned query needs the last state of each row"):
+        AttentionPooling(2, Dot(), learned=False)(ENCODED, LENGTHS)
+
+
+@pytest.mark.parametrize("kind", ["first", "last", "mean", "attention"])
+def test_all_poolings_have_one_face(kind: str) -> None:
+    last = torch.randn(2, 2)
+    found = pooling(kind, 2)(ENCODED, LENGTHS, last)
+    assert found.shape == (2, 2)
+    if kind in ("first", "last"):
+        torch.testing.assert_close(found, {"first": ENCODED[:, 0], "last": last}[kind])
 
 
 def test_the_mean_of_the_places_that_are_no_padding() -> None:

@@ -59,7 +59,7 @@ def test_it_learns_and_finds_the_telling_word(classifier: Classifier) -> None:
     assert reading.pieces == ["<start>", "the", "film", "was", "a", "great", "story"]
     with foveate.look(classifier.model) as sight, torch.inference_mode():
         classifier.model(**reading.inputs)
-    assert sight.sites == ["pooling"]
+    assert sight.sites == ["reader.pooling"]
 
 
 def test_what_training_tells(classifier: Classifier, told: StringIO) -> None:
@@ -156,7 +156,7 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
 def test_looking_at_it(classifier: Classifier, folder: Path) -> None:
     viewer = open_model(folder)
     seen = viewer.look("a good film", 100)
-    assert seen.tokens == {"pooling": (None, ["<start>", "a", "good", "film"])}
+    assert seen.tokens == {"reader.pooling": (None, ["<start>", "a", "good", "film"])}
     assert seen.notes[:2] == [
         f"rnn-attentive-classifier from {folder}",
         f"It said: {classifier.run('a good film').line}",

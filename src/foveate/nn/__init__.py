@@ -9,7 +9,7 @@ from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.init import initialize
 from foveate.nn.packing import Precision, packed
-from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling
+from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
     BahdanauDecoder,
@@ -49,6 +49,7 @@ __all__ = [
     "WordEmbedding",
     "initialize",
     "packed",
+    "pooling",
     "tie_output",
     "word_embeddings",
     "word_vectors",

@@ -1,4 +1,7 @@
-"""One vector of a whole sequence: its mean, or what a query sees in it."""
+"""One vector of a whole sequence: one of its places, their mean, or what a query sees in them.
+
+All have one face: what was encoded, the lengths, and the last recurrent state where there is one.
+"""
 
 from collections.abc import Callable
 
@@ -17,10 +20,17 @@ SCORES: dict[str, Callable[[int], Score]] = {
 """What makes the score of queries and keys of one width, by its name."""
 
 
+def pooling(kind: str, width: int, score: str = "additive", learned: bool = True) -> nn.Module:
+    """The pooling of that name: "first", "last", "mean", or "attention" by a learned query or the last state."""
+    if kind == "attention":
+        return AttentionPooling(width, SCORES[score](width), learned)
+    return {"first": FirstPlace, "last": LastState, "mean": MeanPooling}[kind]()
+
+
 class AttentionPooling(nn.Module):
     """Attends to a sequence with one query: encode, attend, predict.
 
-    Without a given query, a learned one is asked of every sequence: "which places matter to the task?". With the
+    A learned query is asked of every sequence: "which places matter to the task?"; else its last state asks. With the
     additive score that is the word attention of Yang et al. 2016 (Hierarchical Attention Networks, section 2.2).
     """
 
@@ -30,19 +40,38 @@ class AttentionPooling(nn.Module):
         self.query = nn.Parameter(torch.randn(width) * width**-0.5) if learned else None
 
     def forward(
-        self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], query: Float[Tensor, "B D"] | None = None
+        self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B D"] | None = None
     ) -> Float[Tensor, "B C"]:
-        """The mean of the places of each sequence, weighted by how its query, learned or given, scores them."""
-        if self.query is not None and query is None:
-            query = self.query.expand(len(encoded), -1)
-        elif self.query is not None or query is None:
-            raise ValueError("a pooling with a learned query is given none; one without needs a query for each row")
+        """The mean of the places of each sequence, weighted by how its query scores them."""
+        query = last if self.query is None else self.query.expand(len(encoded), -1)
+        if query is None:
+            raise ValueError("a pooling without a learned query needs the last state of each row")
         return attend(query[:, None], encoded, encoded, self.score, mask=padding(lengths)).squeeze(1)
 
 
 class MeanPooling(nn.Module):
     """The plain mean of the places that are no padding."""
 
-    def forward(self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
+    def forward(
+        self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"] | None = None
+    ) -> Float[Tensor, "B C"]:
         real = torch.arange(encoded.shape[1], device=encoded.device) < lengths[:, None]
         return (encoded * real[..., None]).sum(1) / lengths[:, None]
+
+
+class FirstPlace(nn.Module):
+    """The first place, where an encoder that looks everywhere may gather what matters (Devlin et al. 2019)."""
+
+    def forward(
+        self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"] | None = None
+    ) -> Float[Tensor, "B C"]:
+        return encoded[:, 0]
+
+
+class LastState(nn.Module):
+    """The last state of a recurrent encoder; both ways, the last one of each."""
+
+    def forward(
+        self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"]
+    ) -> Float[Tensor, "B C"]:
+        return last

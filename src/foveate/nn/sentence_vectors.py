@@ -1,26 +1,31 @@
-"""A sentence to one vector, and a vector to a sentence: the two halves of sequence auto-encoders."""
+"""A sentence to one vector, which classifiers and matchers decide by, and a vector to a sentence: with the first, an
+auto-encoder."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.nn.dropout import Dropout
+from foveate.nn.pooling import LastState
 from foveate.nn.recurrent import Recurrent, RecurrentState
 from foveate.nn.recurrent_decoders import RecurrentDecoderState
 
 
 class SentenceReader(nn.Module):
-    """The last recurrent state of the top layer, after reading a sentence (both ways: the last one of each)."""
+    """Reads a sentence word by word and makes one vector of it: the last state, unless another `pooling` is given."""
 
-    def __init__(self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float) -> None:
+    def __init__(
+        self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float, pooling: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = Dropout(dropout)
         self.recurrent = recurrent
+        self.pooling = pooling or LastState()
 
     def forward(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
-        _, last = self.recurrent(self.dropout(self.embedding(source)), lengths=source_lengths)
-        return last[0][-1]
+        states, last = self.recurrent(self.dropout(self.embedding(source)), lengths=source_lengths)
+        return self.pooling(states, source_lengths, last[0][-1])
 
 
 class SentenceWriter(nn.Module):

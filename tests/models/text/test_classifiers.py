@@ -31,17 +31,17 @@ def test_sizes_of_the_papers() -> None:
 
 def test_the_acceptor_decides_by_the_state_after_the_last_word() -> None:
     model = foveate.create("rnn-acceptor", vocabulary=11, classes=3, embedding=6, width=10).eval()
-    outputs, _ = model.encoder(model.embedding(TOKENS), lengths=LENGTHS)
+    outputs, _ = model.reader.recurrent(model.reader.embedding(TOKENS), lengths=LENGTHS)
     expected = model.output(torch.stack([outputs[0, 4], outputs[1, 2]]))
     torch.testing.assert_close(model(TOKENS, LENGTHS).logits, expected[:, None])
-    assert not hasattr(model, "pooling")
 
 
 def test_a_text_asked_with_its_own_last_state() -> None:
     model = foveate.create("rnn-own-query-classifier", vocabulary=11, classes=3, embedding=6, width=10).eval()
-    assert model.pooling.query is None
-    outputs, (last,) = model.encoder(model.embedding(TOKENS), lengths=LENGTHS)
-    torch.testing.assert_close(model.vector(TOKENS, LENGTHS), model.pooling(outputs, LENGTHS, last[-1]))
+    reader = model.reader
+    assert reader.pooling.query is None
+    outputs, (last,) = reader.recurrent(reader.embedding(TOKENS), lengths=LENGTHS)
+    torch.testing.assert_close(model.vector(TOKENS, LENGTHS), reader.pooling(outputs, LENGTHS, last[-1]))
 
 
 def test_the_first_place_decides_for_a_transformer() -> None:
@@ -55,7 +55,7 @@ def test_the_first_place_decides_for_a_transformer() -> None:
     ("name", "sites"),
     [
         ("rnn-acceptor", []),
-        ("rnn-attentive-classifier", ["pooling"]),
+        ("rnn-attentive-classifier", ["reader.pooling"]),
         ("transformer-classifier", ["encoder.blocks.0.self", "encoder.blocks.1.self", "pooling"]),
     ],
 )

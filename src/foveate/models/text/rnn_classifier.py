@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import FromData, Output
-from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent, word_vectors
+from foveate.nn import Dropout, Recurrent, SentenceReader, pooling, word_vectors
 
 
 @dataclass
@@ -48,16 +48,14 @@ class RNNClassifier(nn.Module):
     def __init__(self, config: RNNClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = word_vectors(config.vocabulary, config.embedding)
-        self.dropout = Dropout(config.dropout)
-        self.encoder = Recurrent(
+        recurrent = Recurrent(
             config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
         )
-        if config.pooling == "attention":
-            learned = config.query == "learned"
-            self.pooling: nn.Module = AttentionPooling(config.width, SCORES[config.score](config.width), learned)
-        elif config.pooling == "mean":
-            self.pooling = MeanPooling()
+        pooled = pooling(config.pooling, config.width, config.score, learned=config.query == "learned")
+        self.reader = SentenceReader(
+            word_vectors(config.vocabulary, config.embedding), recurrent, config.dropout, pooled
+        )
+        self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.classes)
 
     def forward(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Output:
@@ -67,13 +65,7 @@ class RNNClassifier(nn.Module):
 
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
         """The text as one vector."""
-        encoded, state = self.encoder(self.dropout(self.embedding(tokens)), lengths=lengths)
-        last = state[0][-1]
-        if self.config.pooling == "last":
-            return last
-        if self.config.pooling == "attention" and self.config.query == "last":
-            return self.pooling(encoded, lengths, last)
-        return self.pooling(encoded, lengths)
+        return self.reader(tokens, lengths)
 
 
 MODEL, CONFIG = RNNClassifier, RNNClassifierConfig

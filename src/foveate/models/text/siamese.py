@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import FromData, Output, UserError
-from foveate.nn import SCORES, AttentionPooling, Dropout, MeanPooling, Recurrent
+from foveate.nn import Dropout, Recurrent, SentenceReader, pooling
 
 
 @dataclass
@@ -56,8 +56,9 @@ class Siamese(nn.Module):
                 f"{config.tgt_vocab} entries; share it, or set one_encoder to false"
             )
         self.config = config
-        self.source_encoder = TextEncoder(config, config.src_vocab)
-        self.target_encoder = self.source_encoder if config.one_encoder else TextEncoder(config, config.tgt_vocab)
+        self.source_encoder = _encoder(config, config.src_vocab)
+        self.target_encoder = self.source_encoder if config.one_encoder else _encoder(config, config.tgt_vocab)
+        self.dropout = Dropout(config.dropout)
         width = config.width
         self.compare = ByFeatures(config) if config.compare == "features" else nn.Bilinear(width, width, 2)
 
@@ -71,29 +72,10 @@ class Siamese(nn.Module):
     ) -> Output:
         """Logits of "no" and "yes" for each pair, (B, 1, 2); with `others` also for each source with the target of
         the row that `others` names, (B, 2, 2): each text is read once and compared twice."""
-        first, second = self.source_encoder(source, source_lengths), self.target_encoder(target, target_lengths)
+        first = self.dropout(self.source_encoder(source, source_lengths))
+        second = self.dropout(self.target_encoder(target, target_lengths))
         targets = second[:, None] if others is None else torch.stack([second, second[others]], 1)
         return Output(self.compare(first[:, None].expand_as(targets), targets))
-
-
-class TextEncoder(nn.Module):
-    """A text to one vector."""
-
-    def __init__(self, config: SiameseConfig, vocabulary: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, config.embedding)
-        self.dropout = Dropout(config.dropout)
-        self.recurrent = Recurrent(
-            config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
-        )
-        if config.pooling == "attention":
-            self.pooling: nn.Module | None = AttentionPooling(config.width, SCORES[config.score](config.width))
-        else:
-            self.pooling = MeanPooling() if config.pooling == "mean" else None
-
-    def forward(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
-        states, last = self.recurrent(self.dropout(self.embedding(tokens)), lengths=lengths)
-        return self.dropout(last[0][-1] if self.pooling is None else self.pooling(states, lengths))
 
 
 class ByFeatures(nn.Module):
@@ -108,6 +90,12 @@ class ByFeatures(nn.Module):
     def forward(self, first: Float[Tensor, "B T C"], second: Float[Tensor, "B T C"]) -> Float[Tensor, "B T 2"]:
         features = torch.cat([first * second, (first - second).abs()], -1)
         return self.outer(self.dropout(torch.relu(self.inner(features))))
+
+
+def _encoder(config: SiameseConfig, vocabulary: int) -> SentenceReader:
+    recurrent = Recurrent(config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout)
+    pooled = pooling(config.pooling, config.width, config.score)
+    return SentenceReader(nn.Embedding(vocabulary, config.embedding), recurrent, config.dropout, pooled)
 
 
 MODEL, CONFIG = Siamese, SiameseConfig

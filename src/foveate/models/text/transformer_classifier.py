@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.contracts import FromData, Output
-from foveate.nn import SCORES, AttentionPooling, Dropout, EncoderConfig, MeanPooling, TransformerEncoder, initialize
+from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, initialize, pooling
 
 
 @dataclass(kw_only=True)
@@ -33,10 +33,7 @@ class TransformerClassifier(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.encoder = TransformerEncoder(config)
-        if config.pooling == "attention":
-            self.pooling: nn.Module = AttentionPooling(config.width, SCORES[config.score](config.width))
-        elif config.pooling == "mean":
-            self.pooling = MeanPooling()
+        self.pooling = pooling(config.pooling, config.width, config.score)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.classes)
         initialize(self, config.width)
@@ -48,7 +45,7 @@ class TransformerClassifier(nn.Module):
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
         """The text as one vector."""
         encoded = self.encoder(self.embedding(tokens) * math.sqrt(self.config.width), lengths)
-        return encoded[:, 0] if self.config.pooling == "first" else self.pooling(encoded, lengths)
+        return self.pooling(encoded, lengths)
 
 
 MODEL, CONFIG = TransformerClassifier, TransformerClassifierConfig
