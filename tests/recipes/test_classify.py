@@ -231,7 +231,7 @@ def test_labels_that_cannot_be(tmp_path: Path) -> None:
 
 def test_nothing_to_measure_on(classifier: Classifier) -> None:
     said = refused(classifier.evaluate, [], NoOptions(), SILENT)
-    assert said == "this model was trained on a file: give --data FILE to measure it on"
+    assert said == "this model was trained on files: give --data FILE to measure it on"
 
 
 @pytest.fixture

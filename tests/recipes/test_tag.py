@@ -115,7 +115,7 @@ def test_measures_beside_baselines(tagger: Tagger, tmp_path: Path) -> None:
 
 
 def test_a_tagger_of_files_has_no_test_text(tagger: Tagger) -> None:
-    with pytest.raises(UserError, match="was trained on a file: give --data FILE"):
+    with pytest.raises(UserError, match="was trained on files: give --data FILE"):
         tagger.evaluate([], NoOptions(), Console(file=StringIO()))
 
 

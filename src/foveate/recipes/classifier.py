@@ -14,6 +14,7 @@ from foveate import bundle
 from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
 from foveate.data import LabelledText, load_tokenizer, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
+from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened
 from foveate.sight import Alignment, alignments, look
 
@@ -150,7 +151,10 @@ class Classifier:
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training text."""
-        text = LabelledText.from_paths(data) if data else self._test_text()
+        source = self.description["recipe"]["text"]["source"]
+        text = to_measure_on(
+            source, data, lambda: open_source(source, task="classify"), LabelledText.from_paths, "FILE"
+        )
         console.print(text.report, markup=False, highlight=False)
         texts, right = list(text.texts()), list(text.labels())
         decisions = self.classify(texts)
@@ -170,9 +174,3 @@ class Classifier:
             rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
             notes=[f"{len(texts):,} texts, {len(self.labels)} labels"],
         )
-
-    def _test_text(self) -> LabelledText:
-        source = self.description["recipe"]["text"]["source"]
-        if source is None:
-            raise UserError("this model was trained on a file: give --data FILE to measure it on")
-        return open_source(source, task="classify").test

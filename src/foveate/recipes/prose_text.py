@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from foveate.contracts import UserError, at_least
+from foveate.contracts import at_least
 from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, open_source
-from foveate.recipes.texts import learn_and_check
+from foveate.recipes.texts import learn_and_check, to_measure_on
 
 FILES = "FILE ..."
 """What --data takes, in messages."""
@@ -50,11 +50,7 @@ class ProseText:
 
     def test(self, data: Sequence[Path], task: str) -> Prose:
         """The given files, or else the test part of the source. Raises UserError where there is neither."""
-        if data:
-            return Prose.from_paths(data)
-        if self.source is None:
-            raise UserError(f"this model was trained on files: give --data {FILES} to measure it on")
-        return self._by_name(task).test
+        return to_measure_on(self.source, data, lambda: self._by_name(task), Prose.from_paths, FILES)
 
     def _by_name(self, task: str) -> Splits[Prose]:
         return open_source(str(self.source), task=task)

@@ -13,6 +13,7 @@ from foveate import bundle
 from foveate.contracts import Picture, UserError
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
 from foveate.recipes.measures import accuracy, macro_f1
+from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened
 from foveate.sight import Alignment, alignments, look
 
@@ -119,7 +120,8 @@ class Tagger:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, over all words and over those that the training text does not have, and macro F1; beside a tagger
         that knows each word's most frequent tag, and the most frequent tag of all."""
-        text = TaggedText.from_paths(data) if data else self._test_text()
+        source = self.description["recipe"]["text"]["source"]
+        text = to_measure_on(source, data, lambda: open_source(source, task="tag"), TaggedText.from_paths, "FILE")
         console.print(text.report, markup=False, highlight=False)
         sentences = list(text)
         predictions = self.tag([sentence.words for sentence in sentences])
@@ -142,12 +144,6 @@ class Tagger:
                 f"{len(words):,} words, {len(set(right))} tags; a word is unknown that the training text does not have"
             ],
         )
-
-    def _test_text(self) -> TaggedText:
-        source = self.description["recipe"]["text"]["source"]
-        if source is None:
-            raise UserError("this model was trained on a file: give --data FILE to measure it on")
-        return open_source(source, task="tag").test
 
 
 def _figures(found: Sequence[str], right: Sequence[str], unknown: Sequence[int]) -> dict[str, float]:

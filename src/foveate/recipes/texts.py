@@ -48,6 +48,24 @@ def learn_and_check(
     return (learn, validation) if validation else held_out(learn, files, unit)
 
 
+def to_measure_on(
+    source: str | None,
+    data: Sequence[Path],
+    by_name: Callable[[], Splits],
+    from_paths: Callable[[Sequence[Path]], Text],
+    files: str,
+) -> Text:
+    """A user's own text, or else the test part of the `source` that a model was trained on.
+
+    Raises UserError where there is neither, which tells what `files` there must be.
+    """
+    if data:
+        return from_paths(data)
+    if source is None:
+        raise UserError(f"this model was trained on files: give --data {files} to measure it on")
+    return by_name().test
+
+
 def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
     """The text without every twentieth line (or, in a long one, fewer), and these lines.
 

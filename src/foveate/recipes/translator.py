@@ -11,11 +11,12 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, UserError, at_least, from_dict
+from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, at_least, from_dict
 from foveate.data import ParallelText, load_tokenizer, open_source, source_batches
 from foveate.decoding import Decoding, decode
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
+from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import Evaluation, opened
 from foveate.sight import Alignment, alignments, look
 
@@ -218,9 +219,11 @@ def pairs_to_measure_on(trained_on: dict[str, Any], data: Sequence[Path], task: 
 
     Raises UserError where there is neither.
     """
-    languages = trained_on["from_language"], trained_on["to_language"]
-    if data:
-        return ParallelText.from_paths(data, languages)
-    if trained_on["source"] is None:
-        raise UserError("this model was trained on files: give --data SRC TGT to measure it on")
-    return open_source(trained_on["source"], *languages, task=task).test
+    source, languages = trained_on["source"], (trained_on["from_language"], trained_on["to_language"])
+    return to_measure_on(
+        source,
+        data,
+        lambda: open_source(source, *languages, task=task),
+        lambda paths: ParallelText.from_paths(paths, languages),
+        "SRC TGT",
+    )
