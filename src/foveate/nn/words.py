@@ -47,8 +47,8 @@ def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tup
             f"tie='all' shares one embedding, but the vocabularies have {sources} and {targets} entries; "
             "train a shared one, or use tie='output'"
         )
-    source = word_vectors(sources, width)
-    return source, source if shared else word_vectors(targets, width)
+    source = nn.Embedding(sources, width)
+    return source, source if shared else nn.Embedding(targets, width)
 
 
 def tie_output(output: nn.Linear, embedding: nn.Embedding) -> None:

@@ -85,6 +85,8 @@ class RNNSeq2Seq(nn.Module):
         self.output = nn.Linear(config.width, config.tgt_vocab)
         if config.tie != "none":
             tie_output(self.output, self.target_embedding)
+            # Drawn for an input layer, they would make the first outputs far too sure.
+            nn.init.normal_(self.target_embedding.weight, std=0.1)
 
     def forward(
         self,
