@@ -6,10 +6,6 @@ from torch import Tensor, nn
 
 from foveate.contracts import UserError
 
-INITIAL = 0.1
-"""Vectors begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little, and as
-weights of an output layer larger ones would be far too sure."""
-
 
 class WordEmbedding(nn.Module):
     """A word's own vector plus the vectors of the features of its spelling, which unknown words share with known
@@ -28,6 +24,11 @@ class WordEmbedding(nn.Module):
         """F is how many features tell a word's spelling."""
         features = F.embedding_bag(spellings.flatten(0, 1), self.spelling.weight, mode="sum")
         return self.word(words) + features.unflatten(0, words.shape)
+
+
+INITIAL = 0.1
+"""`word_vectors` begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little,
+and as weights of an output layer larger ones would be far too sure."""
 
 
 def word_vectors(words: int, width: int) -> nn.Embedding:
