@@ -1,12 +1,16 @@
 """A recipe as plain values: to JSON and back, and what is said about mistakes in it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from foveate.contracts import UserError
+from foveate.models.text import rnn_seq2seq
+from foveate.recipes.language import Language
 from foveate.recipes.translate import Text, Translate
+from foveate.training import Training
 
 
 @pytest.mark.parametrize("name", Translate.presets())
@@ -43,3 +47,24 @@ def test_what_json_and_toml_cannot_say() -> None:
     assert (type(recipe.training.clip), recipe.training.betas) == (float, (0.0, 0.5))
     assert (recipe.text.data, recipe.out) == ((Path("a"), Path("b")), Path("here"))
     assert Translate.from_json({"text": {"data": "pairs.tsv"}}, "here").text.data == (Path("pairs.tsv"),)
+
+
+def test_what_a_table_leaves_out_is_as_the_task_has_it() -> None:
+    recipe = Language.from_json(
+        {"training": {"steps": 7}, "decoding": {"top_k": 5}, "text": {"vocabulary": 99}}, "here"
+    )
+    usual = Language()
+    assert recipe.training == replace(usual.training, steps=7)
+    assert recipe.decoding == replace(usual.decoding, top_k=5)
+    assert recipe.text == replace(usual.text, vocabulary=99)
+    assert (usual.training.label_smoothing, usual.decoding.method) == (0.0, "sample")
+
+
+def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Better than the task does, and worse than the user."""
+    summary, values, *_ = rnn_seq2seq.PRESETS["rnn"]
+    monkeypatch.setitem(rnn_seq2seq.PRESETS, "rnn", (summary, values, {"learning_rate": 0.25}))
+    assert Translate(model="rnn").training == Training(learning_rate=0.25)
+    assert Translate.from_json({"model": "rnn", "training": {"steps": 7}}, "here").training.learning_rate == 0.25
+    assert Translate.from_json({"model": "rnn", "training": {"learning_rate": 1}}, "here").training.learning_rate == 1
+    assert Translate(model="rnn", training=Training(steps=7)).training == Training(steps=7)

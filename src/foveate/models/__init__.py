@@ -25,7 +25,8 @@ FAMILIES = {
     "transformer-classifier": "foveate.models.text.transformer_classifier",
     "transformer-tagger": "foveate.models.text.transformer_tagger",
 }
-"""Each family's module. It has a MODEL, its CONFIG, and PRESETS: a summary and the fields that it sets, by name."""
+"""Each family's module. It has a MODEL, its CONFIG, and PRESETS, by name: a summary, the fields that it sets and,
+where they are others than the task's, the settings of training that suit it."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,16 @@ class Preset:
     family: str
     values: dict[str, Any]
     summary: str
+    training: dict[str, Any]
+    """Settings that it is best trained with, where they are others than its task's."""
 
 
 def presets() -> dict[str, Preset]:
     """All presets by name."""
     return {
-        name: Preset(name, family, dict(values), summary)
+        name: Preset(name, family, dict(values), summary, dict(*training))
         for family, module in FAMILIES.items()
-        for name, (summary, values) in importlib.import_module(module).PRESETS.items()
+        for name, (summary, values, *training) in importlib.import_module(module).PRESETS.items()
     }
 
 

@@ -30,15 +30,13 @@ class Autoencode(Recipe[Architecture]):
 
     task = "autoencode"
     families = tuple(REWRITINGS)
+    usual = Training(warmup=200, label_smoothing=0.0)
 
     text: Annotated[AutoencodeText, tyro.conf.arg(name="")] = field(default_factory=AutoencodeText)
     model: str = "rnn-autoencoder"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/autoencode")
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: Training(warmup=200, label_smoothing=0.0)
-    )
     decoding: Decoding = field(default_factory=lambda: Decoding(method="greedy"))
 
 

@@ -58,23 +58,21 @@ class Classify(Recipe[Architecture]):
 
     task = "classify"
     families = ("rnn-classifier", "transformer-classifier")
+    usual = Training(
+        epochs=5,
+        learning_rate=2e-3,
+        schedule="linear",
+        warmup=100,
+        label_smoothing=0.0,
+        validate_every=50,
+        save_every=50,
+    )
 
     text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
     model: str = "rnn-attentive-classifier"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: Training(
-            epochs=5,
-            learning_rate=2e-3,
-            schedule="linear",
-            warmup=100,
-            label_smoothing=0.0,
-            validate_every=50,
-            save_every=50,
-        )
-    )
 
 
 RECIPE = Classify

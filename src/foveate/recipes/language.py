@@ -30,15 +30,13 @@ class Language(Recipe[Architecture]):
 
     task = "language"
     families = ("rnn-language",)
+    usual = Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
 
     text: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
     model: str = "rnn-language"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/language")
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
-    )
     decoding: Decoding = field(
         default_factory=lambda: Decoding(method="sample", length_factor=0.0, length_extra=100, top_p=0.9)
     )

@@ -32,17 +32,15 @@ class Match(Recipe[Architecture]):
 
     task = "match"
     families = ("siamese",)
+    usual = Training(
+        epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+    )
 
     text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=lambda: Text(batch_tokens=1024))
     model: str = "siamese-attentive"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/match")
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: Training(
-            epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
-        )
-    )
 
     def check(self) -> None:
         architecture: Any = self.architecture

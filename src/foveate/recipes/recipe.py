@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -21,6 +21,9 @@ Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
 
+AS_USUAL = Training()
+"""Stands for the training that is usual for a task and a preset."""
+
 
 @dataclass(kw_only=True)
 class Recipe(Generic[Architecture]):
@@ -33,12 +36,14 @@ class Recipe(Generic[Architecture]):
     """Its name in `foveate.recipes.TASKS`."""
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so."""
+    usual: ClassVar[Training] = Training()
+    """How it is trained, where the preset does not know better."""
 
     model: str
     """The preset to begin from: see `foveate models`."""
     out: Path
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=Training)
+    training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=lambda: AS_USUAL)
     architecture: Architecture = None  # type: ignore[assignment]
     """The preset's sizes, each of which can be changed; in Python, also a mapping of the fields to change."""
     text: Any
@@ -50,6 +55,8 @@ class Recipe(Generic[Architecture]):
         if given is None or isinstance(given, Mapping):
             values = {**dict.fromkeys(models.sizes_of_data(preset.family), 0), **preset.values, **(given or {})}
             self.architecture = from_dict(models.config_class(preset.family), values, self.model)
+        if self.training is AS_USUAL:
+            self.training = replace(self.usual, **preset.training)
 
     @classmethod
     def presets(cls) -> dict[str, models.Preset]:
@@ -113,11 +120,19 @@ class Recipe(Generic[Architecture]):
 
     @classmethod
     def from_json(cls: type[Kind], values: dict[str, Any], where: str) -> Kind:
-        """A recipe from plain values. Raises UserError with the nearest names for a field that does not exist."""
+        """A recipe from plain values; what a table leaves out is as the task and the preset have it.
+
+        Raises UserError with the nearest names for a field that does not exist.
+        """
         values = dict(values)
         architecture = values.pop("architecture", None)
         if architecture is not None and not isinstance(architecture, Mapping):
             raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
+        kind: Any = cls
+        usual = kind(model=values["model"]) if isinstance(values.get("model"), str) else kind()
+        for name, given in values.items():
+            if isinstance(given, dict) and is_dataclass(getattr(usual, name, None)):
+                values[name] = asdict(getattr(usual, name)) | given
         return replace(from_dict(cls, values, where), architecture=architecture)
 
     def identity(self) -> dict[str, Any]:

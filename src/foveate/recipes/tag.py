@@ -52,17 +52,15 @@ class Tag(Recipe[Architecture]):
 
     task = "tag"
     families = ("rnn-tagger", "transformer-tagger")
+    usual = Training(
+        epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+    )
 
     text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
     model: str = "birnn-tagger"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/tag")
     """Folder for the trained model; a training that it holds is resumed."""
-    training: Annotated[Training, tyro.conf.arg(name="")] = field(
-        default_factory=lambda: Training(
-            epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
-        )
-    )
 
 
 RECIPE = Tag
