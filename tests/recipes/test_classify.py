@@ -269,6 +269,6 @@ def test_a_recipe_survives_json() -> None:
 
 def test_a_task_that_no_page_shows(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "task": "match"}))
+    (copy / "config.json").write_text(json.dumps({**config, "task": "language"}))
     said = refused(open_model, copy)
-    assert said == f"{copy} holds a model of the task match; those can be looked at in Python alone, by foveate.look"
+    assert said == f"{copy} holds a model of the task language; those can be looked at in Python alone, by foveate.look"

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from foveate import recipes
 from foveate.contracts import UserError
+from foveate.recipes.looking import open_model
 from foveate.recipes.match import Match, run
 from foveate.recipes.matcher import Matcher
 from foveate.recipes.trained import NoOptions, Trained
@@ -93,10 +94,29 @@ def test_a_picture_of_both_texts(matcher: Matcher) -> None:
     assert [" ".join(shown) for shown in columns] == ["red cat ¶", "rouge chat ¶"]
 
 
+def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
+    matcher.save(tmp_path)
+    seen = open_model(tmp_path).look("small red cat\tchat\n", 10)
+    reader = "source_encoder.pooling"
+    assert seen.tokens == {
+        reader: (["query"], ["small", "red", "cat", "¶"]),
+        f"{reader}#2": (["query"], ["chat", "¶"]),
+    }
+    probability = matcher.run("small red cat\tchat").probability
+    assert seen.notes[:2] == [f"siamese-attentive from {tmp_path}", f"Do they belong together? {probability:.4f}"]
+    seen.document()
+    with pytest.raises(UserError, match="the source has 4 tokens, but at most 3 are looked at"):
+        open_model(tmp_path).look("small red cat\tchat", 3)
+    with pytest.raises(UserError, match="has 0 tabs, where one tab must part two texts"):
+        open_model(tmp_path).look("small red cat", 10)
+
+
 def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
     changes = {"model": "siamese-acceptor", "training": Training(steps=1, average=1)}
     acceptor = run(recipe(tmp_path, **changes), words.splits(), Console(file=StringIO()))
     assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
+    with pytest.raises(UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see"):
+        open_model(tmp_path).look("red cat\trouge chat", 10)
 
 
 def test_an_encoder_for_each_language(tmp_path: Path) -> None:
@@ -107,6 +127,9 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
     changes = {"text": text, "architecture": sizes, "training": Training(steps=1, average=1)}
     found = run(recipe(tmp_path / "two", **changes), words.splits(), Console(file=StringIO()))
     assert recipes.load(tmp_path / "two").run("red\trouge") == found.run("red\trouge")
+    seen = open_model(tmp_path / "two").look("red cat\tchat", 10, sites=["target_encoder*"])
+    assert [keys[-1] for _, keys in seen.tokens.values()] == ["¶"]
+    assert "".join(next(iter(seen.tokens.values()))[1]).replace("·", "").startswith("chat")
 
 
 def test_a_matcher_of_files_has_no_test_text(matcher: Matcher) -> None:

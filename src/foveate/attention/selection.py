@@ -1,6 +1,6 @@
 """What is taken from the values once the scores are known: a mean of all, or one place.
 
-Here is the only softmax over keys in foveate.
+Here is the softmax over keys that every other one, fused or in blocks, must agree with.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What a trained task offers, whichever it is: the command line knows no more of it than this."""
+"""What a trained task offers, whichever it is: `foveate run` and `foveate eval` know no more of it than this."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

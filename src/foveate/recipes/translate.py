@@ -48,7 +48,7 @@ class Text:
     max_length: int = 128
     """Pairs with more tokens than this on a side are left out (and counted)."""
     validation_sentences: int = 500
-    """Sentences that each validation during training translates."""
+    """Pairs that each validation during training measures the model on."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

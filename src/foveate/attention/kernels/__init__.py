@@ -1,8 +1,8 @@
 """Which kernel computes an attention call: one table, read from the top.
 
-A call has needs; the first kernel that serves all of them is chosen. Dot products, masks and the backward pass are
-served by all. Every kernel but the eager one keeps memory linear in T and S, so a large call never goes to it unless
-it is named, or has so few queries that linear is what it is.
+A call has needs; the first kernel that serves all of them is chosen. Dot products and masks are served by all, the
+backward pass by all but `few`. Every kernel but the eager one keeps memory linear in T and S, so a large call never
+goes to it unless it is named, or has so few queries that linear is what it is.
 """
 
 from collections.abc import Callable

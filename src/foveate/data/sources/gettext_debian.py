@@ -1,4 +1,4 @@
-"""The words of some forty programs in many languages: their gettext catalogues, from Debian packages."""
+"""The words of 35 programs in many languages: their gettext catalogues, from Debian packages."""
 
 import tempfile
 from pathlib import Path, PurePosixPath

@@ -8,8 +8,10 @@ from pathlib import Path
 from foveate import bundle, recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import read_input
+from foveate.recipes.looking.matchers import MatcherViewer
 from foveate.recipes.looking.readers import ReaderViewer
 from foveate.recipes.looking.translators import TranslatorViewer
+from foveate.recipes.matcher import Matcher
 from foveate.recipes.translator import Translator
 from foveate.sight.seen import File, Input, Viewer
 
@@ -32,9 +34,11 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
     kind = recipes.trained_class(bundle.load(folder))
     if kind is Translator:
         return TranslatorViewer(folder, device)
-    if not hasattr(kind, "reading"):
-        task = description["task"]
-        raise UserError(
-            f"{folder} holds a model of the task {task}; those can be looked at in Python alone, by foveate.look"
-        )
-    return ReaderViewer(folder, device)
+    if kind is Matcher:
+        return MatcherViewer(folder, device)
+    if hasattr(kind, "reading"):
+        return ReaderViewer(folder, device)
+    task = description["task"]
+    raise UserError(
+        f"{folder} holds a model of the task {task}; those can be looked at in Python alone, by foveate.look"
+    )

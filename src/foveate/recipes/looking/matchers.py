@@ -1,0 +1,48 @@
+"""Looking at foveate's own matchers: two texts, each read by itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from foveate import recipes
+from foveate.contracts import UserError
+from foveate.recipes.looking.inputs import check_length, shortened, text_of
+from foveate.recipes.looking.naming import tokens
+from foveate.recipes.matcher import QUERY, Matcher
+from foveate.sight import look
+from foveate.sight.page.sides import Pair
+from foveate.sight.seen import Input, Seen, Takes
+
+
+class MatcherViewer:
+    """A trained matcher; one learned query looks at each of the two texts."""
+
+    takes: Takes = "text"
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.matcher: Matcher = recipes.load(folder, device)
+        description = self.matcher.description
+        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+        """See where the model looks in either text of one `source<TAB>target`."""
+        text = text_of(given, self.name).strip("\r\n")
+        readings = self.matcher.readings(text)
+        for reading, side in zip(readings, ("the source", "the target"), strict=True):
+            check_length(len(reading.pieces), most, side)
+        with torch.inference_mode(), look(self.matcher.model, sites=sites) as sight:
+            self.matcher.model(**readings[0].inputs)
+        if not sight.sites and sites is None:
+            raise UserError(f"{self.name} does not attend: there is nothing to see")
+        source, target = (tokens(reading.pieces) for reading in readings)
+        names: dict[str, Pair] = {}
+        for name in sight.sites:
+            queries, keys = sight[name].shape[2:]
+            # one encoder for both texts reads the target second
+            naming = target if name.startswith("target_encoder") or name.endswith("#2") else source
+            names[name] = (tokens([QUERY])(queries), naming(keys))
+        notes = [self.name, f"Do they belong together? {self.matcher.run(text).probability:.4f}"]
+        if self.matcher.too_long([text]):
+            notes.append("A text is longer than any that the model learned from; the answer may be poor.")
+        return Seen(sight, names, shortened(text), [*notes, *sight.notes])
