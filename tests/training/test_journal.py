@@ -135,5 +135,13 @@ def test_elsewhere_a_validation_gets_a_plain_line():
     assert shown(terminal=False, seconds_between=displays.QUIET_SECONDS).startswith(f"{line}best bleu 21.5\n{line}val")
 
 
+def test_what_is_counted_has_its_name():
+    console = Console(file=StringIO(), width=200)
+    display = Display(console, Training(steps=100), Progress(step=6), "accuracy", "texts")
+    display.write(ROW)
+    display.write({"step": 7, "epoch": 2, "validation": {"accuracy": 21.5}})
+    assert "12,346 texts/s" in console.file.getvalue()
+
+
 def test_durations():
     assert [duration(seconds) for seconds in (0.4, 59.6, 61, 3723)] == ["0:00", "1:00", "1:01", "1:02:03"]

@@ -58,6 +58,7 @@ class Classify(Recipe[Architecture]):
 
     task = "classify"
     families = ("rnn-classifier", "transformer-classifier")
+    unit = "texts"
     usual = Training(
         epochs=5,
         learning_rate=2e-3,

@@ -32,6 +32,7 @@ class Match(Recipe[Architecture]):
 
     task = "match"
     families = ("siamese",)
+    unit = "pairs"
     usual = Training(
         epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
     )

@@ -36,6 +36,8 @@ class Recipe(Generic[Architecture]):
     """Its name in `foveate.recipes.TASKS`."""
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so."""
+    unit: ClassVar[str] = "tokens"
+    """What has a label, for people who watch the training."""
     usual: ClassVar[Training] = Training()
     """How it is trained, where the preset does not know better."""
 
@@ -104,7 +106,17 @@ class Recipe(Generic[Architecture]):
         """
         settings = self.training
         objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
-        train(model, batches, objective, settings, self.out, validation, identity=self.identity(), console=console)
+        train(
+            model,
+            batches,
+            objective,
+            settings,
+            self.out,
+            validation,
+            identity=self.identity(),
+            console=console,
+            unit=self.unit,
+        )
         model.eval()
         if main_process():
             save(self.out)

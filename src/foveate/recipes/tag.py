@@ -52,6 +52,7 @@ class Tag(Recipe[Architecture]):
 
     task = "tag"
     families = ("rnn-tagger", "transformer-tagger")
+    unit = "words"
     usual = Training(
         epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
     )

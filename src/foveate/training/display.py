@@ -17,8 +17,11 @@ QUIET_SECONDS = 60
 class Display:
     """A writer of rows that shows the latest figures, how far training is and how long it will still take."""
 
-    def __init__(self, console: Console, settings: Training, progress: Progress, metric: str | None) -> None:
-        self.console, self.settings, self.metric = console, settings, metric
+    def __init__(
+        self, console: Console, settings: Training, progress: Progress, metric: str | None, unit: str = "tokens"
+    ) -> None:
+        """`metric` is the one whose best value is shown; `unit` is what labels are of, whose speed is shown."""
+        self.console, self.settings, self.metric, self.unit = console, settings, metric, unit
         self.began, self.done_before = time.monotonic(), progress.done(settings)
         self.figures = ""
         self.best = _best(metric, progress)
@@ -37,7 +40,8 @@ class Display:
 
     def write(self, row: Row) -> None:
         if "loss" in row:
-            self.figures = _figures(row)
+            speed = f"{row['tokens_per_second']:,.0f} {self.unit}/s"
+            self.figures = f"loss {row['loss']:.3f}  {speed}  rate {row['learning_rate']:.2e}  "
             if not self.console.is_terminal and time.monotonic() - self.spoke >= QUIET_SECONDS:
                 self.say(f"step {row['step']:,}  epoch {row['epoch']}  {self.figures}{self.best}")
         if "validation" in row:
@@ -71,10 +75,6 @@ def duration(seconds: float) -> str:
 
 def _listed(metrics: dict[str, float]) -> str:
     return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-
-
-def _figures(row: Row) -> str:
-    return f"loss {row['loss']:.3f}  {row['tokens_per_second']:,.0f} tokens/s  rate {row['learning_rate']:.2e}  "
 
 
 def _best(metric: str | None, progress: Progress) -> str:

@@ -56,11 +56,13 @@ def train(
     resume: bool = True,
     identity: Mapping[str, Any] | None = None,
     console: Console | None = None,
+    unit: str = "tokens",
 ) -> Result:
     """Train `model` in place, and leave it with the weights that validate best: the best checkpoint's or the average's.
 
     `folder` gets `checkpoints/` and `metrics.jsonl`; a training that it holds already is resumed from its newest
     checkpoint, unless not `resume`. `identity` (JSON values) is what else must be the same then: the model, the data.
+    `unit` is what the display calls what has a label: "tokens", "texts".
 
     Raises UserError for settings, data or a folder that do not work, where another training is under way in the folder,
     and for a loss that is not finite; and Interrupted after Ctrl-C.
@@ -79,7 +81,7 @@ def train(
             processes.on_main(checkpoints.refuse)
         progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)
         _greet(console, progress, damaged)
-        display = Display(console, settings, progress, validation.metric if validation else None)
+        display = Display(console, settings, progress, validation.metric if validation else None, unit)
         with closing(Journal(_writers(folder, settings, progress, display, processes))) as journal:
             run = _Run(updater, checkpoints, validation, journal, display, progress)
             for group in _groups(batches, progress, settings):
