@@ -11,11 +11,10 @@ import sys
 import tarfile
 import urllib.request
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256 as sha256_of
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from foveate.contracts import UserError
 
@@ -26,11 +25,8 @@ LARGEST_PACKAGE = 512 * 2**20
 """Bytes of the largest package that is fetched by its address."""
 
 
-@runtime_checkable
-class Readable(Protocol):
-    """An open binary stream."""
-
-    def read(self, size: int, /) -> bytes: ...
+Read = Callable[[int], bytes]
+"""Reads so many bytes at most."""
 
 
 def wheel_from_pypi(name: str, version: str, sha256: str, folder: Path) -> Path:
@@ -54,7 +50,7 @@ def sdist_from_pypi(name: str, version: str, sha256: str, folder: Path) -> Path:
     path = folder / links[0].rpartition("/")[2]
     try:
         with urllib.request.urlopen(links[0], timeout=60) as answer:
-            path.write_bytes(_bounded(answer, LARGEST_PACKAGE, links[0]))
+            path.write_bytes(_bounded(answer.read, LARGEST_PACKAGE, links[0]))
     except OSError as error:
         raise UserError(f"cannot {purpose}: {getattr(error, 'reason', error)}") from None
     return _published(folder, path.name, sha256)
@@ -77,9 +73,9 @@ def members(package: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
     a member's name can reach nowhere. Raises UserError for a damaged package and for a member of more than 256 MiB.
     """
     try:
-        for name, stream in _files(package):
+        for name, read in _files(package):
             if any(fnmatchcase(name, pattern) for pattern in patterns):
-                yield name, _bounded(stream, LARGEST_MEMBER, f"{name} in {package.name}")
+                yield name, _bounded(read, LARGEST_MEMBER, f"{name} in {package.name}")
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise UserError(f"cannot read {package}: {error}") from None
 
@@ -118,27 +114,27 @@ def _published(folder: Path, pattern: str, digest: str) -> Path:
     raise UserError(f"what was fetched is not the published {names}: its SHA-256 is another")
 
 
-def _files(package: Path) -> Iterator[tuple[str, Readable]]:
-    """Name and open stream of each plain file of a package."""
+def _files(package: Path) -> Iterator[tuple[str, Read]]:
+    """Name of each plain file of a package, and what reads it."""
     if package.suffix == ".deb":
         yield from _debian_files(package)
     elif package.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(package) as archive:
             for entry in archive.infolist():
                 with archive.open(entry) as stream:
-                    yield entry.filename, stream
+                    yield entry.filename, stream.read
     else:
         with tarfile.open(package) as archive:
             yield from _tar_files(archive)
 
 
-def _tar_files(archive: tarfile.TarFile) -> Iterator[tuple[str, Readable]]:
+def _tar_files(archive: tarfile.TarFile) -> Iterator[tuple[str, Read]]:
     for entry in archive:
         if entry.isfile() and (stream := archive.extractfile(entry)):
-            yield entry.name.removeprefix("./"), stream
+            yield entry.name.removeprefix("./"), stream.read
 
 
-def _debian_files(package: Path) -> Iterator[tuple[str, Readable]]:
+def _debian_files(package: Path) -> Iterator[tuple[str, Read]]:
     """The files that dpkg-deb sends as a tar stream."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with (
@@ -148,8 +144,8 @@ def _debian_files(package: Path) -> Iterator[tuple[str, Readable]]:
         yield from _tar_files(archive)
 
 
-def _bounded(stream: Readable, most: int, name: str) -> bytes:
-    content = stream.read(most + 1)
+def _bounded(read: Read, most: int, name: str) -> bytes:
+    content = read(most + 1)
     if len(content) > most:
         raise UserError(f"{name} is too large: more than {most:,} bytes")
     return content
