@@ -89,7 +89,7 @@ def unpack(shape: Shape, blocks: Mapping[str, bytes]) -> tuple[Rows, Float32[np.
     if shape.exact:
         full = (shape.heads, shape.queries, shape.keys)
         weights = _decode(_inflate(blocks["rows"], [full], [code])[0], shape.bits)
-        keys = np.broadcast_to(np.arange(shape.keys, dtype=np.int32), full)
+        keys: np.ndarray = np.broadcast_to(np.arange(shape.keys, dtype=np.int32), full)
         return Rows(keys, weights, np.zeros(full[:2], np.float32)), pooled(weights)
     maps = _decode(_inflate(blocks["maps"], [shape.maps], [1])[0], MAP_BITS)
     parts = [shape.rows, shape.rows, (shape.heads, shape.queries)]
