@@ -1,5 +1,7 @@
 """Biases against their formulas, place by place, in every block."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -85,6 +87,19 @@ def test_relative_keys(scale: float | None, rows: range, columns: range) -> None
             for column, j in enumerate(columns):
                 expected[h, row, column] = factor * (queries[h, i] * bias.table[near(j - i, 2) + 2]).sum()
     torch.testing.assert_close(block(bias, queries, rows, columns), expected)
+
+
+@pytest.mark.parametrize("kind", [lambda: RelativePosition(H, 2), lambda: RelativeKeys(D, 2)])
+def test_a_learned_bias_for_later_queries(kind: Callable[[], Bias]) -> None:
+    """Shares the parameters, and leaves the original where it was."""
+    bias, queries = kind(), torch.randn(H, T, D)
+    nn.init.normal_(bias.table)
+    later = bias.starting(3)
+    torch.testing.assert_close(
+        block(later, queries[:, 3:], range(T - 3), range(S)), block(bias, queries, range(3, T), range(S))
+    )
+    assert later.table is bias.table
+    assert (bias.start, later.starting(1).start) == (0, 1)
 
 
 def test_what_a_bias_reads() -> None:

@@ -49,6 +49,19 @@ def test_a_learned_table_of_positions_has_an_end() -> None:
         made(torch.randn(1, 6, 6), torch.tensor([6]))
 
 
+def test_relative_positions_tell_distances_only() -> None:
+    """In the middle of a long row of equal vectors but one, each place sees that one at its own distance."""
+    made, x = encoder(positions="relative"), torch.zeros(1, 9, 6)
+    torch.nn.init.normal_(made.distances.table)
+    x[:, 4] = torch.arange(6.0)
+    encoded = made(x, torch.tensor([9]))[0].detach()
+    assert float((encoded[3] - encoded[5]).abs().max()) > 1e-3
+    assert torch.equal(made.positions(x), x)
+    made.distances.table.data.zero_()
+    encoded = made(x, torch.tensor([9]))[0]
+    torch.testing.assert_close(encoded[3], encoded[5])
+
+
 def test_initial_weights() -> None:
     model = torch.nn.ModuleList([torch.nn.Embedding(503, 64), torch.nn.Linear(97, 83), torch.nn.LayerNorm(7)])
     initialize(model, 64)

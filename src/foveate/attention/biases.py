@@ -4,7 +4,9 @@ A bias is another type than a mask on purpose: a mask of zeros and ones that is 
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
@@ -102,7 +104,22 @@ class Gaussian(Bias):
         return torch.Size((*self.centres.shape, 1))
 
 
-class RelativePosition(nn.Module, Bias):
+Relative = TypeVar("Relative", bound="_Learned")
+
+
+class _Learned(nn.Module, Bias):
+    """Something for each distance `j - i` up to a radius, the same beyond; query i stands at `start + i`."""
+
+    start = 0
+
+    def starting(self: Relative, start: int) -> Relative:
+        """The same bias, of the same parameters, for queries of which the first stands at `start`, as in decoding."""
+        shifted = copy(self)
+        shifted.start = start
+        return shifted
+
+
+class RelativePosition(_Learned):
     """A learned number for each head and distance `j - i`, the same beyond `radius` (T5's idea, unbucketed)."""
 
     def __init__(self, heads: int, radius: int) -> None:
@@ -111,7 +128,7 @@ class RelativePosition(nn.Module, Bias):
         self.table = nn.Parameter(torch.zeros(heads, 2 * radius + 1))
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius)
+        distance = _distances(rows, columns, self.start, queries.device).clamp(-self.radius, self.radius)
         return self.table[:, distance + self.radius]
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -121,7 +138,7 @@ class RelativePosition(nn.Module, Bias):
         return torch.Size((len(self.table), 1, 1))
 
 
-class RelativeKeys(nn.Module, Bias):
+class RelativeKeys(_Learned):
     """`scale * q_i · r_(j - i)` with a learned vector for each distance up to `radius` (Shaw et al. 2018)."""
 
     def __init__(self, width: int, radius: int, scale: float | None = None) -> None:
@@ -132,7 +149,8 @@ class RelativeKeys(nn.Module, Bias):
         nn.init.xavier_uniform_(self.table)
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        distance = _distances(rows, columns, 0, queries.device).clamp(-self.radius, self.radius) + self.radius
+        distance = _distances(rows, columns, self.start, queries.device)
+        distance = distance.clamp(-self.radius, self.radius) + self.radius
         products = queries @ self.table.T * self.scale
         return products.gather(-1, distance.expand(*products.shape[:-1], -1))
 

@@ -4,7 +4,7 @@ from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
 from foveate.nn.convolution import GatedConvolution
 from foveate.nn.dropout import Dropout
-from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions
+from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions, positions
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.init import initialize
@@ -48,6 +48,7 @@ __all__ = [
     "UnequalHeads",
     "WordEmbedding",
     "initialize",
+    "positions",
     "packed",
     "pooling",
     "tie_output",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory
+from foveate.attention import Bias, Mask, Memory
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward
@@ -37,8 +37,10 @@ class EncoderBlock(nn.Module):
         self.around_self = Residual(width, norm, dropout)
         self.around_feedforward = Residual(width, norm, dropout)
 
-    def forward(self, x: Float[Tensor, "B T C"], mask: Mask | None = None) -> Float[Tensor, "B T C"]:
-        x = self.around_self(x, lambda y: self.self(y, mask=mask))
+    def forward(
+        self, x: Float[Tensor, "B T C"], mask: Mask | None = None, bias: Bias | None = None
+    ) -> Float[Tensor, "B T C"]:
+        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias))
         return self.around_feedforward(x, self.feedforward)
 
 
@@ -69,8 +71,11 @@ class DecoderBlock(nn.Module):
         mask: Mask | None = None,
         source_mask: Mask | None = None,
         past: Memory | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`past` is the block's own memory of the tokens so far; those of x are added to it.
+        """`mask` and `bias` are of the self-attention, `source_mask` is of the attention to the source.
+
+        `past` is the block's own memory of the tokens so far; those of x are added to it.
 
         A memory of sources may have fewer rows than x: each then serves as many rows of x, side by side.
         """
@@ -81,6 +86,6 @@ class DecoderBlock(nn.Module):
                 return self.cross(together, source, mask=source_mask).view_as(y)
             return self.cross(y, source, mask=source_mask)
 
-        x = self.around_self(x, lambda y: self.self(y, mask=mask, past=past))
+        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
         x = self.around_cross(x, attend_to_source)
         return self.around_feedforward(x, self.feedforward)

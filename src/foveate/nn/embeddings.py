@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import sinusoidal
+from foveate.attention import RelativePosition, sinusoidal
 from foveate.contracts import UserError
 
 
@@ -42,6 +42,13 @@ class LearnedPositions(nn.Module):
         return self.table[start : start + length]
 
 
+class Unpositioned(nn.Module):
+    """A sequence as it is, whose order something else tells."""
+
+    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T C"]:
+        return x
+
+
 class Positioned(nn.Module):
     """A sequence with its positions added, or concatenated before it: `[P, Z]`."""
 
@@ -65,3 +72,17 @@ class Positioned(nn.Module):
                 "make them equal, or concatenate"
             )
         return x + table
+
+
+RADIUS = 64
+"""Distances beyond this are one, where positions are relative."""
+
+
+def positions(
+    kind: Literal["sinusoidal", "learned", "relative"], width: int, heads: int, longest: int
+) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
+    """What tells a stack of blocks the order of its tokens: what is done to their vectors, and what all blocks add to
+    the scores of their self-attention (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
+    if kind == "relative":
+        return Unpositioned(), RelativePosition(heads, RADIUS)
+    return Positioned(SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)), None

@@ -10,7 +10,7 @@ from foveate.attention import padding
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import EncoderBlock
 from foveate.nn.dropout import Dropout
-from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions
+from foveate.nn.embeddings import positions
 from foveate.nn.feedforward import FeedForward
 
 
@@ -34,8 +34,8 @@ class EncoderConfig:
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """Positions as waves of any length, or as a learned table."""
+    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
+    """Positions as waves of any length, as a learned table, or as what each head adds to its scores for a distance."""
     max_length: int = 1024
     """Rows of the learned table."""
 
@@ -45,11 +45,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.positions = Positioned(
-            SinusoidalPositions(config.width)
-            if config.positions == "sinusoidal"
-            else LearnedPositions(config.max_length, config.width)
-        )
+        self.positions, self.distances = positions(config.positions, config.width, config.heads, config.max_length)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))
         # Post-norm blocks end with a norm of their own.
@@ -59,7 +55,7 @@ class TransformerEncoder(nn.Module):
         """`embedded` are the vectors of tokens, `lengths` how many of each row are no padding."""
         mask, x = padding(lengths), self.dropout(self.positions(embedded))
         for block in self.blocks:
-            x = block(x, mask=mask)
+            x = block(x, mask=mask, bias=self.distances)
         return self.norm(x)
 
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from foveate import create
 from foveate.contracts import UserError
+from foveate.nn.embeddings import RADIUS
 
 SMALL = {
     "src_vocab": 17,
@@ -93,6 +94,39 @@ def test_order_is_known_by_positions_alone(monkeypatch: pytest.MonkeyPatch) -> N
     assert differ()
     monkeypatch.setattr("foveate.nn.SinusoidalPositions.forward", lambda _, length, *__: torch.zeros(length, 12))
     assert not differ()
+
+
+def relative() -> nn.Module:
+    model = create("transformer-base", positions="relative", **SMALL).eval()
+    nn.init.normal_(model.source_distances.table)
+    nn.init.normal_(model.target_distances.table)
+    return model
+
+
+def test_relative_positions_are_a_number_for_each_head_and_distance() -> None:
+    waves = create("transformer-base", **SMALL)
+    assert parameters(relative()) - parameters(waves) == 2 * 3 * (2 * RADIUS + 1)
+
+
+def test_distances_alone_tell_the_order() -> None:
+    """Without them all orders are one; with them what stands at equal distances is seen alike."""
+    model, lengths, target = relative(), torch.tensor([4]), torch.tensor([[1, 4, 5]])
+    orders = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[5, 4, 6, 2]])
+    with torch.no_grad():
+        one, other = (model(order, lengths, target).logits for order in orders)
+        assert not torch.allclose(one, other, atol=1e-4)
+        model.source_distances.table.zero_()
+        one, other = (model(order, lengths, target).logits for order in orders)
+        torch.testing.assert_close(one, other)
+
+
+def test_writing_step_by_step_keeps_relative_positions() -> None:
+    model, target = relative(), torch.randint(4, 17, (2, 7))
+    source, lengths = torch.tensor([[4, 5, 6, 2], [7, 8, 2, 0]]), torch.tensor([4, 3])
+    with torch.no_grad():
+        state = model.start(source, lengths)
+        written = torch.stack([model.step(target[:, place], state) for place in range(7)], 1)
+        torch.testing.assert_close(written, model(source, lengths, target).logits)
 
 
 def test_beams_of_one_sentence_share_its_memory() -> None:

@@ -16,11 +16,9 @@ from foveate.nn import (
     Dropout,
     EncoderBlock,
     FeedForward,
-    LearnedPositions,
     MultiHeadAttention,
-    Positioned,
-    SinusoidalPositions,
     initialize,
+    positions,
     tie_output,
     word_embeddings,
 )
@@ -52,8 +50,8 @@ class TransformerConfig:
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """Positions as waves of any length, or as a learned table."""
+    positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
+    """Positions as waves of any length, as a learned table, or as what each head adds to its scores for a distance."""
     max_length: int = 1024
     """Rows of the learned table."""
     tie: Literal["none", "output", "all"] = "output"
@@ -71,8 +69,9 @@ class Transformer(nn.Module):
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
-        self.source_positions = Positioned(_positions(config))
-        self.target_positions = Positioned(_positions(config))
+        told = config.positions, config.width, config.heads, config.max_length
+        self.source_positions, self.source_distances = positions(*told)
+        self.target_positions, self.target_distances = positions(*told)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
@@ -96,14 +95,14 @@ class Transformer(nn.Module):
         encoded = self.encode(source, source_mask)
         x = self._embed(target, self.target_embedding, self.target_positions)
         for block in self.decoder:
-            x = block(x, encoded, mask=causal(), source_mask=source_mask)
+            x = block(x, encoded, mask=causal(), source_mask=source_mask, bias=self.target_distances)
         return Output(self.output(self.decoder_norm(x)))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The source, each token seen in the light of all others."""
         x = self._embed(source, self.source_embedding, self.source_positions)
         for block in self.encoder:
-            x = block(x, mask=mask)
+            x = block(x, mask=mask, bias=self.source_distances)
         return self.encoder_norm(x)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> "TransformerState":
@@ -116,14 +115,15 @@ class Transformer(nn.Module):
         )
 
     def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
-        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, state.past[0].length)
-        source_mask = padding(state.source_lengths)
+        written, distances = state.past[0].length, self.target_distances
+        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, written)
+        source_mask, bias = padding(state.source_lengths), distances.starting(written) if distances else None
         for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past)
+            x = block(x, source, source_mask=source_mask, past=past, bias=bias)
         return self.output(self.decoder_norm(x)).squeeze(1)
 
-    def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: Positioned, start: int = 0) -> Tensor:
-        return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
+    def _embed(self, tokens: Tensor, embedding: nn.Embedding, placed: nn.Module, start: int = 0) -> Tensor:
+        return self.dropout(placed(embedding(tokens) * math.sqrt(self.config.width), start))
 
 
 @dataclass
@@ -149,12 +149,6 @@ class TransformerState:
                 memory.reorder(kept)
             self.source_lengths = self.source_lengths[kept]
         self.readers = torch.arange(len(kept), device=kept.device).repeat_interleave(counts)
-
-
-def _positions(config: TransformerConfig) -> SinusoidalPositions | LearnedPositions:
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.width)
-    return LearnedPositions(config.max_length, config.width)
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:

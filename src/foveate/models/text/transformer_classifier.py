@@ -52,13 +52,14 @@ MODEL, CONFIG = TransformerClassifier, TransformerClassifierConfig
 
 PRESETS = {
     "transformer-classifier": (
-        "2 blocks, width 128, 4 heads, pre-norm, attention pooling: for thousands of texts, on a laptop",
+        "2 blocks, width 128, 4 heads, pre-norm, relative positions, attention pooling: for thousands of texts",
         {
             "width": 128,
             "heads": 4,
             "feedforward": 256,
             "layers": 2,
             "norm": "pre",
+            "positions": "relative",
             "dropout": 0.3,
             "pooling": "attention",
         },
