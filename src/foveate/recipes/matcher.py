@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from torch import nn
+from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import RIGHT, Judged, judged_pairs, load_tokenizer, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
-from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened
+from foveate.recipes.trained import Evaluation, NoOptions, opened
 from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER, pairs_to_measure_on
 from foveate.sight import Alignment, alignments, look
 
@@ -128,28 +128,24 @@ class Matcher:
         lengths = zip(self.source_tokenizer.encode(sources), self.target_tokenizer.encode(targets), strict=True)
         return [place for place, sides in enumerate(lengths) if max(map(len, sides)) > limit]
 
-    def readings(self, text: str) -> tuple[Reading, Reading]:
-        """What the model is given to read one `source<TAB>target`, the same twice, and what to call the places of the
-        source and of the target. Raises UserError for a text that is no pair."""
+    def given(self, text: str) -> tuple[dict[str, Tensor], list[list[str]]]:
+        """What the model is given for one `source<TAB>target`, and what to call the places of the source and of the
+        target. Raises UserError for a text that is no pair."""
         tokenizers = self.source_tokenizer, self.target_tokenizer
         tokens = [tokenizer.encode([side])[0] for tokenizer, side in zip(tokenizers, _pair(text), strict=True)]
         ((_, inputs),) = match_inputs([tokens[0]], [tokens[1]], self.batch_tokens)
         device = next(self.model.parameters()).device
-        inputs = {name: value.to(device) for name, value in inputs.items()}
-        source, target = (
-            Reading(inputs, [*tokenizer.pieces(found), END_SIGN])
-            for tokenizer, found in zip(tokenizers, tokens, strict=True)
-        )
-        return source, target
+        pieces = [[*tokenizer.pieces(side), END_SIGN] for tokenizer, side in zip(tokenizers, tokens, strict=True)]
+        return {name: value.to(device) for name, value in inputs.items()}, pieces
 
     def picture(self, prediction: Judgement) -> Picture | None:
         """Where the model looked in either text; None if it does not attend."""
-        readings = self.readings(f"{prediction.source}\t{prediction.target}")
+        inputs, pieces = self.given(f"{prediction.source}\t{prediction.target}")
         with torch.inference_mode(), look(self.model) as sight:
-            self.model(**readings[0].inputs)
+            self.model(**inputs)
         maps = [
-            Alignment(sight[site].weights()[0, 0].cpu(), [QUERY], reading.pieces)
-            for site, reading in zip(sight.sites, readings, strict=False)
+            Alignment(sight[site].weights()[0, 0].cpu(), [QUERY], shown)
+            for site, shown in zip(sight.sites, pieces, strict=False)
         ]
         return alignments(maps, columns=1) if maps else None
 

@@ -8,7 +8,7 @@ import torch
 from foveate import recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
-from foveate.recipes.looking.naming import tokens
+from foveate.recipes.looking.naming import model_name, tokens
 from foveate.recipes.matcher import QUERY, Matcher
 from foveate.sight import look
 from foveate.sight.page.sides import Pair
@@ -22,20 +22,19 @@ class MatcherViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         self.matcher: Matcher = recipes.load(folder, device)
-        description = self.matcher.description
-        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+        self.name = model_name(self.matcher.description, folder)
 
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """See where the model looks in either text of one `source<TAB>target`."""
         text = text_of(given, self.name).strip("\r\n")
-        readings = self.matcher.readings(text)
-        for reading, side in zip(readings, ("the source", "the target"), strict=True):
-            check_length(len(reading.pieces), most, side)
+        inputs, pieces = self.matcher.given(text)
+        for shown, side in zip(pieces, ("the source", "the target"), strict=True):
+            check_length(len(shown), most, side)
         with torch.inference_mode(), look(self.matcher.model, sites=sites) as sight:
-            self.matcher.model(**readings[0].inputs)
+            self.matcher.model(**inputs)
         if not sight.sites and sites is None:
             raise UserError(f"{self.name} does not attend: there is nothing to see")
-        source, target = (tokens(reading.pieces) for reading in readings)
+        source, target = map(tokens, pieces)
         names: dict[str, Pair] = {}
         for name in sight.sites:
             queries, keys = sight[name].shape[2:]

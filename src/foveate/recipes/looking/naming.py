@@ -1,9 +1,10 @@
-"""What the two sides of each site are called, from the site's path and its shape."""
+"""What the two sides of each site are called, from the site's path and its shape; and what a model is called."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from foveate.sight.page.sides import Given, Pair
 from foveate.sight.sight import Sight
@@ -12,6 +13,11 @@ Naming: TypeAlias = Callable[[int], Given]
 """What the places of a side are called that has so many; None where that is not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
+
+
+def model_name(description: Mapping[str, Any], folder: Path) -> str:
+    """The preset (or family) of a trained model that foveate saved, and where it lies."""
+    return f"{description['recipe'].get('model', description['family'])} from {folder}"
 
 
 def tokens(labels: Sequence[str]) -> Naming:

@@ -8,7 +8,7 @@ import torch
 from foveate import recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
-from foveate.recipes.looking.naming import one_side, tokens
+from foveate.recipes.looking.naming import model_name, one_side, tokens
 from foveate.sight import look
 from foveate.sight.seen import Input, Seen, Takes
 
@@ -20,8 +20,7 @@ class ReaderViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         self.task = recipes.load(folder, device)
-        description = self.task.description
-        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+        self.name = model_name(self.task.description, folder)
 
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """See where the model looks while it reads a text, which is taken as one line."""

@@ -8,7 +8,7 @@ import torch
 from foveate import recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
-from foveate.recipes.looking.naming import Writer, tokens, two_sides
+from foveate.recipes.looking.naming import Writer, model_name, tokens, two_sides
 from foveate.recipes.translator import END_SIGN, Translator
 from foveate.sight import look
 from foveate.sight.seen import Input, Seen, Takes
@@ -23,8 +23,7 @@ class TranslatorViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         self.translator: Translator = recipes.load(folder, device)
-        description = self.translator.description
-        self.name = f"{description['recipe'].get('model', description['family'])} from {folder}"
+        self.name = model_name(self.translator.description, folder)
 
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """Translate a text, then see where the model looks while it reads both. The text is taken as one sentence."""
