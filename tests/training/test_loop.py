@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def test_minutes_end_it(tmp_path: Path):
 
 
 def test_patience_ends_it_and_the_best_is_kept(tmp_path: Path):
-    result = trained(tmp_path, scripted(1.0, 3.0, 2.0, 3.0, 2.5, 2.9), patience=3, average=2)
-    # validations at steps 5, 10, ..., 25, and of the average of the last two
+    result = trained(tmp_path, scripted(1.0, 3.0, 2.0, 3.0, 2.5, 2.9, 3.0), patience=3, average=2)
+    # validations at steps 5, 10, ..., 25, then of the average of the last two and, again, of the best
     assert (result.step, result.kept, result.metrics) == (25, "step 10", {"score": 3.0})
     assert rows(tmp_path)[-1]["final"] == {
         "kept": "step 10",
@@ -90,7 +91,7 @@ def test_patience_ends_it_and_the_best_is_kept(tmp_path: Path):
 
 def test_lower_can_be_better_and_nan_never_is(tmp_path: Path):
     nan = float("nan")
-    values = (nan, 3.0, 2.0, nan, 2.5, 2.1)
+    values = (nan, 3.0, 2.0, nan, 2.5, 2.1, 2.0)
     result = trained(tmp_path, scripted(*values, higher_is_better=False), steps=25, average=3)
     assert (result.kept, result.metrics) == ("step 15", {"score": 2.0})
 
@@ -102,13 +103,27 @@ def test_the_average_is_kept_where_it_is_better(tmp_path: Path):
 
     def weights(model: nn.Module) -> dict[str, float]:
         seen.append(model.hidden.weight.detach().clone())
-        return {"order": float(len(seen))}
+        return {"score": (1.0, 2.0, 3.0, 4.0, 3.0)[len(seen) - 1]}
 
     console = Console(file=StringIO())
-    validation = Validation(weights, "order")
+    validation = Validation(weights, "score")
     result = train(model, TinyBatches(), CrossEntropy(), settings, tmp_path, validation, console=console)
-    assert (result.kept, result.metrics) == ("the average of steps 10, 15", {"order": 4.0})
+    assert (result.kept, result.metrics) == ("the average of steps 10, 15", {"score": 4.0})
     torch.testing.assert_close(model.hidden.weight.detach(), (seen[1] + seen[2]) / 2)
+
+
+def test_a_step_that_was_lucky_does_not_win_in_the_end(tmp_path: Path):
+    luck = scripted(1.0, 9.0, 5.0)
+    thorough = iter([5.5, 5.4])
+    validation = replace(luck, thorough=lambda model: {"score": next(thorough)})
+    result = trained(tmp_path, validation, steps=15, average=2)
+    assert (result.kept, result.metrics) == ("the average of steps 10, 15", {"score": 5.5})
+    assert rows(tmp_path)[-1]["final"]["compared"]["step 10"] == {"score": 5.4}
+
+
+def test_a_number_beats_what_is_none(tmp_path: Path):
+    result = trained(tmp_path, scripted(1.0, 2.0, 1.5, float("nan"), 2.0), steps=15, average=2)
+    assert (result.kept, result.metrics) == ("step 10", {"score": 2.0})
 
 
 def test_without_validation_the_average_is_kept(tmp_path: Path):
@@ -137,7 +152,7 @@ def test_where_no_validation_gave_a_number_the_last_weights_are_kept(tmp_path: P
 
 
 def test_the_last_step_is_validated_too(tmp_path: Path):
-    result = trained(tmp_path, scripted(1.0, 2.0, 3.0), steps=12, average=1)
+    result = trained(tmp_path, scripted(1.0, 2.0, 3.0, 3.0), steps=12, average=1)
     assert (result.kept, result.metrics) == ("step 12", {"score": 3.0})
     assert [row["step"] for row in rows(tmp_path) if "validation" in row] == [5, 10, 12]
 

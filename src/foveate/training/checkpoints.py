@@ -133,10 +133,9 @@ class Checkpoints:
         else:
             begin_random_numbers(self.settings.seed, rank, step)
 
-    def fill(self, model: nn.Module, step: int) -> None:
-        """Give `model` the weights it had at `step`."""
-        self._metadata(step)
-        bundle.fill(model, bundle.read_tensors(self.path(step), "model/").tensors, str(self.path(step)), CHANGED)
+    def fill(self, model: nn.Module, steps: Sequence[int]) -> None:
+        """Give `model` the mean of the weights it had at `steps`."""
+        bundle.fill(model, self.average(steps), str(self.folder), CHANGED)
 
     def last_regular(self) -> list[int]:
         """The last checkpoints that were due, for averaging: not those that an interruption wrote between them."""
@@ -149,6 +148,7 @@ class Checkpoints:
         sums: dict[str, Tensor] = {}
         last: dict[str, Tensor] = {}
         for step in steps:
+            self._metadata(step)
             last = bundle.read_tensors(self.path(step), "model/").tensors
             sums = {name: sums.get(name, 0) + tensor.double() for name, tensor in last.items()}
         means = {name: (total / len(steps)).to(last[name].dtype) for name, total in sums.items()}

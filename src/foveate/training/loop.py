@@ -11,10 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 from torch import nn
 
-from foveate import bundle
 from foveate.contracts import Batch, UserError
 from foveate.training.alone import alone
-from foveate.training.checkpoints import CHANGED, Checkpoints
+from foveate.training.checkpoints import Checkpoints
 from foveate.training.display import Display
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.interruption import Interrupted, Interruption
@@ -137,7 +136,11 @@ class _Run:
             raise self._interrupted()
 
     def keep_the_best(self) -> Result:
-        """Give the model the average of the last checkpoints, or the best one if that validates better."""
+        """Give the model the average of the last checkpoints, or the best one if that validates better.
+
+        Both are measured anew. The best one owes its place to chance too, the more so the more often the model was
+        validated: on more data than each time, what it has by chance alone counts for less.
+        """
         model = self.placed.model.to(self.placed.device)
         kept, compared = self.processes.on_main(lambda: self._best(model))
         self.processes.equalise(model.state_dict().values())
@@ -145,19 +148,25 @@ class _Run:
         return Result(self.progress.step, kept, compared.get(kept, {}))
 
     def _best(self, model: nn.Module) -> tuple[str, dict[str, dict[str, float]]]:
-        progress, validation, checkpoints = self.progress, self.validation, self.checkpoints
-        best, steps = f"step {progress.best_step}", checkpoints.last_regular()
-        kept, compared = best, {best: progress.best} if progress.best else {}
-        if len(steps) > 1 or not progress.best:
-            average = f"the average of steps {', '.join(map(str, steps))}" if len(steps) > 1 else f"step {steps[0]}"
-            bundle.fill(model, checkpoints.average(steps), str(checkpoints.folder), CHANGED)
-            if validation is not None:
-                compared[average] = validation.run(model)
-            if validation is None or not progress.best or validation.better(compared[average], progress.best):
-                kept = average
-        if kept == best:
-            checkpoints.fill(model, progress.best_step)
+        candidates, validation = self._candidates(), self.validation
+        kept, compared = next(iter(candidates)), {}
+        if validation is not None:
+            for name, steps in candidates.items():
+                self.checkpoints.fill(model, steps)
+                compared[name] = validation.run(model, in_the_end=True)
+                kept = name if validation.better(compared[name], compared[kept]) else kept
+        self.checkpoints.fill(model, candidates[kept])
         return kept, compared
+
+    def _candidates(self) -> dict[str, list[int]]:
+        """The steps of the average and the best step, by what the result calls them."""
+        last, best = self.checkpoints.last_regular(), self.progress.best_step
+        candidates = {}
+        if len(last) > 1:
+            candidates[f"the average of steps {', '.join(map(str, last))}"] = last
+        if best or not candidates:
+            candidates[f"step {best or last[-1]}"] = [best or last[-1]]
+        return candidates
 
     def _validate(self) -> None:
         validation = self.validation

@@ -20,14 +20,17 @@ class Validation:
     metric: str
     """The one of them that decides: which checkpoint is the best, and when training stops early."""
     higher_is_better: bool = True
+    thorough: Callable[[nn.Module], dict[str, float]] | None = None
+    """The same figures from more data, and of the model as it will be used: what chooses in the end, if given."""
 
-    def run(self, model: nn.Module) -> dict[str, float]:
+    def run(self, model: nn.Module, in_the_end: bool = False) -> dict[str, float]:
         """Measure `model` and leave it, and all that is random, as it was. Raises UserError for an unknown metric."""
+        measure = self.thorough if in_the_end and self.thorough else self.measure
         device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
         states, training = random_states(device), model.training
         model.eval()
         with torch.no_grad():
-            metrics = {name: float(value) for name, value in self.measure(model).items()}
+            metrics = {name: float(value) for name, value in measure(model).items()}
         model.train(training)
         restore_random_states(states, device)
         if self.metric not in metrics:
@@ -37,7 +40,7 @@ class Validation:
     def better(self, metrics: dict[str, float], than: dict[str, float]) -> bool:
         """Whether `metrics` beat the others. Any number beats none at all; NaN beats nothing."""
         value, rival = metrics[self.metric], than.get(self.metric)
-        if rival is None:
+        if rival is None or rival != rival:
             return value == value
         return value > rival if self.higher_is_better else value < rival
 
