@@ -125,11 +125,10 @@ def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelTe
 
 def _recipe(options: Bottleneck, name: str) -> Translate:
     preset, fields = MODELS[name]
-    widths = (
-        {"width": options.width}
-        if preset.startswith("transformer")
-        else dict.fromkeys(("embedding", "width"), options.width)
-    )
+    widths, rate = dict.fromkeys(("embedding", "width"), options.width), 4e-3
+    if preset.startswith("transformer"):
+        # With Adam the best rate for its matrices is inversely proportional to the width (Yang et al. 2022).
+        widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
     return Translate(
         text=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
         model=preset,
@@ -137,7 +136,7 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
         out=options.out / "bottleneck" / preset,
         training=Training(
             steps=options.steps,
-            learning_rate=4e-3,
+            learning_rate=rate,
             schedule="linear",
             warmup=200,
             validate_every=options.steps,
