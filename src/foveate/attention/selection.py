@@ -3,6 +3,7 @@
 Here is the softmax over keys that every other one, fused or in blocks, must agree with.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,12 @@ from torch import Tensor, nn
 
 from foveate.attention import workspace
 from foveate.attention.shapes import broadcast
+
+_VECTOR = 16
+"""Numbers that a processor with AVX-512 takes at once."""
+
+_WORTH_IT = 2**9
+"""Fewer scores than this are done sooner than made longer."""
 
 
 @dataclass
@@ -41,8 +48,10 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
     """
     if sinks is not None:
         return weights(with_sinks(scores, sinks))[..., :-1]
-    if scores.device.type == "cpu" and not scores.requires_grad and _everywhere(scores):
-        return scores.softmax(-1)
+    if scores.device.type == "cpu" and not scores.requires_grad and _may_be_asked(scores):
+        shares = _softmax(scores)
+        if not _nowhere(shares):
+            return shares
     return _zeros_for_nowhere(scores)
 
 
@@ -55,21 +64,37 @@ def quick_weights(
     """
     if sinks is not None:
         return weights(scores, sinks)
-    if _everywhere(scores):
-        return torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
+    if _may_be_asked(scores):
+        shares = torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
+        if not _nowhere(shares):
+            return shares
     return _zeros_for_nowhere(scores)
 
 
 def _zeros_for_nowhere(scores: Tensor) -> Tensor:
     nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
-    return scores.masked_fill(nowhere, 0.0).softmax(-1).masked_fill(nowhere, 0.0)
+    return _softmax(scores.masked_fill(nowhere, 0.0)).masked_fill(nowhere, 0.0)
 
 
-def _everywhere(scores: Tensor) -> bool:
-    """Whether every query may look somewhere; False also where that cannot be asked."""
-    if not scores.numel() or torch.compiler.is_compiling():
-        return False
-    return bool(scores.amax(-1).amin() > -torch.inf)
+def _softmax(scores: Tensor) -> Tensor:
+    """The softmax over the keys; rows too short for torch's fast one on a CPU are made longer for as long as it takes.
+
+    6,400 rows take 0.33 ms with 12 keys, 0.03 with 16 and 0.06 with 12 of 16 (one core with AVX-512).
+    """
+    short = _VECTOR - scores.shape[-1]
+    if short <= 0 or scores.device.type != "cpu" or scores.numel() < _WORTH_IT or torch.compiler.is_compiling():
+        return scores.softmax(-1)
+    return nn.functional.pad(scores, (0, short), value=-torch.inf).softmax(-1)[..., :-short]
+
+
+def _may_be_asked(scores: Tensor) -> bool:
+    """Whether there are numbers to ask, now."""
+    return scores.numel() > 0 and not torch.compiler.is_compiling()
+
+
+def _nowhere(shares: Tensor) -> bool:
+    """Whether the softmax of some row is that of nothing but -inf: NaN, at each place, so that the first one tells."""
+    return math.isnan(shares[..., 0].sum())
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:
