@@ -36,7 +36,7 @@ def draw(*shape: int, learning: bool = False) -> torch.Tensor:
 
 
 def chosen(
-    full: bool = False, t: int = 7, s: int = 11, v: int = 5, heads: int = 3, learning: bool = True, **call
+    full: bool = False, t: int = 7, s: int = 31, v: int = 5, heads: int = 3, learning: bool = True, **call
 ) -> str:
     """The name of the kernel that the table chooses."""
     names = []
@@ -60,11 +60,15 @@ LARGE_BLOCK = {"t": 1499, "s": 1409}
         ({"mask": causal()}, "sdpa"),
         ({"mask": causal(2) & padding(torch.tensor([3, 11]))}, "sdpa"),
         ({"mask": window(2)}, "sdpa"),
-        ({"bias": torch.zeros(7, 11)}, "sdpa"),
+        ({"bias": torch.zeros(7, 31)}, "sdpa"),
         ({"bias": LinearDistance(torch.ones(3))}, "sdpa"),
         ({"learning": False}, "few"),
-        ({"learning": False, "mask": causal(4), "bias": torch.zeros(7, 11), "full": True, "v": 3}, "few"),
+        ({"learning": False, "mask": causal(4), "bias": torch.zeros(7, 31), "full": True, "v": 3}, "few"),
         ({"learning": False, "t": 9}, "sdpa"),
+        ({"s": 24, "t": 9}, "few"),
+        ({"s": 24, "t": 9, "mask": causal(15), "bias": torch.zeros(9, 24), "v": 3}, "few"),
+        ({"s": 25, "t": 9}, "sdpa"),
+        ({"s": 24, "t": 9, "bias": torch.zeros(9, 24, requires_grad=True)}, "eager"),
         ({"learning": False, "select": Soft(torch.zeros(3))}, "eager"),
         ({"full": True, "learning": False, "t": 9}, "sdpa"),
         ({"heads": 1, **LARGE_BLOCK}, "sdpa"),
@@ -73,7 +77,7 @@ LARGE_BLOCK = {"t": 1499, "s": 1409}
         ({"v": 3}, "eager"),
         ({"dropout": 0.1}, "eager"),
         ({"score": Additive(5, 5, 3)}, "eager"),
-        ({"bias": torch.zeros(7, 11, requires_grad=True)}, "eager"),
+        ({"bias": torch.zeros(7, 31, requires_grad=True)}, "eager"),
         ({"bias": RelativePosition(3, 2)}, "eager"),
         ({"bias": RelativeKeys(5, 2)}, "eager"),
         ({"select": Hard()}, "eager"),
@@ -92,20 +96,43 @@ def test_the_kernel_chosen(call, kernel):
     assert chosen(**call) == kernel
 
 
+def test_keys_that_are_few_but_wide_are_not_few():
+    """What counts then is the time of copying them."""
+    queries, keys = draw(2, 9, 60, learning=True), draw(2, 24, 60)
+    names = []
+    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+        attend(queries, keys, keys)
+        attend(queries, keys[:, :17], keys[:, :17])
+    assert names == ["sdpa", "few"]
+
+
 def test_without_gradients_a_learned_bias_is_only_a_bias():
     with torch.no_grad():
         assert chosen(bias=RelativePosition(3, 2), t=9) == "sdpa"
         assert chosen(bias=RelativeKeys(5, 2), t=9) == "sdpa"
 
 
-def test_half_precision_is_not_left_to_the_kernel_for_few_queries():
+def test_half_precision_is_not_left_to_the_kernel_for_few_queries_but_with_gradients():
     parts = [draw(2, 3, 5).to(torch.bfloat16) for _ in range(3)]
     names = []
     with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
         attend(*parts)
         with torch.autocast("cpu"):
             attend(*(part.float() for part in parts))
-    assert names == ["sdpa", "sdpa"]
+            attend(*(part.float().requires_grad_() for part in parts))
+        attend(*(part.requires_grad_() for part in parts))
+    assert names == ["sdpa", "sdpa", "few", "few"]
+
+
+def test_with_gradients_half_precision_is_computed_in_single():
+    """Then the result is the exact one, rounded once."""
+    parts = [draw(2, 3, 5).to(torch.bfloat16).requires_grad_() for _ in range(3)]
+    exact = attend(*(part.float() for part in parts), kernel="eager")
+    output = attend(*parts, kernel="few")
+    assert torch.equal(output, exact.bfloat16())
+    with torch.autocast("cpu"):
+        assert torch.equal(attend(*(part.float() for part in parts), kernel="few"), exact.bfloat16())
+    assert all(gradient.dtype == torch.bfloat16 for gradient in torch.autograd.grad(output.sum(), parts))
 
 
 def test_the_log_sum_exp_on_another_device_is_left_to_the_other_kernels():
@@ -139,7 +166,11 @@ def test_what_no_kernel_serves_is_told():
 @pytest.mark.parametrize(
     ("kernel", "call", "missing"),
     [
-        ("few", {}, "more than 8 queries, gradients, half precision or another device than a CPU"),
+        (
+            "few",
+            {},
+            "more than 8 queries or gradients over more than 24 keys, half precision without gradients, or another",
+        ),
         ("sdpa", {"dropout": 0.1}, "dropout of the weights"),
         ("sdpa", {"v": 3}, "values of another width than the keys"),
         ("sdpa", {"score": Additive(5, 5, 5)}, "a score that is no dot product"),

@@ -48,7 +48,7 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
     """
     if sinks is not None:
         return weights(with_sinks(scores, sinks))[..., :-1]
-    if scores.device.type == "cpu" and not scores.requires_grad and _may_be_asked(scores):
+    if scores.device.type == "cpu" and _may_be_asked(scores):
         shares = _softmax(scores)
         if not _nowhere(shares):
             return shares
@@ -94,7 +94,7 @@ def _may_be_asked(scores: Tensor) -> bool:
 
 def _nowhere(shares: Tensor) -> bool:
     """Whether the softmax of some row is that of nothing but -inf: NaN, at each place, so that the first one tells."""
-    return math.isnan(shares[..., 0].sum())
+    return math.isnan(shares.detach()[..., 0].sum())
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:

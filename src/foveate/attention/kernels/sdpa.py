@@ -7,7 +7,6 @@ Nor are they kept for the backward pass, which computes each block again, from i
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,25 +26,6 @@ FEW = 128
 
 
 def attend(call: Call) -> Attended:
-    if not _slow_backward(call):
-        return _attend(call)
-    queries, keys, values = (
-        part.to(torch.promote_types(part.dtype, torch.float32)) for part in (call.queries, call.keys, call.values)
-    )
-    with torch.autocast("cpu", enabled=False):
-        found = _attend(replace(call, queries=queries, keys=keys, values=values))
-    return replace(found, output=found.output.to(Kept.of(call).result(call.values)))
-
-
-def _slow_backward(call: Call) -> bool:
-    """Whether a gradient is to pass through half precision on a CPU: the fused kernel takes ten times as long there."""
-    parts = (call.queries, call.keys, call.values)
-    half = torch.is_autocast_enabled("cpu") or call.values.dtype in (torch.bfloat16, torch.float16)
-    learning = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
-    return half and learning and call.queries.device.type == "cpu"
-
-
-def _attend(call: Call) -> Attended:
     leading = call.leading
     parts = (call.queries, call.keys, call.values)
     queries, keys, values = (_four(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)

@@ -1,0 +1,36 @@
+"""Single precision where half of it would take longer."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+
+import torch
+
+from foveate.attention.call import Call
+from foveate.attention.kernels.again import Kept
+from foveate.attention.selection import Attended
+
+
+def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], Attended]:
+    """`attend`, but in single precision where a gradient is to pass through half precision on a CPU.
+
+    Torch's fused kernel takes ten times as long there, and its small products gain nothing. The output is as it was.
+    """
+
+    @wraps(attend)
+    def attend_in_single_precision(call: Call) -> Attended:
+        parts = (call.queries, call.keys, call.values)
+        learning = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
+        if not (learning and in_half(call) and call.queries.device.type == "cpu"):
+            return attend(call)
+        queries, keys, values = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts)
+        with torch.autocast("cpu", enabled=False):
+            found = attend(replace(call, queries=queries, keys=keys, values=values))
+        return replace(found, output=found.output.to(Kept.of(call).result(call.values)))
+
+    return attend_in_single_precision
+
+
+def in_half(call: Call) -> bool:
+    """Whether matrices are multiplied in half precision."""
+    return torch.is_autocast_enabled("cpu") or call.values.dtype.itemsize < torch.float32.itemsize
