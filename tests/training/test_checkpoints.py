@@ -128,7 +128,15 @@ def test_settings_that_change_the_result_may_not_change(tmp_path: Path):
         UserError, match=r"holds a training with learning_rate 0.02, not 0.03: resume it with 0.02, or t"
     ):
         run(tmp_path, steps=14, learning_rate=0.03)
-    assert run(tmp_path, steps=20, patience=50)[1].step == 20
+    assert run(tmp_path, steps=20, patience=50, average=1)[1].step == 20
+
+
+def test_what_an_older_version_did_not_let_change_may_change(tmp_path: Path):
+    checkpoints, model, optimizer = saver(tmp_path, average=5)
+    checkpoints.fixed |= {"average": 5}
+    checkpoints.save(whole(model), optimizer, Progress(step=10))
+    later, model, optimizer = saver(tmp_path, average=7)
+    assert later.resume(whole(model), optimizer)[0].step == 10
 
 
 def test_what_else_must_be_the_same(tmp_path: Path):

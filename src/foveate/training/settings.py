@@ -7,9 +7,9 @@ from typing import Any, Literal
 from foveate.contracts import UserError, at_least
 
 FREE = frozenset(
-    ["steps", "epochs", "minutes", "patience", "log_every", "device", "threads", "parallel", "tensorboard"]
+    ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]
 )
-"""Settings that may change when a training is resumed: when it ends, where it runs, what it shows."""
+"""Settings that may change when a training is resumed: when it ends, what is kept, where it runs, what it shows."""
 
 DEFAULT_STEPS = 10_000
 
