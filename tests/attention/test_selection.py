@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.attention import Dot, Hard, Soft, attend_full
+from foveate.attention import Dot, Hard, Soft, attend, attend_full, causal
 from foveate.attention.kernels import blocked
 
 SHARES = torch.tensor([0.1, 0.2, 0.3, 0.4])
@@ -115,6 +115,18 @@ def test_hard_may_take_the_mean_now_and_then() -> None:
     torch.testing.assert_close(attended.log_prob, expected)
     (gradient,) = torch.autograd.grad(attended.output[:, 0].sum(), scores)
     assert torch.equal(gradient.any(-1), means)
+
+
+def test_gradients_of_each_example_alone():
+    """torch.func.vmap has no numbers that could be asked whether a query looks nowhere."""
+    queries, keys = torch.randn(3, 13, 5), torch.randn(3, 17, 5)
+
+    def total(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        return attend(queries, keys, keys, mask=causal()).square().sum()
+
+    found = torch.func.vmap(torch.func.grad(total))(queries, keys)
+    expected = torch.stack([torch.func.grad(total)(*pair) for pair in zip(queries, keys, strict=True)])
+    torch.testing.assert_close(found, expected)
 
 
 def test_hard_takes_no_mean_when_not_training() -> None:

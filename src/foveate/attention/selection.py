@@ -94,7 +94,10 @@ def _may_be_asked(scores: Tensor) -> bool:
 
 def _nowhere(shares: Tensor) -> bool:
     """Whether the softmax of some row is that of nothing but -inf: NaN, at each place, so that the first one tells."""
-    return math.isnan(shares.detach()[..., 0].sum())
+    try:
+        return math.isnan(shares.detach()[..., 0].sum())
+    except RuntimeError:  # numbers that are not there yet, as in torch.func.vmap and under fake tensors
+        return True
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:
