@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 from transformers import MarianConfig, MarianMTModel, PegasusConfig, PegasusForConditionalGeneration
 
 PAD, START, END = 0, 1, 2
@@ -19,7 +19,8 @@ NEVER = -1e4
 NAMES = (
     (r"^(encoder|decoder)_norm", r"model.\1.layer_norm"),
     (r"^(encoder|decoder)\.(\d+)\.", r"model.\1.layers.\2."),
-    (r"^target_embedding", "model.shared"),
+    (r"^(source|target)_embedding", "model.shared"),
+    (r"^output", "lm_head"),
     (r"\.around_self\.norm", ".self_attn_layer_norm"),
     (r"\.around_cross\.norm", ".encoder_attn_layer_norm"),
     (r"\.around_feedforward\.norm", ".final_layer_norm"),
@@ -59,9 +60,16 @@ def model(folder: Path, forced: bool = False) -> MarianMTModel | PegasusForCondi
             forced_eos_token_id=None,
         )
     ).eval()
-    _fill(made, load_file(folder / "model.safetensors"))
+    _fill(made, _weights(folder / "model.safetensors"))
     made.final_logits_bias[:, [PAD, START, END] if forced else [PAD, START]] = NEVER
     return made
+
+
+def _weights(path: Path) -> dict[str, torch.Tensor]:
+    """All of them by name, those too that are another's: a file holds a tensor once and says which names it has."""
+    with safe_open(path, "pt") as file:
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dict
+        return weights | {name: weights[kept] for name, kept in json.loads(file.metadata()["tied"]).items()}
 
 
 def _fill(made: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
