@@ -161,11 +161,10 @@ class _Run:
     def _candidates(self) -> dict[str, list[int]]:
         """The steps of the average and the best step, by what the result calls them."""
         last, best = self.checkpoints.last_regular(), self.progress.best_step
-        candidates = {}
-        if len(last) > 1:
-            candidates[f"the average of steps {', '.join(map(str, last))}"] = last
+        candidates = {f"the average of steps {', '.join(map(str, last))}": last} if len(last) > 1 else {}
         if best or not candidates:
-            candidates[f"step {best or last[-1]}"] = [best or last[-1]]
+            step = best or last[-1]
+            candidates[f"step {step}"] = [step]
         return candidates
 
     def _validate(self) -> None:

@@ -38,7 +38,7 @@ class Validation:
         return metrics
 
     def better(self, metrics: dict[str, float], than: dict[str, float]) -> bool:
-        """Whether `metrics` beat the others. Any number beats none at all; NaN beats nothing."""
+        """Whether `metrics` beat the others. Any number beats none at all, and NaN; NaN beats nothing."""
         value, rival = metrics[self.metric], than.get(self.metric)
         if rival is None or rival != rival:
             return value == value
