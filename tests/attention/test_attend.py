@@ -15,6 +15,7 @@ from foveate.attention import (
     Memory,
     RelativePosition,
     ScaledDot,
+    Soft,
     attend,
     attend_full,
     causal,
@@ -230,6 +231,12 @@ Q, K, V = torch.zeros(2, 7, 5), torch.zeros(2, 11, 5), torch.zeros(2, 11, 3)
         (lambda: attend(Q, K, V, bias=torch.zeros(7, 13)), r"a bias of shape \(7, 13\) does not broadcast"),
         (lambda: attend(Q, K, V, bias=LinearDistance(torch.ones(3))), r"a bias of shape \(3, 1, 1\)"),
         (lambda: attend(Q, K, V, bias=RelativePosition(3, 5)), r"a bias of shape \(3, 1, 1\)"),
+        (lambda: attend(Q, K, V, select=Soft(torch.zeros(3))), r"a table of sinks of shape \(3, 1, 1\) does not"),
+        (lambda: attend(Q[0], K[0], V[0], select=Soft(torch.zeros(2))), r"a table of sinks of shape \(2, 1, 1\)"),
+        (
+            lambda: attend(Q, K, V, mask=padding(torch.tensor([1, 2])) & torch.ones(5, 7, 1, dtype=torch.bool)),
+            r"masks of the shapes \(2, 1, 1\) and \(5, 7, 1\), joined by &, do not broadcast",
+        ),
         (lambda: attend(Q, K, V, select=Hard(), dropout=0.5), "dropout of 0.5 makes no sense where one place is taken"),
     ],
 )
@@ -241,6 +248,12 @@ def test_what_does_not_fit_is_told(call, message, unchecked):
 def test_values_are_needed(unchecked):
     with pytest.raises(TypeError, match=r"attend\(q, k, v\), or attend\(q, memory\)"):
         attend(Q, K)
+
+
+@pytest.mark.parametrize("more", [{"v": V}, {"score": ScaledDot(0.5)}])
+def test_a_memory_takes_no_values_and_score(more, unchecked):
+    with pytest.raises(TypeError, match=r"values and a score of its own: attend\(q, memory\)"):
+        attend(Q, Memory(K, V, Dot()), **more)
 
 
 def test_a_score_without_block_says_so():

@@ -50,6 +50,13 @@ def test_gaussian(rows: range, columns: range) -> None:
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize(("rows", "columns"), SPANS)
+def test_one_centre_for_all_queries(rows: range, columns: range) -> None:
+    one = torch.randn(H, 1) + 5
+    found = Gaussian(one, 1.7).block(torch.zeros(H, T, D), rows, columns).expand(H, len(rows), -1)
+    assert torch.equal(found, Gaussian(one.expand(H, T), 1.7).block(torch.zeros(H, T, D), rows, columns))
+
+
 def test_a_gaussian_pulls_its_centre_towards_what_is_wanted() -> None:
     """More weight on the key at 4 means a centre that moves right from 2 and left from 7.5."""
     centres = torch.tensor([2.0, 7.5], requires_grad=True)

@@ -13,12 +13,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from grid import BIASES, MASKS, SCORES, SHAPES, Problem, every, problem, solve
-from torch import Tensor
+from torch import Tensor, nn
 
-from foveate.attention import LinearDistance, attend
+from foveate.attention import Additive, LinearDistance, Score, attend, attend_full
 from foveate.attention.kernels import blocked, sdpa
 
 SUMS = 16
+
+KINDS = ("eager", "blocked")
 
 
 def check(found: dict[str, Tensor], eager: dict[str, Tensor], exact: dict[str, Tensor], dtype: torch.dtype) -> None:
@@ -115,14 +117,42 @@ def test_autocast_keeps_the_gradients_of_what_follows():
 
 
 @pytest.mark.parametrize("kernel", ["blocked", "sdpa"])
-def test_a_bias_in_single_precision_is_not_rounded_to_half(kernel):
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_bias_in_single_precision_is_not_rounded_to_half(kernel, autocast):
     """Near a distance of 1,000, bfloat16 counts in steps of 4."""
-    q, k, v = (torch.randn(3, size, 5, dtype=torch.bfloat16) for size in (7, 11, 11))
+    q, k, v = (torch.randn(3, size, 5, dtype=torch.float32 if autocast else torch.bfloat16) for size in (7, 11, 11))
     bias = LinearDistance(torch.tensor([0.3, 0.7, 1.1]), start=1000)
     double = LinearDistance(bias.slopes.double(), start=1000)
-    exact = attend(q.double(), k.double(), v.double(), bias=double, kernel="eager")
-    eager = attend(q, k, v, bias=bias, kernel="eager")
-    check({"output": attend(q, k, v, bias=bias, kernel=kernel)}, {"output": eager}, {"output": exact}, torch.bfloat16)
+    exact = {"output": attend(q.double(), k.double(), v.double(), bias=double, kernel="eager")}
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        eager = {"output": attend(q, k, v, bias=bias, kernel="eager")}
+        for found in (attend(q, k, v, bias=bias, kernel=kernel), attend_full(q, k, v, bias=bias, kernel=kernel).output):
+            assert found.dtype == torch.bfloat16
+            check({"output": found}, eager, exact, torch.bfloat16)
+
+
+def test_a_parameter_that_is_read_twice_has_one_gradient():
+    """The sum of both."""
+    shared = nn.Parameter(torch.randn(5))
+    q, k, v = (torch.randn(size, 5) for size in (7, 11, 11))
+
+    class Twice(Score):
+        def block(self, queries, keys):
+            return (queries * shared) @ (keys * shared).mT
+
+        def tensors(self):
+            return (shared, shared)
+
+    found = [torch.autograd.grad(attend(q, k, v, Twice(), kernel=kernel).sum(), shared) for kernel in KINDS]
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+
+
+def test_an_activation_that_learns_has_gradients():
+    q, k, v, score = torch.randn(7, 5), torch.randn(11, 5), torch.randn(11, 5), Additive(5, 5, 4, nn.PReLU())
+    learned = tuple(score.parameters())
+    found = [torch.autograd.grad(attend(q, k, v, score, kernel=kernel).sum(), learned) for kernel in KINDS]
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
+    assert all(gradient.any() for gradient in found[0] if gradient.shape != score.query.bias.shape)
 
 
 @pytest.mark.parametrize("kernel", ["blocked", "sdpa"])

@@ -130,3 +130,9 @@ def test_each_example_around_its_own_centres() -> None:
         [[0, 1], [4, 5, 6]],
         [[3, 4], [0, 1, 2]],
     ]
+
+
+def test_one_centre_for_all_queries() -> None:
+    """Also for those of a later block."""
+    seen = around(torch.tensor([5.0]), 1).block(range(128, 256), range(7), 0, CPU)
+    assert seen.nonzero()[:, 1].unique().tolist() == [4, 5, 6]

@@ -118,6 +118,7 @@ def test_soft_capped_is_made_of_another_score() -> None:
     assert capped.scale(C) is None
     assert capped.footprint(C) == C
     assert capped.tensors() == (score.direction,)
+    assert dict(capped.named_parameters()).keys() == {f"score.{name}" for name, _ in score.named_parameters()}
 
 
 @pytest.mark.parametrize("kind", ["biaffine", "additive"])

@@ -120,3 +120,9 @@ def test_the_same_seed_draws_the_same(scripted) -> None:
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:
     with pytest.raises(UserError, match=message):
         sample(markov({}, vocabulary=7), ONE, 5, **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"top_k": 2}, {"top_p": 0.75}])
+def test_a_model_without_numbers_is_told_of(markov, settings) -> None:
+    with pytest.raises(UserError, match="gave NaN in decoding; its weights are damaged or diverged"):
+        sample(markov({START: {A: math.nan}}, vocabulary=7), ONE, 5, **settings)

@@ -95,3 +95,14 @@ def test_where_nothing_is_faster_the_model_stays(monkeypatch: pytest.MonkeyPatch
     assert packed(model) is model
     with pytest.raises(UserError, match="precision int8 needs an x86 CPU"):
         packed(model, "int8")
+
+
+@x86
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_packed_model_runs_under_autocast(precision: str) -> None:
+    model = packed(nn.Sequential(nn.Linear(257, 263), nn.Linear(263, 257)), precision).eval()
+    x = torch.randn(5, 257)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found = model(x.to(torch.bfloat16))
+    with torch.no_grad():
+        torch.testing.assert_close(found.float(), model(x), rtol=0, atol=0.1)

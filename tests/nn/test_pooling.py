@@ -61,3 +61,7 @@ def test_all_poolings_have_one_face(kind: str) -> None:
 
 def test_the_mean_of_the_places_that_are_no_padding() -> None:
     torch.testing.assert_close(MeanPooling()(ENCODED, LENGTHS), torch.tensor([[0.5, 1.0], [3.0, 1.0]]))
+
+
+def test_the_mean_of_no_places_is_zero() -> None:
+    assert not MeanPooling()(ENCODED, torch.zeros_like(LENGTHS)).any()

@@ -77,7 +77,9 @@ def test_heads_that_share_keys(heads: int) -> None:
 
 def test_scores() -> None:
     assert call_of(scale=0.3).score == ScaledDot(0.3)
-    assert call_of(cap=20.0).score == SoftCapped(ScaledDot(None), 20.0)
+    capped = call_of(cap=20.0).score
+    assert isinstance(capped, SoftCapped)
+    assert (capped.score, capped.cap) == (ScaledDot(None), 20.0)
     assert call_of(dropout=0.1).dropout == 0.1
 
 

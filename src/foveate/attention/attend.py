@@ -18,6 +18,8 @@ from foveate.attention.selection import Attended, Selection, Soft
 
 SCALED_DOT, SOFT = ScaledDot(), Soft()
 
+_HINT = " To hide the padding of each example: mask=padding(lengths)"
+
 
 def attend(
     q: Float[Tensor, "... T D"],
@@ -78,6 +80,8 @@ def _call(
     dropout: float,
 ) -> Call:
     if isinstance(k, Memory):
+        if v is not None or score is not SCALED_DOT:
+            raise TypeError("a Memory has values and a score of its own: attend(q, memory)")
         memory = k
     elif v is None:
         raise TypeError("attend needs values: attend(q, k, v), or attend(q, memory)")
@@ -117,6 +121,8 @@ def _check(call: Call) -> None:
         _check_fits("mask", call.mask.shape(len(call.leading)), scores)
     if call.bias is not None:
         _check_fits("bias", call.bias.shape(), scores)
+    if call.select.sinks is not None:
+        _check_fits("table of sinks", torch.Size((*call.select.sinks.shape, 1, 1)), scores)
     if not 0 <= call.dropout < 1:
         raise ValueError(f"dropout is a share of at least 0 and below 1, not {call.dropout}")
 
@@ -126,5 +132,5 @@ def _check_fits(name: str, shape: torch.Size, scores: torch.Size) -> None:
     if len(own) > len(whole) or any(own[place] not in (1, whole[place]) for place in range(len(own))):
         raise ValueError(
             f"a {name} of shape {tuple(shape)} does not broadcast to scores of shape {tuple(scores)}; "
-            "is a head dimension missing or too many? To hide the padding of each example: mask=padding(lengths)"
+            f"is a head dimension missing or too many?{_HINT if name == 'mask' else ''}"
         )

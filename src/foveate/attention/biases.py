@@ -94,7 +94,7 @@ class Gaussian(Bias):
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         keys = torch.arange(columns.start, columns.stop, device=queries.device)
-        distance = keys - self.centres[..., rows.start : rows.stop, None]
+        distance = keys - cut(self.centres[..., None], rows, columns)
         return -(distance / self.deviation).square() / 2
 
     def tensors(self) -> tuple[Tensor, ...]:

@@ -122,7 +122,7 @@ class _Around(Mask):
     radius: float
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return (_positions(columns, device) - self.centres[..., rows.start : rows.stop, None]).abs() <= self.radius
+        return (_positions(columns, device) - cut(self.centres[..., None], rows, columns)).abs() <= self.radius
 
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.centres.shape, 1))
@@ -205,7 +205,12 @@ class _All(Mask):
         return any(part.rowwise for part in self.parts)
 
     def shape(self, leading: int) -> torch.Size:
-        return torch.broadcast_shapes(*(part.shape(leading) for part in self.parts))
+        shapes = [part.shape(leading) for part in self.parts]
+        try:
+            return torch.broadcast_shapes(*shapes)
+        except RuntimeError:
+            told = " and ".join(str(tuple(shape)) for shape in shapes)
+            raise ValueError(f"masks of the shapes {told}, joined by &, do not broadcast to one another") from None
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(tensor for part in self.parts for tensor in part.tensors())

@@ -66,12 +66,13 @@ class ScaledDot(Score):
         return 1 / math.sqrt(width) if self.factor is None else self.factor
 
 
-@dataclass(frozen=True)
-class SoftCapped(Score):
-    """Another score, held between -cap and cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
+class SoftCapped(nn.Module, Score):
+    """Another score, learned or not, held between -cap and cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
 
-    score: Score
-    cap: float
+    def __init__(self, score: Score, cap: float) -> None:
+        super().__init__()
+        self.score = score
+        self.cap = cap
 
     def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T P"]:
         return self.score.queries(q)
@@ -105,7 +106,10 @@ class Biaffine(nn.Module, Score):
 
 
 class Additive(nn.Module, Score):
-    """`u·g(W1 k + W2 q + b)`, the multi-layer perceptron of Bahdanau et al. (2015); g is tanh or any other function."""
+    """`u·g(W1 k + W2 q + b)`, the multi-layer perceptron of Bahdanau et al. (2015); g is tanh or any other function.
+
+    A function that learns is a module. Of the tanh, each side `W1 k` and `W2 q + b` counts up to 43 in size.
+    """
 
     def __init__(
         self, query_width: int, key_width: int, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh
@@ -132,7 +136,8 @@ class Additive(nn.Module, Score):
         return self.activation(queries.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.direction
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return (self.direction,)
+        learned = self.activation.parameters() if isinstance(self.activation, nn.Module) else ()
+        return (self.direction, *learned)
 
 
 class _AdditiveTanh(torch.autograd.Function):
@@ -170,7 +175,7 @@ def _reciprocals(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P
     """`1 / (1 + e^2q e^2k)` for each pair, in single precision at least.
 
     Both exponents are bounded (in single precision to 87), so that no product is 0 times infinity. A product that
-    overflows or vanishes is right: there tanh is 1 or -1.
+    overflows or vanishes is right: there tanh is 1 or -1. Sides beyond the bound, of opposite signs, are not.
     """
     exact = torch.promote_types(queries.dtype, torch.float32)
     bound = -math.log(torch.finfo(exact).tiny) / 2

@@ -55,9 +55,13 @@ def log_probs(logits: Float[Tensor, "R N"], tokens: Int[Tensor, "R K"]) -> Float
 def hypothesis(tokens: list[int], log_prob: float, score: float, ended: bool) -> Hypothesis:
     """A finished hypothesis, refused if the model's numbers were not numbers."""
     if math.isnan(log_prob):
-        steps = len(tokens) + 1
-        raise UserError(f"the model gave NaN within {steps} steps of decoding; its weights are damaged or diverged")
+        raise not_a_number(f"within {len(tokens) + 1} steps of decoding")
     return Hypothesis(tokens, log_prob, score, ended)
+
+
+def not_a_number(when: str) -> UserError:
+    """The error of a model whose numbers are not numbers."""
+    return UserError(f"the model gave NaN {when}; its weights are damaged or diverged")
 
 
 def limits(inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> Int[Tensor, "B"]:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from foveate.contracts import Hypothesis, StepDecoder, UserError
 from foveate.decoding.greedy import write
-from foveate.decoding.ranking import best, limits
+from foveate.decoding.ranking import best, limits, not_a_number
 
 
 @torch.no_grad()
@@ -28,7 +28,7 @@ def sample(
     log-probability, before temperature and truncation. A `generator` on the inputs' device makes draws repeat.
 
     `max_length` is the most tokens of an output, END included: one number, or one for each example. The model should be
-    in evaluation mode. Raises UserError on a setting that makes no sense.
+    in evaluation mode. Raises UserError on a setting that makes no sense, and where the model gives NaN.
     """
     _check(samples, temperature, top_k, top_p)
     steps = limits(inputs, max_length)
@@ -39,7 +39,10 @@ def sample(
 
     def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
         kept, tokens = candidates(logits.float() / temperature, top_k, top_p)
-        places = torch.multinomial(kept.softmax(1), 1, generator=generator)
+        shares = kept.softmax(1)
+        if shares[:, 0].isnan().any():
+            raise not_a_number("in decoding")
+        places = torch.multinomial(shares, 1, generator=generator)
         return (places if tokens is None else tokens.gather(1, places))[:, 0]
 
     drawn = write(model, state, draw, steps[rows])

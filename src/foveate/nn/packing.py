@@ -87,7 +87,8 @@ class PackedLinear(nn.Module):
         self._bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
-        return torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], "")
+        # Of an input in half precision, as autocast makes, oneDNN would want such a weight.
+        return torch.ops.mkldnn._linear_pointwise(x.float(), self._weight, self._bias, "none", [], "")
 
 
 class Int8Linear(nn.Module):

@@ -50,13 +50,13 @@ class AttentionPooling(nn.Module):
 
 
 class MeanPooling(nn.Module):
-    """The plain mean of the places that are no padding."""
+    """The plain mean of the places that are no padding, zeros where there is none."""
 
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"] | None = None
     ) -> Float[Tensor, "B C"]:
         real = torch.arange(encoded.shape[1], device=encoded.device) < lengths[:, None]
-        return (encoded * real[..., None]).sum(1) / lengths[:, None]
+        return (encoded * real[..., None]).sum(1) / lengths[:, None].clamp(min=1)
 
 
 class FirstPlace(nn.Module):

@@ -26,7 +26,7 @@ def attend(call: Call) -> Attended:
     leading = call.leading
     queries, keys, values = (part.expand(*leading, *part.shape[-2:]) for part in (call.queries, call.keys, call.values))
     read = call.score.tensors() + (() if call.bias is None else call.bias.tensors())
-    learned = [part for part in read if part.requires_grad]
+    learned = list({id(part): part for part in read if part.requires_grad}.values())  # each has one gradient
     seed = _seed(call.generator) if call.dropout else 0
     output, log_sum_exp = _Blocked.apply(call, seed, queries, keys, values, *learned)
     return Attended(output, log_sum_exp)

@@ -7,6 +7,8 @@ Nor are they kept for the backward pass, which computes each block again, from i
 
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ FEW = 128
 
 
 def attend(call: Call) -> Attended:
+    call = _in_the_type_of_autocast(call)
     leading = call.leading
     parts = (call.queries, call.keys, call.values)
     queries, keys, values = (_four(part.expand(*leading, *part.shape[-2:]), leading) for part in parts)
@@ -40,6 +43,19 @@ def attend(call: Call) -> Attended:
         output, log_sum_exp = _InBlocks.apply(call, queries, keys, values)
     output = output.reshape(*leading, *output.shape[-2:])
     return Attended(output, None if log_sum_exp is None else log_sum_exp.reshape(output.shape[:-1]))
+
+
+def _in_the_type_of_autocast(call: Call) -> Call:
+    """The call with queries, keys and values as autocast would have them, for a function that runs without it."""
+    if not _autocasts(call.queries.device):
+        return call
+    kind = Kept.of(call).result(call.values)
+    parts = {name: getattr(call, name).to(kind) for name in ("queries", "keys", "values")}
+    return replace(call, **parts)
+
+
+def _autocasts(device: torch.device) -> bool:
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 class _InBlocks(torch.autograd.Function):
@@ -125,16 +141,18 @@ def _fused(
     if 0 in (*queries.shape[:-1], keys.shape[-2]):
         # The sum of no values, with its gradients; the fused kernel would end the process.
         return queries @ keys.mT @ values, queries.new_full(queries.shape[:-1], -torch.inf)
-    if not call.full:
-        output = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=mask, is_causal=causal, scale=call.scale
+    # Autocast would round a mask of numbers, too.
+    with torch.autocast(queries.device.type, enabled=False) if _autocasts(queries.device) else nullcontext():
+        if not call.full:
+            output = F.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=mask, is_causal=causal, scale=call.scale
+            )
+            return output, None
+        if mask is not None and mask.dtype == torch.bool:
+            mask = torch.zeros_like(mask, dtype=queries.dtype).masked_fill(~mask, -torch.inf)
+        output, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            queries, keys, values, 0.0, causal, attn_mask=mask, scale=call.scale
         )
-        return output, None
-    if mask is not None and mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=queries.dtype).masked_fill(~mask, -torch.inf)
-    output, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        queries, keys, values, 0.0, causal, attn_mask=mask, scale=call.scale
-    )
     if mask is not None:
         # The kernel gives 0, not -inf, for a query that may look nowhere.
         nowhere = (mask == -torch.inf).all(-1).expand(log_sum_exp.shape)

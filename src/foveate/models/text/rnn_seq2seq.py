@@ -21,6 +21,7 @@ from foveate.nn import (
     Dropout,
     FixedVectorDecoder,
     LuongDecoder,
+    MeanPooling,
     Recurrent,
     RecurrentDecoderState,
     tie_output,
@@ -119,13 +120,12 @@ class WordEncoder(nn.Module):
     def __init__(self, width: int, states: int, layers: int) -> None:
         super().__init__()
         self.width, self.states, self.layers = width, states, layers
+        self.mean = MeanPooling()
 
     def forward(
         self, x: Float[Tensor, "B S E"], lengths: Int[Tensor, "B"]
     ) -> tuple[Float[Tensor, "B S E"], tuple[Tensor, ...]]:
-        real = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
-        mean = (x * real[..., None]).sum(1) / lengths[:, None]
-        return x, (mean.expand(self.layers, -1, -1),) * self.states
+        return x, (self.mean(x, lengths).expand(self.layers, -1, -1),) * self.states
 
 
 def _encoder(config: RNNSeq2SeqConfig) -> Recurrent | WordEncoder:
