@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -25,6 +26,9 @@ from foveate.contracts import UserError
 
 FORMAT = "foveate/1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+UNFINISHED = ".foveate-unfinished-"
+"""How the names of folders begin in which files are being written."""
 
 
 @dataclass
@@ -165,22 +169,26 @@ def written(path: Path) -> Iterator[Path]:
 
     Raises UserError where the disk refuses; whatever was at `path` is then still there.
     """
-    workshop = path.parent / ".unfinished"  # a folder, because some writers put a temporary file beside theirs
     try:
-        try:
-            shutil.rmtree(workshop, ignore_errors=True)  # left by a process that was killed
-            workshop.mkdir(parents=True)
-            yield workshop / path.name
-            _to_disk(workshop / path.name)
-            os.replace(workshop / path.name, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A folder, because some writers put a temporary file beside theirs.
+        with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
+            temporary = Path(workshop) / path.name
+            yield temporary
+            _to_disk(temporary)
+            os.replace(temporary, path)
             _to_disk(path.parent)
-        finally:
-            shutil.rmtree(workshop, ignore_errors=True)
     except Exception as error:
         reason = _refusal(error)
         if reason is None:
             raise
         raise UserError(f"could not write {path.name} in {path.parent}: {reason}") from None
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Remove what processes that were killed had not written to the end, where no other is at work."""
+    for workshop in folder.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(workshop, ignore_errors=True)
 
 
 def _refusal(error: Exception) -> str | None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, PAD
+from foveate import create
+from foveate.contracts import END, IGNORE, PAD, UserError
 from foveate.data import (
     RIGHT,
     WRONG,
@@ -17,6 +18,7 @@ from foveate.data import (
     train_bpe,
 )
 from foveate.data.match_batches import partners
+from foveate.training.parallel.rows import share
 
 PAIRS = [(f"{'a' * (1 + n % 5)} {n}", f"{'b' * (1 + n % 5)} {n}") for n in range(29)]
 TEXT = ParallelText.from_pairs(PAIRS, "letters")
@@ -100,7 +102,7 @@ def test_judged_pairs_to_measure_on():
     assert judged[:29] == [Judged(source, target, True) for source, target in PAIRS]
     assert len(judged) == 58
     assert not any((pair.source, pair.target) in PAIRS for pair in judged[29:])
-    assert len(judged_pairs([("a", "x"), ("a", "y")], seed=1)) == 2
+    assert len(judged_pairs([("a", "x"), ("a", "y"), ("b", "z")], seed=1)) == 3 + 2
 
 
 def test_inputs_to_judge():
@@ -120,3 +122,19 @@ def test_what_was_left_out_is_told():
 @pytest.mark.parametrize("tokens", [21, 200])
 def test_any_budget_gives_all_pairs(tokens: int):
     assert sum(len(batch.labels) for batch in batches(tokens=tokens).epoch(0)) == 29
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_part_of_a_batch_is_judged_as_in_the_whole(size: int):
+    model = create("siamese-attentive", src_vocab=len(TOKENIZER), tgt_vocab=len(TOKENIZER), width=8, embedding=8).eval()
+    batch = next(batches().epoch(0))
+    whole = model(**batch.inputs).logits
+    for rank in range(size):
+        part = share(batch, rank, size)
+        assert torch.equal(part.labels, batch.labels[rank::size])
+        torch.testing.assert_close(model(**part.inputs).logits, whole[rank::size])
+
+
+def test_pairs_of_which_no_wrong_one_can_be_made():
+    with pytest.raises(UserError, match="no wrong pair can be made of 2: give more pairs, of which the targets differ"):
+        judged_pairs([("a", "b"), ("a", "b")], seed=1)

@@ -159,3 +159,9 @@ def test_what_cannot_be(tmp_path: Path, recipe: dict, message: str) -> None:
 def test_one_kind_of_text_is_no_condition(tmp_path: Path, files: list[Path]) -> None:
     with pytest.raises(UserError, match=r"all of sea\.txt is of one, 'sea': give several files"):
         run(tiny_prose.language(tmp_path / "run", 2, data=(files[0],)), console=QUIET)
+
+
+def test_words_too_long_for_any_number() -> None:
+    """As in scripts without spaces."""
+    found = Perplexity(nats=2000.0, tokens=400, words=2)
+    assert (found.per_word, found.per_token) == (math.inf, pytest.approx(math.exp(5)))

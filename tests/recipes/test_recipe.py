@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from foveate.contracts import UserError
+from foveate.data import LabelledText
+from foveate.data.labelled import Labelled
 from foveate.models.text import rnn_seq2seq
 from foveate.recipes.language import Language
+from foveate.recipes.texts import held_out
 from foveate.recipes.translate import Text, Translate
 from foveate.training import Training
 
@@ -68,3 +71,15 @@ def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> No
     assert Translate.from_json({"model": "rnn", "training": {"steps": 7}}, "here").training.learning_rate == 0.25
     assert Translate.from_json({"model": "rnn", "training": {"learning_rate": 1}}, "here").training.learning_rate == 1
     assert Translate(model="rnn", training=Training(steps=7)).training == Training(steps=7)
+
+
+def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
+    """Labels take turns, or every second line is empty: one line of twenty all the same."""
+    labels = ["good", "bad"] * 200
+    for blank in ((), (None,)):
+        lines = [line for n, label in enumerate(labels) for line in (Labelled(n, label, f"text {n}"), *blank)]
+        text = LabelledText("reviews", lambda lines=lines: lines)
+        learn, check = held_out(text, "FILE", "texts")
+        assert 10 <= check.check().kept <= 30
+        assert learn.check().kept + check.check().kept == 400
+        assert set(check.labels()) == {"good", "bad"}

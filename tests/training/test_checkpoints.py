@@ -154,3 +154,10 @@ def test_refuse(tmp_path: Path):
     checkpoints.save(whole(model), optimizer, Progress(step=1030))
     with pytest.raises(UserError, match=r"holds a training at step 1,030: resume it, or name another folder"):
         checkpoints.refuse()
+
+
+def test_a_trained_model_without_its_checkpoints_is_kept(tmp_path: Path):
+    checkpoints, model, optimizer = saver(tmp_path)
+    (tmp_path / bundle.CONFIG).write_text("{}")
+    with pytest.raises(UserError, match="holds a trained model without its checkpoints: train in another folder"):
+        checkpoints.resume(whole(model), optimizer)

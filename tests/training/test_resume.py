@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 from tiny_training import TinyBatches, run
 from torch import nn
 
+from foveate.bundle import UNFINISHED
 from foveate.contracts import Batch
 from foveate.training import Interrupted, Result
 
@@ -85,7 +87,7 @@ def test_killed_between_two_steps(tmp_path: Path, whole: Any, step: int):
 def test_killed_twice_while_writing(tmp_path: Path, whole: Any):
     with pytest.raises(Sudden):
         run(tmp_path, batches=BreakOff(24, vanish))
-    unfinished = tmp_path / "checkpoints" / ".unfinished"
+    unfinished = tmp_path / "checkpoints" / f"{UNFINISHED}abc"
     unfinished.mkdir()
     (unfinished / "step-00000028.safetensors").write_bytes(b"half of a")
     with (tmp_path / "metrics.jsonl").open("a") as file:
@@ -148,6 +150,15 @@ def test_a_second_control_c_stops_at_once(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, batches=BreakOff(31, press_twice))
     assert not (tmp_path / "checkpoints" / "step-00000031.safetensors").exists()
+
+
+def test_control_c_in_the_last_comparison_stops_at_once(tmp_path: Path, whole: Any, monkeypatch: pytest.MonkeyPatch):
+    """All is saved by then."""
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_training, "VALIDATION", replace(tiny_training.VALIDATION, thorough=lambda _: press() or {}))
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    assert same(run(tmp_path), whole[:2])
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

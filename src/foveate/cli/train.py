@@ -64,6 +64,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}") from None
-    if not isinstance(values, dict):
+    recipe = values.get("recipe", values) if isinstance(values, dict) else None
+    if not isinstance(recipe, dict):
         raise UserError(f"{path} holds no table of settings")
-    return values.get("recipe", values)
+    return recipe

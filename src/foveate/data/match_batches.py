@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch
+from foveate.contracts import END, IGNORE, PAD, Batch, UserError
 from foveate.data.batching import PairBatches
 from foveate.data.rows import Numbers, Rows, padded, within_budget
 
@@ -50,13 +50,29 @@ class MatchBatches:
             yield _with_wrong_pairs(batch, np.random.default_rng((self._seed, number, place)))
 
 
+class MatchBatch(Batch):
+    """A batch of which a part takes along the targets of its wrong pairs, behind its own."""
+
+    def rows(self, chosen: slice) -> "MatchBatch":
+        """Some of the pairs alone, each right and wrong."""
+        others = self.inputs["others"][chosen]
+        targets = torch.cat([torch.arange(len(self.labels))[chosen], others])
+        inputs = {name: self.inputs[name][chosen] for name in ("source", "source_lengths")}
+        inputs |= {name: self.inputs[name][targets] for name in ("target", "target_lengths")}
+        inputs["others"] = torch.arange(len(others), len(targets))
+        return MatchBatch(inputs, self.labels[chosen], self.name)
+
+
 def judged_pairs(pairs: Sequence[tuple[str, str]], seed: int) -> list[Judged]:
     """The pairs, and as many wrong ones with targets of about the same length, but for those that are right after all;
-    to measure on."""
+    to measure on. Raises UserError where that are all."""
     others = partners(np.array([len(target) for _, target in pairs]), np.random.default_rng(seed))
     drawn = [(source, pairs[other][1]) for (source, _), other in zip(pairs, others, strict=True)]
     known = set(pairs)
-    return [Judged(*pair, True) for pair in pairs] + [Judged(*pair, False) for pair in drawn if pair not in known]
+    wrong = [Judged(*pair, False) for pair in drawn if pair not in known]
+    if not wrong:
+        raise UserError(f"no wrong pair can be made of {len(pairs)}: give more pairs, of which the targets differ")
+    return [Judged(*pair, True) for pair in pairs] + wrong
 
 
 def partners(lengths: Numbers, generator: np.random.Generator) -> Numbers:
@@ -75,7 +91,7 @@ def _with_wrong_pairs(batch: Batch, generator: np.random.Generator) -> Batch:
     right_after_all = torch.tensor([key in known for key in _keys(source, target[others])])
     right, wrong = torch.full_like(others, RIGHT), torch.where(right_after_all, IGNORE, WRONG)
     inputs = {**batch.inputs, "target": target, "others": others}
-    return Batch(inputs, torch.stack([right, wrong], 1), batch.name)
+    return MatchBatch(inputs, torch.stack([right, wrong], 1), batch.name)
 
 
 def _keys(source: Tensor, target: Tensor) -> Iterator[tuple[bytes, bytes]]:

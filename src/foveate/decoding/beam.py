@@ -39,10 +39,7 @@ def beam(
     With a width and a patience of 1 this is greedy search. Equal scores are ordered by beam, then by token id. The
     model should be in evaluation mode. Raises UserError on a width, n_best, patience or limit that makes no sense.
     """
-    if not 1 <= n_best <= width:
-        raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
-    if patience is not None and not patience > 0:
-        raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
+    check_beam(width, n_best, patience)
     steps = limits(inputs, max_length)
     enough = math.inf if patience is None else max(n_best, math.ceil(patience * width))
     found = _Found(len(steps), n_best, length_penalty, enough)
@@ -51,6 +48,14 @@ def beam(
     while len(rows := search.advance(model.step(search.last_tokens, state))):
         state.reorder(rows)
     return found.hypotheses
+
+
+def check_beam(width: int, n_best: int, patience: float | None) -> None:
+    """Raise UserError for what no search can be asked for."""
+    if not 1 <= n_best <= width:
+        raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
+    if patience is not None and not patience > 0:
+        raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
 
 
 class _Found:

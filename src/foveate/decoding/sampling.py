@@ -30,7 +30,7 @@ def sample(
     `max_length` is the most tokens of an output, END included: one number, or one for each example. The model should be
     in evaluation mode. Raises UserError on a setting that makes no sense, and where the model gives NaN.
     """
-    _check(samples, temperature, top_k, top_p)
+    check_sampling(samples, temperature, top_k, top_p)
     steps = limits(inputs, max_length)
     state = model.start(**inputs)
     rows = torch.arange(len(steps), device=steps.device).repeat_interleave(samples)
@@ -74,7 +74,8 @@ def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, 
     return kept.masked_fill(outside, -torch.inf), tokens
 
 
-def _check(samples: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+def check_sampling(samples: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+    """Raise UserError for what cannot be drawn from."""
     if samples < 1:
         raise UserError(f"the number of samples must be at least 1, not {samples}")
     if not 0 < temperature < float("inf"):

@@ -8,9 +8,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from foveate.contracts import Hypothesis, StepDecoder, UserError
-from foveate.decoding.beam import beam
+from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
-from foveate.decoding.sampling import sample
+from foveate.decoding.sampling import check_sampling, sample
 
 
 @dataclass
@@ -39,6 +39,18 @@ class Decoding:
     top_p: float | None = None
     """Sampling: draw from the fewest likeliest tokens that together have this probability."""
 
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        match self.method:
+            case "beam":
+                check_beam(self.width, self.n_best, self.patience)
+            case "sample":
+                check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
+            case "greedy" if self.n_best != 1:
+                raise UserError(
+                    f"greedy search finds one output, not n_best={self.n_best}; use beam search or sampling"
+                )
+
 
 def decode(
     model: StepDecoder,
@@ -52,6 +64,7 @@ def decode(
     `source_lengths` set how long an output may become; zeros where inputs have no length. The model should be in
     evaluation mode. Raises UserError on settings that make no sense.
     """
+    settings.check()
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
     if settings.method == "beam":
         return beam(model, inputs, longest, settings.width, settings.n_best, settings.length_penalty, settings.patience)
@@ -59,6 +72,4 @@ def decode(
         return sample(
             model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator
         )
-    if settings.n_best != 1:
-        raise UserError(f"greedy search finds one output, not n_best={settings.n_best}; use beam search or sampling")
     return [[found] for found in greedy(model, inputs, longest)]

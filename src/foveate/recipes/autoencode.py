@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from torch import nn
 
+from foveate.contracts import UserError
 from foveate.data import Prose, Splits
 from foveate.decoding import Decoding
 from foveate.recipes.autoencoder import Autoencoder
@@ -69,6 +70,8 @@ def run(recipe: Autoencode, splits: Splits[Prose] | None = None, console: Consol
 def _measure(text: AutoencodeText, coder: Autoencoder, check: Prose) -> Callable[[nn.Module], dict[str, float]]:
     """How faithfully passages from all over the text to validate on are written again, by greedy search."""
     passages = spread(coder.fitting(check), text.validation_passages)
+    if not passages:
+        raise UserError(f"{check.name} has nothing of at most {text.max_length} tokens to validate on")
 
     def measure(model: nn.Module) -> dict[str, float]:
         written = coder.rewritten(passages, Decoding(method="greedy"))

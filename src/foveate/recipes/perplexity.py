@@ -25,16 +25,27 @@ class Perplexity:
 
     @property
     def per_token(self) -> float:
-        return math.exp(self.nats / self.tokens)
+        return _surprise(self.nats / self.tokens)
 
     @property
     def per_word(self) -> float:
-        """The same log-probability, shared out among words: the vocabulary of the model plays no part in it."""
-        return math.exp(self.nats / self.words)
+        """The same log-probability, shared out among words: the vocabulary of the model plays no part in it.
+
+        Infinite where words are so long, as in scripts without spaces, that no number would hold it.
+        """
+        return _surprise(self.nats / self.words)
 
     def figures(self) -> dict[str, float]:
         """All of it, as JSON values."""
         return {**asdict(self), "per_token": self.per_token, "per_word": self.per_word}
+
+
+def _surprise(nats: float) -> float:
+    """So many equally likely choices would be as surprising."""
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)

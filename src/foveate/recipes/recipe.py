@@ -76,8 +76,9 @@ class Recipe(Generic[Architecture]):
 
     def check(self) -> None:
         """Tell what cannot work before any data is read, which may take long."""
-        self.text.check()
-        self.training.check()
+        for part in vars(self).values():
+            if hasattr(part, "check"):
+                part.check()
         choose_device(self.training.device)
         with torch.device("meta"):
             self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from foveate.contracts import UserError
@@ -67,9 +68,10 @@ def to_measure_on(
 
 
 def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
-    """The text without every twentieth line (or, in a long one, fewer), and these lines.
+    """The text without one of every twenty lines (or, in a long one, fewer), and these lines.
 
-    Of pairs as many, but chosen so that no sentence that is held out is seen in training.
+    Which one is drawn, the same each time, since files often repeat a pattern. Of pairs as many are chosen so that no
+    sentence that is held out is seen in training.
     """
     kept = text.check().kept
     every = max(20, math.ceil(kept / HELD_OUT))
@@ -78,7 +80,9 @@ def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
     if isinstance(text, ParallelText):
         parts: Any = text.held_out(kept // every)
         return parts
-    return (
-        text.part(text.name, lambda line: line % every != 0),
-        text.part(f"{text.name}, held out", lambda line: line % every == 0),
-    )
+
+    def drawn(line: int) -> bool:
+        span, place = divmod(line - 1, every)
+        return Random(span).randrange(every) == place
+
+    return text.part(text.name, lambda line: not drawn(line)), text.part(f"{text.name}, held out", drawn)

@@ -49,6 +49,7 @@ class Measuring(Writing):
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
+        self.decoding.check()
         at_least(1, "groups", self.groups)
         check_tokenize(self.tokenize)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from foveate.bundle import clear_unfinished
 from foveate.contracts import UserError
 from foveate.training.parallel import Processes
 
@@ -40,3 +41,5 @@ def _take(lock: FileLock, folder: Path) -> None:
         pass
     except OSError as error:
         raise UserError(f"could not write in {folder}: {error.strerror}") from None
+    for place in (folder, (folder / LOCK).parent):
+        clear_unfinished(place)

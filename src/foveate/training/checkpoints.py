@@ -123,6 +123,11 @@ class Checkpoints:
             return from_dict(Progress, json.loads(metadata["progress"]), str(self.path(step))), damaged
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
+        if (self.folder.parent / bundle.CONFIG).exists():
+            raise UserError(
+                f"{self.folder.parent} holds a trained model without its checkpoints: train in another folder, or "
+                f"remove it"
+            )
         return Progress(), []
 
     def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:

@@ -35,6 +35,10 @@ class Interruption:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._restore()
 
+    def over(self) -> None:
+        """From now on the first signal does what it would have done without: all is saved."""
+        self._restore()
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         self._restore()

@@ -86,6 +86,7 @@ def train(
             for group in _groups(batches, progress, settings):
                 run.step(group, interruption)
             run.end(interruption)
+            interruption.over()
             return run.keep_the_best()
 
 

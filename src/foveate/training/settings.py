@@ -85,6 +85,8 @@ class Training:
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
         for name in ("warmup", "weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
             at_least(0, name, getattr(self, name))
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"seed is {self.seed}, but must be at least 0 and below 2 ** 63")
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be above 0")

@@ -66,15 +66,17 @@ class Siamese(nn.Module):
         self,
         source: Int[Tensor, "B S"],
         source_lengths: Int[Tensor, "B"],
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "A T"],
+        target_lengths: Int[Tensor, "A"],
         others: Int[Tensor, "B"] | None = None,
     ) -> Output:
         """Logits of "no" and "yes" for each pair, (B, 1, 2); with `others` also for each source with the target of
-        the row that `others` names, (B, 2, 2): each text is read once and compared twice."""
+        the row that `others` names, (B, 2, 2): each text is read once and compared twice. Targets behind the first B
+        are there for `others` alone."""
         first = self.dropout(self.source_encoder(source, source_lengths))
         second = self.dropout(self.target_encoder(target, target_lengths))
-        targets = second[:, None] if others is None else torch.stack([second, second[others]], 1)
+        own = second[: len(first)]
+        targets = own[:, None] if others is None else torch.stack([own, second[others]], 1)
         return Output(self.compare(first[:, None].expand_as(targets), targets))
 
 

@@ -83,6 +83,7 @@ def run(options: Norms, console: Console) -> Comparison:
     if not options.depths or not options.learning_rates:
         raise UserError("nothing to compare: give --depths and --learning-rates at least one number each")
     at_least(1, "depths", min(options.depths))
+    at_least(0, "learning_rates", min(options.learning_rates))
     found = []
     for depth in options.depths:
         for norm in NORMS:

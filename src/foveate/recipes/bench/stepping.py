@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, UserError, at_least
+from foveate.contracts import START, UNKNOWN, UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 from foveate.recipes.bench.measuring import Run, exponent, side_by_side
@@ -50,8 +50,10 @@ class Measured:
 
 def run(options: Stepping, console: Console) -> Comparison:
     """Measure all models at all lengths. Raises UserError for sizes that cannot be and models that write nothing."""
-    for name in ("width", "vocabulary", "batch", "repeats"):
+    for name in ("width", "batch", "repeats"):
         at_least(1, name, getattr(options, name))
+    at_least(UNKNOWN + 2, "vocabulary", options.vocabulary)
+    at_least(1, "the number of models", len(options.models))
     at_least(2, "the number of lengths", len(options.lengths))
     at_least(1, "lengths", min(options.lengths))
     built = {name: _model(options, name) for name in options.models}
