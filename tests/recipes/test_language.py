@@ -29,7 +29,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def author(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Author:
     """One that was told of each passage whether it is of the sea or of the land."""
-    recipe = tiny_prose.language(tmp_path_factory.mktemp("language") / "run", steps=250, data=tuple(files))
+    recipe = tiny_prose.language(tmp_path_factory.mktemp("language") / "run", steps=400, data=tuple(files))
     run(recipe, console=QUIET)
     return foveate.load(recipe.out)
 
