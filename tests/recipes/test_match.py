@@ -12,10 +12,9 @@ from rich.console import Console
 from foveate import recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking import open_model
-from foveate.recipes.match import Match, run
+from foveate.recipes.match import Match, Pairs, run
 from foveate.recipes.matcher import Matcher
 from foveate.recipes.trained import NoOptions, Trained
-from foveate.recipes.translate import Text
 from foveate.training import Training
 
 
@@ -23,7 +22,7 @@ def recipe(out: Path, **changes) -> Match:
     training = Training(
         steps=90, learning_rate=1e-2, schedule="linear", warmup=10, average=1, label_smoothing=0.0, device="cpu"
     )
-    text = Text(vocabulary=120, batch_tokens=256, validation_sentences=20)
+    text = Pairs(vocabulary=120, batch_tokens=256, validation_sentences=20)
     architecture = {"width": 32, "embedding": 24, "dropout": 0.0}
     return Match(**{"text": text, "out": out, "training": training, "architecture": architecture, **changes})
 
@@ -120,7 +119,7 @@ def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
 
 
 def test_an_encoder_for_each_language(tmp_path: Path) -> None:
-    text = Text(vocabulary=60, batch_tokens=512, shared=False)
+    text = Pairs(vocabulary=60, batch_tokens=512, shared=False)
     with pytest.raises(UserError, match=r"needs one vocabulary: share it, or set --architecture\.no-one-encoder"):
         recipe(tmp_path / "one", text=text).check()
     sizes = {"width": 8, "embedding": 8, "one_encoder": False}

@@ -132,6 +132,16 @@ def test_own_text_in_one_file_with_a_part_held_out(tmp_path: Path) -> None:
     assert foveate.load(tmp_path / "run").run("red cat").ended in (True, False)
 
 
+def test_a_file_that_was_changed_is_no_longer_what_is_being_learned(tmp_path: Path) -> None:
+    path = tsv(tmp_path / "pairs.tsv", 61)
+    train(words.recipe(tmp_path / "run", steps=2, data=(path,)))
+    path.write_text(path.read_text(encoding="utf-8").replace("cat", "bat"), encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"holds a training with text.data \(content of .*pairs\.tsv\) '\w{12}', not '\w{12}'"
+    ):
+        train(words.recipe(tmp_path / "run", steps=3, data=(path,)))
+
+
 def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
     sources, targets = zip(*words.pairs(53, 1), strict=True)
     (tmp_path / "text.en").write_text("\n".join(sources) + "\n", encoding="utf-8")

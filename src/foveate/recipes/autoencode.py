@@ -25,8 +25,8 @@ class Autoencode(Recipe[Architecture]):
     """Train an auto-encoder: to read a sentence, or a paragraph sentence by sentence, into a vector, and to write it
     again from that.
 
-    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
-    flags go before it.
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    training, architecture, ...); a flag counts more than the file.
     """
 
     task = "autoencode"

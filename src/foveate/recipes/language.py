@@ -24,8 +24,10 @@ class Language(Recipe[Architecture]):
     """Train a language model on running prose: to write it, and to go on from a beginning.
 
     With a model such as rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an
-    address, or of your own files the name. `--config FILE` takes any of the fields below from a TOML or JSON file, such
-    as the config.json of a trained model; flags go before it.
+    address, or of your own files the name.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    training, architecture, ...); a flag counts more than the file.
     """
 
     task = "language"

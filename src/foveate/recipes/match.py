@@ -23,11 +23,27 @@ FITTED_TO = 10_000
 
 
 @dataclass
+class Pairs(Text):
+    """Which pairs to learn from, and how they become tokens."""
+
+    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    """Language of the first texts, for text by name and programs' translations."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language of the second texts, likewise."""
+    lowercase: bool = False
+    """Read lower case only."""
+    batch_tokens: int = 1024
+    """Tokens of a batch on its longer side, padding included."""
+    validation_sentences: int = 500
+    """Pairs that each validation tells from as many wrong ones."""
+
+
+@dataclass
 class Match(Recipe[Architecture]):
     """Train a matcher, which tells whether two texts belong together, such as a sentence and its translation.
 
-    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
-    flags go before it.
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    training, architecture, ...); a flag counts more than the file.
     """
 
     task = "match"
@@ -37,7 +53,7 @@ class Match(Recipe[Architecture]):
         epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
     )
 
-    text: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=lambda: Text(batch_tokens=1024))
+    text: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)
     model: str = "siamese-attentive"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/match")
@@ -80,7 +96,7 @@ def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Cons
     return matcher
 
 
-def _measure(text: Text, matcher: Matcher, check: ParallelText) -> Callable[[nn.Module], dict[str, float]]:
+def _measure(text: Pairs, matcher: Matcher, check: ParallelText) -> Callable[[nn.Module], dict[str, float]]:
     """How well the first pairs to validate on are told from as many wrong ones."""
     pairs = judged_pairs(list(islice(check, text.validation_sentences)), seed=0)
 

@@ -1,5 +1,6 @@
 """What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
@@ -150,9 +151,16 @@ class Recipe(Generic[Architecture]):
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
-        return {name: value for name, value in self.as_json().items() if name in ("text", "model", "architecture")}
+        chosen = {name: value for name, value in self.as_json().items() if name in ("text", "model", "architecture")}
+        return chosen | {f"text.data (content of {path})": _digest(path) for path in self.text.data if path.is_file()}
 
     def description(self, model: nn.Module) -> dict[str, Any]:
         """What `config.json` says of the trained `model`."""
         config: Any = model.config
         return asdict(Description(self.task, self.preset.family, asdict(config), self.as_json()))
+
+
+def _digest(path: Path) -> str:
+    """A few letters that are others for other content (as good as always)."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:12]

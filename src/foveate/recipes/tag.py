@@ -46,8 +46,8 @@ class Text:
 class Tag(Recipe[Architecture]):
     """Train a tagger, which gives each word of a sentence a tag, such as its part of speech.
 
-    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
-    flags go before it.
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    training, architecture, ...); a flag counts more than the file.
     """
 
     task = "tag"

@@ -64,8 +64,8 @@ class Text:
 class Translate(Recipe[Architecture]):
     """Train a translator on pairs of sentences.
 
-    `--config FILE` takes any of the fields below from a TOML or JSON file, such as the config.json of a trained model;
-    flags go before it.
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    training, architecture, ...); a flag counts more than the file.
     """
 
     task = "translate"

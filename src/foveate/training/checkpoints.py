@@ -166,8 +166,8 @@ class Checkpoints:
         return metadata
 
     def _compare(self, then: dict[str, Any], path: Path) -> None:
-        for name in sorted((then.keys() | self.fixed.keys()) - FREE):  # an earlier version may have fixed more
-            before, now = then.get(name), self.fixed.get(name)
+        for name in sorted(then.keys() - FREE):  # an earlier version may have fixed more, or less
+            before, now = then[name], self.fixed.get(name)
             if before != now:
                 raise UserError(
                     f"{path.parent.parent} holds a training with {name} {before!r}, not {now!r}: resume it with "

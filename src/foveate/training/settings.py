@@ -31,7 +31,8 @@ class Training:
     learning_rate: float = 1e-3
     """The highest learning rate, at the end of the warm-up."""
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
-    """What the learning rate does after the warm-up. Cosine and linear reach 0 at the limit that ends training."""
+    """What the learning rate does after the warm-up. Cosine and linear reach 0 at the limit that ends training; where
+    only epochs do, the first stays at the peak, since nobody knows yet how long one is."""
     warmup: int = 500
     """Steps in which the learning rate rises from 0."""
     accumulate: int = 1
@@ -53,7 +54,7 @@ class Training:
     """Hard attention: what a nat of entropy of its choices is worth, so that it does not decide too early."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """What matrices are multiplied in; weights stay float32. Auto takes bfloat16 where it pays: on GPUs that have it,
-    and for wide models on CPUs that have it."""
+    and on CPUs that have it for models of width 64 or more."""
 
     validate_every: int = 500
     """Steps between two validations."""

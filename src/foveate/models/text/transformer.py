@@ -156,7 +156,7 @@ def _attention(config: TransformerConfig) -> MultiHeadAttention:
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:
-    return FeedForward(config.width, config.feedforward, config.activation, config.dropout)
+    return FeedForward(config.width, config.feedforward, config.activation)
 
 
 def _encoder_block(config: TransformerConfig) -> EncoderBlock:
