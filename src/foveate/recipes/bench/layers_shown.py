@@ -144,5 +144,6 @@ def _notes(options: Any) -> list[str]:
         f"d = {options.widths[min(len(options.widths) // 2, len(options.widths) - 2)]:,} on.",
         "FLOPs are counted by torch (matrix products, convolutions) and, for fused attention on a CPU, which torch "
         "does not know, by the formula 4 T S d over the pairs that the kernel visits (training: 3.5 times that, 4.5 "
-        "where blocks are computed again). Softmax, gates and other elementwise work are not counted. Memory is what a run adds to its process.",
+        "where blocks are computed again). Softmax, gates and other elementwise work are not counted. Memory is what a "
+        "run adds to its process.",
     ]
