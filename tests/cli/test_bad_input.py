@@ -111,15 +111,16 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["run", "RUN", "cat", "--picture", "a.xyz"], "a.xyz: cannot write a picture as '.xyz'; known: "),
         (
             ["run", "RUN", "cat", "--picture", "missing/a.png"],
-            "could not write missing/a.png: No such file or directory",
+            "could not write missing/a.png: there is no folder missing",
         ),
         (["run", "RUN", "", "--picture", "a.png"], "no picture to draw into a.png: this model has no attention, or"),
         (["eval", "RUN"], "this model was trained on files: give --data SRC TGT to measure it on"),
         (["eval", "RUN", "--data", "DATA", "--groups", "0"], "groups is 0, but must be at least 1"),
         (
             ["eval", "RUN", "--data", "DATA", "--output", "missing/a"],
-            "could not write missing/a: No such file or directory",
+            "could not write missing/a: there is no folder missing",
         ),
+        (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
         (["eval", "missing"], "missing is no folder"),
         (["models", "x"], "unexpected 'x'; see foveate models --help"),
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
@@ -134,6 +135,7 @@ def test_arguments(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     places = {"RUN": trained.folder, "DATA": trained.data}
+    message = message.replace("DATA is", f"{trained.data} is")
     assert fails(*(places.get(argument, argument) for argument in arguments)).startswith(message)
     assert not list(tmp_path.iterdir())
 

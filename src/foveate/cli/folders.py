@@ -1,4 +1,4 @@
-"""Flags that depend on the run folder that a command is given: each task adds its own."""
+"""What commands are given: the run folder, whose task adds flags of its own, and places to write to."""
 
 import os
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 from foveate import bundle
 from foveate.cli.parse import parse
+from foveate.contracts import UserError
 from foveate.recipes import trained_class
 from foveate.recipes.trained import describe
 
@@ -25,3 +26,11 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     where = str(folder / bundle.CONFIG)
     options = getattr(trained_class(found), f"{command}_options")(describe(found).recipe, where)
     return parse(kind[type(options)], arguments, command, kind(folder, options))
+
+
+def check_place(path: Path) -> None:
+    """Raise UserError for a file that cannot be there: before the work, not after it."""
+    if path.is_dir():
+        raise UserError(f"could not write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise UserError(f"could not write {path}: there is no folder {path.parent}")

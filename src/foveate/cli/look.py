@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
 from foveate.contracts import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
@@ -42,7 +43,7 @@ class Look:
 def main(arguments: Sequence[str]) -> None:
     options = parse(Look, arguments, "look")
     at_least(1, "max_tokens", options.max_tokens)
-    _check_place(options.out)
+    check_place(options.out)
     model = open_model(options.folder, options.device)
     seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
     if options.sites and not seen.sight.sites:
@@ -57,11 +58,3 @@ def main(arguments: Sequence[str]) -> None:
     heads = sum(panel.heads for panel in document.sites)
     size = options.out.stat().st_size / 1e6
     print(f"wrote {options.out}: {heads:,} heads at {len(document.sites):,} sites, {size:.1f} MB")
-
-
-def _check_place(path: Path) -> None:
-    """What cannot be written is told before the work, not after it."""
-    if path.is_dir():
-        raise UserError(f"could not write {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise UserError(f"could not write {path}: there is no folder {path.parent}")

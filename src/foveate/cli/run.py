@@ -10,11 +10,11 @@ from typing import Annotated, Generic, TypeVar
 import tyro
 
 from foveate import recipes
-from foveate.cli.folders import parse_with_task
+from foveate.cli.folders import check_place, parse_with_task
 from foveate.contracts import UserError
 from foveate.data import read_sentences
 from foveate.recipes.trained import Prediction, Trained
-from foveate.sight import save
+from foveate.sight.pictures import check_ending, save
 
 CHUNK = 1000
 """Lines of standard input that are answered together: the most that an answer waits for."""
@@ -47,6 +47,9 @@ def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
+    if asked.picture is not None:
+        check_ending(asked.picture)
+        check_place(asked.picture)
     task: Trained = recipes.load(asked.folder, asked.device)
     first, empty, long = None, 0, 0
     for sentences in _chunks(asked):

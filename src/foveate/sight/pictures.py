@@ -45,13 +45,20 @@ def save(picture: Picture, path: Path) -> None:
 
     Raises UserError on an ending that is not known, and where the disk refuses.
     """
-    known = picture.canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
+    check_ending(path)
     try:
         picture.savefig(path)
     except OSError as error:
         raise UserError(f"could not write {path}: {error.strerror}") from None
+
+
+def check_ending(path: Path) -> None:
+    """Raise UserError for a path that ends like no picture."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
 
 
 def _check(each: Alignment) -> None:
