@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tokenizers.models
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from foveate import bundle
@@ -235,3 +236,11 @@ def test_folders_of_others_stay(tmp_path: Path) -> None:
         first.write_text("a")
         second.write_text("b")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".unfinished", "a", "b"]
+
+
+@pytest.mark.parametrize(("tied", "message"), [("[1]", "tied tensors cannot be read"), ('{"a": "b"}', "to 'b', which")])
+def test_damaged_ties(tmp_path: Path, tied: str, message: str) -> None:
+    save_file({"x": torch.ones(3)}, tmp_path / "x.safetensors", {"tied": tied})
+    for read in (bundle.read_tensors, bundle.read_shapes):
+        with pytest.raises(UserError, match=message):
+            read(tmp_path / "x.safetensors")

@@ -212,6 +212,7 @@ def test_no_folder(tmp_path: Path) -> None:
             46,
             "is (72, 32) there, but (69, 32) in the model: probably config.json and model.safetensors are",
         ),
+        (("architecture", "width"), 4_000_000, "in the model: probably config.json and model.safetensors are"),
         (("architecture", "widht"), 46, "unknown field in"),
         (("architecture", "cell"), "lsmt", "config.json: cell is 'lsmt', but must be 'lstm' or"),
         (("task",), "translat", "translat"),
@@ -222,6 +223,11 @@ def test_no_folder(tmp_path: Path) -> None:
 def test_a_config_that_was_edited(copy: Path, where: tuple[str, ...], value: Any, message: str) -> None:
     edit(copy, where, value)
     assert message in refused(copy)
+
+
+def test_a_tokenizer_of_another_training(copy: Path) -> None:
+    train_bpe(["a few words", "of another text"], 40).save(copy / "target_tokenizer.json")
+    assert "entries, but the model 99: probably they are of two different models" in refused(copy)
 
 
 def edit(folder: Path, where: tuple[str, ...], value: Any) -> None:

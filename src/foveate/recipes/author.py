@@ -26,7 +26,7 @@ from foveate.contracts import (
     from_dict,
     unknown,
 )
-from foveate.data import Passage, PassageBatches, load_tokenizer
+from foveate.data import Passage, PassageBatches
 from foveate.data.rows import padded
 from foveate.decoding import Decoding, decode
 from foveate.recipes.ngrams import Ngrams
@@ -94,7 +94,7 @@ class Author:
         found = opened(folder, device)
         return cls(
             found.model,
-            load_tokenizer(found.files.path(TOKENIZER)),
+            found.tokenizer(TOKENIZER, "vocabulary"),
             list(bundle.read_json(found.files.path(CONDITIONS)).get("conditions", [])),
             found.files.description,
             cls.run_options(found.description.recipe, found.where).decoding,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Picture, Tokenizer, UserError, at_least, from_dict
-from foveate.data import Passage, Prose, load_tokenizer, sentences
+from foveate.data import Passage, Prose, sentences
 from foveate.decoding import Decoding
 from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
@@ -84,7 +84,7 @@ class Autoencoder:
         """
         found = opened(folder, device)
         decoding = cls.run_options(found.description.recipe, found.where).decoding
-        return cls(found.model, load_tokenizer(found.files.path(TOKENIZER)), found.files.description, decoding)
+        return cls(found.model, found.tokenizer(TOKENIZER, "vocabulary"), found.files.description, decoding)
 
     @classmethod
     def run_options(cls, recipe: dict[str, Any], where: str) -> Answering:

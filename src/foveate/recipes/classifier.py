@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
-from foveate.data import LabelledText, load_tokenizer, open_source, text_batches
+from foveate.data import LabelledText, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened
@@ -73,7 +73,7 @@ class Classifier:
                 f"{found.files.path(LABELS)} has {len(labels)} labels, but the model decides between {classes}: "
                 f"probably they are of two different models"
             )
-        return cls(found.model, load_tokenizer(found.files.path(TOKENIZER)), labels, found.files.description)
+        return cls(found.model, found.tokenizer(TOKENIZER, "vocabulary"), labels, found.files.description)
 
     @classmethod
     def run_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Picture, Tokenizer, UserError, from_dict
-from foveate.data import RIGHT, Judged, judged_pairs, load_tokenizer, match_inputs
+from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
 from foveate.recipes.trained import Evaluation, NoOptions, opened
@@ -73,8 +73,8 @@ class Matcher:
         rules = from_dict(Thresholds, bundle.read_json(found.files.path(RULES)), RULES).thresholds
         return cls(
             found.model,
-            load_tokenizer(found.files.path(SOURCE_TOKENIZER)),
-            load_tokenizer(found.files.path(TARGET_TOKENIZER)),
+            found.tokenizer(SOURCE_TOKENIZER, "src_vocab"),
+            found.tokenizer(TARGET_TOKENIZER, "tgt_vocab"),
             [Rule(name, rules[name]) for name in MEASURES if name in rules],
             found.files.description,
         )

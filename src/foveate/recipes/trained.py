@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.contracts import Picture, from_dict
+from foveate.contracts import Picture, Tokenizer, UserError, from_dict
+from foveate.data import load_tokenizer
 from foveate.training.hardware import choose_device
 
 START_SIGN = "<start>"
@@ -118,6 +120,16 @@ class Opened:
         """The place of the description, for messages."""
         return str(self.files.folder / bundle.CONFIG)
 
+    def tokenizer(self, name: str, size: str) -> Tokenizer:
+        """The tokenizer in the file `name`, which has as many entries as the architecture's `size`, else UserError."""
+        tokenizer, entries = load_tokenizer(self.files.path(name)), self.description.architecture[size]
+        if len(tokenizer) != entries:
+            raise UserError(
+                f"{self.files.path(name)} has {len(tokenizer)} entries, but the model {entries}: "
+                f"probably they are of two different models"
+            )
+        return tokenizer
+
 
 def describe(found: bundle.Bundle) -> Description:
     """What a folder says of itself. Raises UserError where that is damaged."""
@@ -133,6 +145,8 @@ def opened(folder: Path | str, device: str) -> Opened:
     description = describe(found)
     kind = models.config_class(description.family)
     config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
+    with torch.device("meta"):  # sizes that are not those of the weights would take memory for nothing
+        found.check_fits(models.build(description.family, config))
     model = models.build(description.family, config)
     found.fill(model)
     return Opened(found, description, model.to(choose_device(device)).eval())

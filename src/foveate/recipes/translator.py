@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, at_least, from_dict
-from foveate.data import ParallelText, load_tokenizer, open_source, source_batches
+from foveate.data import ParallelText, open_source, source_batches
 from foveate.decoding import Decoding, decode
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
@@ -95,8 +95,8 @@ class Translator:
         found = opened(folder, device)
         return cls(
             found.model,
-            load_tokenizer(found.files.path(SOURCE_TOKENIZER)),
-            load_tokenizer(found.files.path(TARGET_TOKENIZER)),
+            found.tokenizer(SOURCE_TOKENIZER, "src_vocab"),
+            found.tokenizer(TARGET_TOKENIZER, "tgt_vocab"),
             found.files.description,
             cls.run_options(found.description.recipe, found.where).decoding,
         )
