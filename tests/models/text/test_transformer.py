@@ -158,3 +158,18 @@ def test_any_rows_of_any_sources_go_on(rows: list[int]) -> None:
         for place, row in enumerate(rows):
             alone = model(source[[row]], lengths[[row]], torch.stack([first[row], second[place]])[None]).logits[0, -1]
             torch.testing.assert_close(logits[place], alone, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_drops_something(name: str) -> None:
+    model = create("transformer-tiny", **{**SMALL, name: 0.5}).eval()
+    inputs = torch.randint(4, 17, (2, 9)), torch.tensor([9, 6]), torch.randint(4, 17, (2, 7))
+    assert torch.equal(model(*inputs).logits, model(*inputs).logits)
+    model.train()
+    assert not torch.equal(model(*inputs).logits, model(*inputs).logits)
+
+
+def test_the_paper_drops_nothing_inside_the_feed_forward_layers() -> None:
+    blocks = create("transformer-tiny", **SMALL | {"dropout": 0.5}).train().encoder
+    x = torch.randn(3, 5, 12)
+    assert all(torch.equal(block.feedforward(x), block.feedforward(x)) for block in blocks)

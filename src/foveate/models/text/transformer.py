@@ -50,6 +50,8 @@ class TransformerConfig:
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
+    activation_dropout: float = 0.0
+    """Share of what is inside the feed-forward layers that is dropped in training."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
     """Positions as waves of any length, as a learned table, or as what each head adds to its scores for a distance."""
     max_length: int = 1024
@@ -156,7 +158,7 @@ def _attention(config: TransformerConfig) -> MultiHeadAttention:
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:
-    return FeedForward(config.width, config.feedforward, config.activation)
+    return FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
 
 
 def _encoder_block(config: TransformerConfig) -> EncoderBlock:
