@@ -27,10 +27,12 @@ def choose_device(name: str) -> torch.device:
         name = _own_device(name, here)
     try:
         device = torch.device(name)
-        torch.empty(0, device=device).tolist()  # which the meta device has no numbers for
-    except (RuntimeError, AssertionError) as error:  # torch raises either (or a kind of it), with a page of text
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch raises either, with a page of text
         reason = str(error).split("\n")[0].split(". ")[0]
         raise UserError(f"device '{name}' cannot be used on this machine: {reason}") from None
+    if device.type == "meta":
+        raise UserError("device 'meta' cannot be used on this machine: it holds no numbers")
     return device
 
 
