@@ -11,7 +11,7 @@ between. Nothing is ever unpickled, and nothing that was read is ever run.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +27,6 @@ from foveate.contracts import UserError
 FORMAT = "foveate/1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
-TWO_MODELS = f"{CONFIG} and {WEIGHTS} are of two different models"
-
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
 
@@ -41,13 +39,10 @@ class Bundle:
     description: dict[str, Any]
     """What `config.json` says, without its "format"."""
 
-    def check_fits(self, model: nn.Module) -> None:
-        """Raise UserError where `model`, which may be on the meta device, is not what the weights are of."""
-        _check_fits(model, read_shapes(self.folder / WEIGHTS), str(self.folder / WEIGHTS), TWO_MODELS)
-
     def fill(self, model: nn.Module) -> None:
         """Give `model` the weights of this folder. Raises UserError where names or shapes do not fit."""
-        fill(model, read_tensors(self.folder / WEIGHTS).tensors, str(self.folder / WEIGHTS), TWO_MODELS)
+        tensors = read_tensors(self.folder / WEIGHTS).tensors
+        fill(model, tensors, str(self.folder / WEIGHTS), f"{CONFIG} and {WEIGHTS} are of two different models")
 
     def path(self, name: str) -> Path:
         """Where the file `name` beside the weights lies. Raises UserError where there is none."""
@@ -97,20 +92,16 @@ def load(folder: Path | str) -> Bundle:
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: str, cause: str) -> None:
     """Copy `tensors` into `model`. Raises UserError that names `where` they come from and the likely `cause`."""
-    _check_fits(model, {name: tensor.shape for name, tensor in tensors.items()}, where, cause)
-    model.load_state_dict(dict(tensors))
-
-
-def _check_fits(model: nn.Module, shapes: Mapping[str, Sequence[int]], where: str, cause: str) -> None:
     wanted = model.state_dict()
-    for kind, names in (("lacks", wanted.keys() - shapes.keys()), ("has the unknown", shapes.keys() - wanted.keys())):
+    for kind, names in (("lacks", wanted.keys() - tensors.keys()), ("has the unknown", tensors.keys() - wanted.keys())):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(f"{where} {kind} tensor '{min(names)}'{more}: probably {cause}")
     for name, tensor in wanted.items():
-        if tuple(tensor.shape) != tuple(shapes[name]):
-            both = f"{tuple(shapes[name])} there, but {tuple(tensor.shape)} in the model"
-            raise UserError(f"{where}: '{name}' is {both}: probably {cause}")
+        if tensor.shape != tensors[name].shape:
+            shapes = f"{tuple(tensors[name].shape)} there, but {tuple(tensor.shape)} in the model"
+            raise UserError(f"{where}: '{name}' is {shapes}: probably {cause}")
+    model.load_state_dict(dict(tensors))
 
 
 @dataclass
@@ -150,12 +141,6 @@ def read_tensors(path: Path, prefix: str = "") -> TensorFile:
         tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
         metadata = {key: value for key, value in (file.metadata() or {}).items() if key != "tied"}
     return TensorFile({name.removeprefix(prefix): tensors[owner] for name, owner in names.items()}, metadata)
-
-
-def read_shapes(path: Path) -> dict[str, Sequence[int]]:
-    """The shape of each tensor, tied ones included, without reading any. Raises UserError like `read_tensors`."""
-    with _opened(path) as file:
-        return {name: file.get_slice(owner).get_shape() for name, owner in _owners(file, path).items()}
 
 
 def _owners(file: Any, path: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("matplotlib", "sympy", "torch._dynamo", "sacremoses", "transformers")
 """A third of a second each, or more."""
@@ -12,18 +13,25 @@ import sys
 import torch
 
 import foveate.cli
+from dataclasses import asdict
+from foveate import bundle, models
 from foveate.decoding import Decoding, decode
 from foveate.nn import packed
+from foveate.recipes.trained import opened
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
 for preset in ("transformer-tiny", "rnn-attentive"):
-    model = packed(foveate.create(preset, src_vocab=9, tgt_vocab=9).eval())
+    made, family = foveate.create(preset, src_vocab=9, tgt_vocab=9), models.preset(preset).family
+    described = dict(task="translate", family=family, architecture=asdict(made.config), recipe=dict())
+    bundle.save(preset, described, made.state_dict())
+    model = packed(opened(preset, "cpu").model)
     with torch.inference_mode():
         decode(model, source, source["source_lengths"], Decoding())
 print(*[name for name in {HEAVY} if name in sys.modules])
 """
 
 
-def test_translating_imports_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", TRANSLATE], capture_output=True, text=True, check=False)
+def test_translating_imports_nothing_heavy(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", TRANSLATE]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from rich.console import Console
 from torch import Tensor, nn
 
@@ -145,8 +144,6 @@ def opened(folder: Path | str, device: str) -> Opened:
     description = describe(found)
     kind = models.config_class(description.family)
     config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
-    with torch.device("meta"):  # sizes that are not those of the weights would take memory for nothing
-        found.check_fits(models.build(description.family, config))
     model = models.build(description.family, config)
     found.fill(model)
     return Opened(found, description, model.to(choose_device(device)).eval())

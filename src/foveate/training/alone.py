@@ -41,5 +41,5 @@ def _take(lock: FileLock, folder: Path) -> None:
         pass
     except OSError as error:
         raise UserError(f"could not write in {folder}: {error.strerror}") from None
-    for place in (folder, (folder / LOCK).parent):
+    for place in (folder, (folder / LOCK).parent):  # what a training that was killed had not written to the end
         clear_unfinished(place)
