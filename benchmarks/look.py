@@ -4,10 +4,13 @@
     python benchmarks/look.py forward     # one part: forward, measures, rows, received, long or page
 
 It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
-Memory is measured in a process of its own for each case, as growth of the peak over what the process held before, with
-glibc told to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run; such a
-process is slow, so that times are those of another). Where times are compared, cases take turns in one process where
-they fit into memory together, so that a busy machine slows both. Exits with status 1 when a bound does not hold.
+Memory is measured in a process of its own for each case, as its peak less what the process held before, with glibc told
+to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run; such a process is
+slow, so that times are those of another). The forward pass is timed twice, with glibc as it is and keeping what is
+freed: as it is, the same pass takes 5.0 to 6.3 s, as 0.2 to 1.6 million pages happen to be asked for anew, and the
+ratio is one of those numbers; the bound is held against the other. Where times are compared, cases take turns in one
+process where they fit into memory together, so that a busy machine slows both. A bound is compared with what is
+printed, three digits. Exits with status 1 when one does not hold.
 """
 
 import gc
@@ -34,6 +37,12 @@ PAGE_TOKENS = 256
 ROUNDS = 5
 FEW = (0, 1, 7, 63, 511, 512, 1023, 1500, 2047, 2048, 2500, 3000, 3333, 4000, 4094, 4095)
 """The rows of the map that are asked for where only some are."""
+
+GIVING_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+"""Tells glibc to give memory back as soon as it is freed: what a process holds is what it uses."""
+
+KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+"""Tells glibc to keep what is freed: no pass pays for pages that another one has given back."""
 
 Bound = tuple[str, float, float]
 """What was measured, how much it is, and how much it may be at most."""
@@ -86,47 +95,55 @@ def timed(run: Callable[..., Any], *arguments: Any) -> float:
 
 
 def cost(run: Callable[..., Any], *model: Any) -> tuple[float, float]:
-    """Seconds, and by how many MiB a run raises the peak of this process."""
+    """Seconds of a run, and how many MiB it needs at most beside what this process holds before."""
     gpt, ids = gpt2(*model)
     timed(run, gpt, ids[:, :64])  # what is loaded once does not count
-    before = peak()
+    gc.collect()
+    before = held("VmRSS")
     seconds = timed(run, gpt, ids)
-    return seconds, peak() - before
+    return seconds, held("VmHWM") - before
 
 
-def peak() -> float:
-    """The most MiB that this process ever held. (What getrusage tells begins with what its parent held.)"""
+def held(what: str) -> float:
+    """MiB that this process holds (VmRSS), or the most that it ever held (VmHWM; getrusage adds its parent)."""
     status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    return int(status.split(f"{what}:")[1].split()[0]) / 1024
 
 
 def in_own_process(*arguments: Any) -> tuple[float, float]:
     """Seconds of one process, and the memory of another whose C library gives back at once what is freed."""
-    giving_back = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
-    (seconds, _), (_, held) = _spawned({}, arguments), _spawned(giving_back, arguments)
-    return seconds, held
+    (seconds, _), (_, most) = spawned({}, cost, *arguments), spawned(GIVING_BACK, cost, *arguments)
+    return seconds, most
 
 
-def _spawned(environment: dict[str, str], arguments: tuple[Any, ...]) -> tuple[float, float]:
+def spawned(environment: dict[str, str], run: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a process of its own, with this in its environment."""
     os.environ.update(environment)
     try:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            return pool.apply(cost, arguments)
+            return pool.apply(run, arguments)
     finally:
         for name in environment:
             del os.environ[name]
 
 
-def forward() -> list[Bound]:
+def pairs() -> tuple[float, float, float]:
+    """Seconds of a forward pass, of one that is looked at, and the ratio, medians of passes by turns."""
     model = gpt2()
-    pairs = [(timed(plain, *model), timed(looked, *model)) for _ in range(ROUNDS + 1)][1:]
-    without, with_look = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"forward: {without:.2f} s, looked at {with_look:.2f} s")
-    (_, plain_peak), (_, look_peak) = in_own_process(plain), in_own_process(looked)
+    times = [(timed(plain, *model), timed(looked, *model)) for _ in range(ROUNDS + 1)][1:]
+    without, with_look = (statistics.median(each) for each in zip(*times, strict=True))
+    return without, with_look, statistics.median(b / a for a, b in times)
+
+
+def forward() -> list[Bound]:
+    for what, environment in (("as it is", {}), ("keeping what is freed", KEEPING)):
+        without, with_look, ratio = spawned(environment, pairs)
+        print(f"forward, glibc {what}: {without:.2f} s, looked at {with_look:.2f} s, paired median {ratio:.3f}")
+    (_, plain_peak), (_, look_peak) = (spawned(GIVING_BACK, cost, run) for run in (plain, looked))
     kept = 2 * LAYERS * TOKENS * WIDTH * 4 / 2**20
     print(f"peak: {plain_peak:,.0f} MiB, looked at {look_peak:,.0f} MiB; queries and keys are {kept:,.0f} MiB")
     return [
-        ("time of a forward pass, looked at / not, paired median", statistics.median(q / p for p, q in pairs), 1.05),
+        ("time of a forward pass, looked at / not, paired median", ratio, 1.05),
         ("memory that looking adds / queries and keys", (look_peak - plain_peak) / kept, 1.0),
     ]
 
@@ -191,9 +208,9 @@ def received() -> list[Bound]:
 
 
 def long_text() -> list[Bound]:
-    seconds, held = in_own_process(long, LONG, LONG_LAYERS)
-    print(f"{LONG:,} tokens, {LONG_LAYERS} layers, look and pooled(64, 64): {seconds:.0f} s, {held:,.0f} MiB")
-    return [(f"memory for {LONG:,} tokens, in GiB", held / 1024, 24)]
+    seconds, most = in_own_process(long, LONG, LONG_LAYERS)
+    print(f"{LONG:,} tokens, {LONG_LAYERS} layers, look and pooled(64, 64): {seconds:.0f} s, {most:,.0f} MiB")
+    return [(f"memory for {LONG:,} tokens, in GiB", most / 1024, 24)]
 
 
 def page() -> list[Bound]:
@@ -225,12 +242,13 @@ PARTS = {"forward": forward, "measures": measures, "rows": rows, "received": rec
 def main() -> int:
     chosen = sys.argv[1:] or [part for part in PARTS if part != "page" or importlib.util.find_spec("bertviz")]
     print(f"GPT-2 of {LAYERS} layers, random weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
-    held = True
+    missed = False
     for part in chosen:
         for what, found, bound in PARTS[part]():
-            held &= found <= bound
-            print(f"  {what}: {found:.3g} (bound: {bound:.3g}){'' if found <= bound else '  DOES NOT HOLD'}")
-    return 0 if held else 1
+            over = float(f"{found:.3g}") > bound
+            missed |= over
+            print(f"  {what}: {found:.3g} (bound: {bound:.3g}){'  DOES NOT HOLD' if over else ''}")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
