@@ -2,6 +2,7 @@
 
 import random
 import re
+from operator import length_hint
 
 import numpy as np
 import pytest
@@ -235,3 +236,12 @@ def test_source_batches_keep_their_budget():
     assert max(inputs["source"].numel() for _, inputs in batches) <= 307
     for indices, inputs in batches:
         assert inputs["source_lengths"].tolist() == [len(sentences[index]) + 1 for index in indices]
+
+
+def test_how_many_batches_an_epoch_has_is_known_of_a_text_of_one_pool():
+    def hint(pool: int) -> int:
+        return length_hint(batches_of(many_pairs(499), max_length=23, tokens=97, pool=pool), -1)
+
+    assert hint(500) == len(names(batches_of(many_pairs(499), max_length=23, tokens=97)))
+    assert hint(101) == -1
+    assert hint(499) == -1  # there might be more

@@ -1,5 +1,7 @@
 """Batches of labelled texts: each text once an epoch, within the budget, in an order that repeats."""
 
+from operator import length_hint
+
 import pytest
 import torch
 
@@ -59,3 +61,7 @@ def test_batches_to_decide_about_are_longest_first() -> None:
     assert [places for places, _ in found] == [[1], [3, 0], [2]]
     assert found[1][1]["tokens"].tolist() == [[START, 4, 4], [START, 7, PAD]]
     assert found[2][1]["lengths"].tolist() == [1]
+
+
+def test_it_is_known_how_many_batches_an_epoch_has() -> None:
+    assert length_hint(batches()) == len(list(batches().epoch(0))) > 2

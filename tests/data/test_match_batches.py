@@ -1,5 +1,7 @@
 """Right and wrong pairs: which ones are drawn, and what is told of them."""
 
+from operator import length_hint
+
 import numpy as np
 import pytest
 import torch
@@ -138,3 +140,7 @@ def test_a_part_of_a_batch_is_judged_as_in_the_whole(size: int):
 def test_pairs_of_which_no_wrong_one_can_be_made():
     with pytest.raises(UserError, match="no wrong pair can be made of 2: give more pairs, of which the targets differ"):
         judged_pairs([("a", "b"), ("a", "b")], seed=1)
+
+
+def test_it_is_known_how_many_batches_an_epoch_has():
+    assert length_hint(batches(tokens=30)) == len(list(batches(tokens=30).epoch(0))) > 2

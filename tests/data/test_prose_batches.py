@@ -1,6 +1,7 @@
 """Batches of passages, of sentences to write again, and of paragraphs sentence by sentence."""
 
 from collections.abc import Sequence
+from operator import length_hint
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,13 @@ def test_passages_with_their_batches() -> None:
         assert rows(batch, "target") == [[START, *tokens] for tokens in Letters().encode([one.text for one in group])]
         seen += group
     assert sorted(seen) == sorted(passages)
+
+
+def test_it_is_known_how_many_batches_an_epoch_has() -> None:
+    passages = random_passages()
+    for batches in (
+        PassageBatches(passages, Letters(), 50),
+        SentenceBatches(passages, Letters(), 50, 40, 0),
+        ParagraphBatches(passages, Letters(), 50, 40, 0),
+    ):
+        assert length_hint(batches) == len(list(batches.epoch(0))) > 2

@@ -1,5 +1,7 @@
 """Batches of tagged sentences: what is in them, in which order they come, and what is left out."""
 
+from operator import length_hint
+
 import pytest
 import torch
 
@@ -69,3 +71,7 @@ def test_batches_to_tag_come_longest_first():
     assert found[1][1]["words"].shape == (2, 2)
     assert torch.equal(found[1][1]["spellings"][0, 0], torch.tensor(spelling("w3")))
     assert list(word_batches([], LEXICON, tokens=4)) == []
+
+
+def test_it_is_known_how_many_batches_an_epoch_has():
+    assert length_hint(batches()) == len(list(batches().epoch(0))) > 2

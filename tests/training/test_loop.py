@@ -73,6 +73,21 @@ def test_epochs_end_it_and_an_incomplete_group_still_counts(tmp_path: Path):
     assert [row["tokens"] for row in rows(tmp_path) if "tokens" in row][-1] == trained_on
 
 
+def test_the_rate_falls_from_the_first_epoch_on_where_its_length_is_known(tmp_path: Path):
+    class Counted(TinyBatches):
+        def __len__(self) -> int:
+            return self.length
+
+    def rates(batches: TinyBatches, folder: Path) -> list[float]:
+        settings = Training(epochs=2, warmup=1, schedule="linear", learning_rate=1.0, log_every=1, device="cpu")
+        train(TinyModel(), batches, CrossEntropy(), settings, folder, console=Console(file=StringIO()))
+        return [row["learning_rate"] for row in rows(folder) if "learning_rate" in row]
+
+    falling = [1 - step / 22 for step in range(22)]
+    assert rates(Counted(), tmp_path / "counted") == pytest.approx(falling)
+    assert rates(TinyBatches(), tmp_path / "not") == pytest.approx([1.0] * 12 + falling[12:])
+
+
 def test_minutes_end_it(tmp_path: Path):
     _, result = run(tmp_path, steps=None, minutes=0.2 / 60)
     assert rows(tmp_path)[-1]["seconds"] >= 0.2

@@ -61,6 +61,10 @@ class PairBatches:
         for pool, rows in islice(self._plan(number), skip, None):
             yield self._batch(pool, rows)
 
+    def __length_hint__(self) -> int:
+        """The batches of the first epoch; nobody knows how many of a text that is read in several pools."""
+        return sum(1 for _ in self._plan(0)) if self._pools.one else NotImplemented
+
     def padding(self, number: int = 0) -> float:
         """The share of places that are padding, over both sides of an epoch."""
         places = padded = 0

@@ -1,6 +1,7 @@
 """Right and wrong pairs of texts, to learn whether two belong together."""
 
 from collections.abc import Iterator, Sequence
+from operator import length_hint
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,9 @@ class MatchBatches:
     def report(self) -> str:
         """One line for the user: what was left out."""
         return self._pairs.report
+
+    def __length_hint__(self) -> int:
+        return length_hint(self._pairs)
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, without the first `skip`.

@@ -55,6 +55,11 @@ class Pools:
         self._all_kept = False
         next(iter(self))
 
+    @property
+    def one(self) -> bool:
+        """Whether a single pool holds the whole text, and is kept."""
+        return len(self._kept) == 1 and self._kept[0].read < self._size
+
     def __iter__(self) -> Iterator[Pool]:
         return (pool for pool in self._pools() if len(pool.lines))
 

@@ -10,14 +10,18 @@ import torch
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, UserError
 from foveate.data.prose import Passage
 from foveate.data.rows import Numbers, Rows, padded, within_budget
+from foveate.data.shuffled_batches import ShuffledBatches
 
 
-class PassageBatches:
+class PassageBatches(ShuffledBatches):
     """Batches to train a language model on: passages of about one length, each between START and END.
 
+    inputs: `target` (B, T), beginning with START, filled up with PAD; `target_lengths` (B,); with conditions,
+    `condition` (B,). labels (B, T): the target one place on, with END, then IGNORE.
+
     `conditions` numbers the conditions of passages, from 1; without it the batches name none. All is tokenised once and
-    kept, four bytes a token. The order depends on the seed and the number of the epoch alone. Passages with more than
-    `max_length` tokens are left out, counted, and told by `report`; UserError when none is left.
+    kept, four bytes a token. Passages with more than `max_length` tokens are left out, counted, and told by `report`;
+    UserError when none is left.
     """
 
     def __init__(
@@ -35,19 +39,9 @@ class PassageBatches:
         self.report = _left_out("passages", len(passages), len(fitting), max_length)
         self.passages = [passages[place] for place in fitting]
         self._rows = Rows([[START, *encoded[place], END] for place in fitting])
+        super().__init__(self._rows.lengths - 1, tokens, seed)
         numbers = [0 if conditions is None else conditions.get(passage.condition, 0) for passage in self.passages]
         self._conditions = None if conditions is None else torch.tensor(numbers)
-        self._tokens, self._seed = tokens, seed
-
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, without the first `skip`.
-
-        inputs: `target` (B, T), beginning with START, filled up with PAD; `target_lengths` (B,); with conditions,
-        `condition` (B,). labels (B, T): the target one place on, with END, then IGNORE.
-        """
-        generator = np.random.default_rng((self._seed, number))
-        for group in islice(_shuffled(self._rows.lengths - 1, self._tokens, generator), skip, None):
-            yield self._batch(group)
 
     def with_passages(self) -> Iterator[tuple[list[Passage], Batch]]:
         """All batches once, each with its passages."""
@@ -62,8 +56,11 @@ class PassageBatches:
         return Batch(inputs, labels, _named([passage.place for passage in self.passages], places))
 
 
-class SentenceBatches:
+class SentenceBatches(ShuffledBatches):
     """Batches to train a sequence auto-encoder on: each passage as one sequence, to be read and written again.
+
+    inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
+    `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
 
     Passages with more than `max_length` tokens are left out, counted, and told by `report`; UserError when none is
     left.
@@ -78,20 +75,13 @@ class SentenceBatches:
         self.report = _left_out("passages", len(passages), len(fitting), max_length)
         self._places = [passages[place].place for place in fitting]
         self._rows = Rows([[START, *encoded[place], END] for place in fitting])
-        self._tokens, self._seed = tokens, seed
+        super().__init__(self._rows.lengths - 1, tokens, seed)
 
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, without the first `skip`.
-
-        inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
-        `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
-        """
-        generator = np.random.default_rng((self._seed, number))
-        for group in islice(_shuffled(self._rows.lengths - 1, self._tokens, generator), skip, None):
-            rows = self._rows.take(group)
-            inputs, labels = _to_write(rows)
-            source, lengths = padded([row[1:] for row in rows], PAD)
-            yield Batch({"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, group))
+    def _batch(self, passages: Numbers) -> Batch:
+        rows = self._rows.take(passages)
+        inputs, labels = _to_write(rows)
+        source, lengths = padded([row[1:] for row in rows], PAD)
+        return Batch({"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, passages))
 
 
 @dataclass
@@ -114,8 +104,11 @@ class ParagraphBatch(Batch):
         return ParagraphBatch(inputs, self.labels[sentences], self.name)
 
 
-class ParagraphBatches:
+class ParagraphBatches(ShuffledBatches):
     """Batches to train a hierarchical auto-encoder on: passages as paragraphs, whose sentences are rows.
+
+    inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with START, filled up with PAD. labels
+    (P, T): the target one place on, with END, then IGNORE.
 
     After its last sentence each paragraph has an empty one. Paragraphs with a sentence of more than `max_length` tokens
     are left out, counted, and told by `report`; UserError when none is left.
@@ -130,20 +123,17 @@ class ParagraphBatches:
         self.report = _left_out("paragraphs", len(passages), len(fitting), max_length)
         self._places = [passages[place].place for place in fitting]
         self._paragraphs = [[*encoded[place], []] for place in fitting]
-        self._tokens, self._seed = tokens, seed
+        longest, self._sentences = _sizes(self._paragraphs)
+        super().__init__(longest, tokens, seed)
 
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, without the first `skip`.
+    def _cut(self, order: Numbers) -> list[Numbers]:
+        return _cut(order, self._lengths, self._tokens, self._sentences)
 
-        inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with START, filled up with PAD. labels
-        (P, T): the target one place on, with END, then IGNORE.
-        """
-        generator, (longest, rows) = np.random.default_rng((self._seed, number)), _sizes(self._paragraphs)
-        for group in islice(_shuffled(longest, self._tokens, generator, rows), skip, None):
-            paragraphs = [self._paragraphs[place] for place in group.tolist()]
-            targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
-            inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
-            yield ParagraphBatch(inputs, labels, _named(self._places, group))
+    def _batch(self, group: Numbers) -> Batch:
+        paragraphs = [self._paragraphs[place] for place in group.tolist()]
+        targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
+        inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
+        return ParagraphBatch(inputs, labels, _named(self._places, group))
 
 
 def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[list[int]]]:
@@ -191,16 +181,6 @@ def _sizes(paragraphs: Sequence[Sequence[Sequence[int]]]) -> tuple[Numbers, Numb
     """Of each paragraph the places of its longest sentence, and how many sentences there are."""
     longest = np.array([max(map(len, paragraph)) + 1 for paragraph in paragraphs])
     return longest, np.array([len(paragraph) for paragraph in paragraphs])
-
-
-def _shuffled(
-    longest: Numbers, budget: int, generator: np.random.Generator, rows: Numbers | None = None
-) -> list[Numbers]:
-    """Examples of like length in groups within the budget, in random order."""
-    shuffled = generator.permutation(len(longest))
-    order = shuffled[np.argsort(longest[shuffled], kind="stable")]
-    groups = _cut(order, longest, budget, np.ones_like(longest) if rows is None else rows)
-    return [groups[place] for place in generator.permutation(len(groups))]
 
 
 def _cut(order: Numbers, longest: Numbers, budget: int, rows: Numbers) -> list[Numbers]:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from foveate.contracts import IGNORE, PAD, Batch, UserError, at_least
 from foveate.data.lexicon import Lexicon, spelling
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
+from foveate.data.shuffled_batches import ShuffledBatches
 from foveate.data.tagged import TaggedText
 
 NO_WORD = 0
@@ -32,11 +32,10 @@ class Sentences:
         return {"words": found[..., 0], "spellings": found[..., 1:], "lengths": lengths}
 
 
-class TaggedBatches:
+class TaggedBatches(ShuffledBatches):
     """Batches to train a tagger on; the text is kept in memory as numbers, eight bytes a word.
 
-    Sentences are shuffled, sorted by length and cut into batches whose rows times longest row stay within the budget;
-    the batches come in random order. It depends on the seed and the number of the epoch alone.
+    inputs as of `Sentences`, labels (B, T) then IGNORE.
 
     Sentences of more than `max_length` words are left out, counted, and told by `report`. Raises UserError when none
     is left.
@@ -45,7 +44,7 @@ class TaggedBatches:
     def __init__(self, text: TaggedText, lexicon: Lexicon, tokens: int, max_length: int, seed: int) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
         at_least(max_length, "the budget of a batch in tokens", tokens)
-        self._text, self._tokens, self._max_length, self._seed = text, tokens, max_length, seed
+        self._text, self._max_length = text, max_length
         numbers = {tag: number for number, tag in enumerate(lexicon.tags)}
         lines: list[int] = []
         tags: list[list[int]] = []
@@ -58,6 +57,7 @@ class TaggedBatches:
                     yield sentence.words
 
         self._sentences = Sentences(words(), lexicon)
+        super().__init__(self._sentences.rows.lengths, tokens, seed)
         self._tags, self._lines = Rows(tags), np.array(lines)
         if not lines:
             raise UserError(
@@ -71,17 +71,10 @@ class TaggedBatches:
         counted = f"{self._text.name}: {every - len(self._lines):,} of {every:,} sentences"
         return f"{counted} left out for more than {self._max_length:,} words"
 
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, without the first `skip`: inputs as of `Sentences`, labels (B, T) then IGNORE."""
-        generator = np.random.default_rng((self._seed, number))
-        lengths = self._sentences.rows.lengths
-        shuffled = generator.permutation(len(lengths))
-        groups = within_budget(shuffled[np.argsort(lengths[shuffled], kind="stable")], lengths, self._tokens)
-        for place in islice(generator.permutation(len(groups)), skip, None):
-            rows = groups[place]
-            labels, _ = padded(self._tags.take(rows), IGNORE)
-            name = f"{line_names(self._lines[rows].tolist())} of {self._text.name}"
-            yield Batch(self._sentences.inputs(rows), labels, name)
+    def _batch(self, sentences: Numbers) -> Batch:
+        labels, _ = padded(self._tags.take(sentences), IGNORE)
+        name = f"{line_names(self._lines[sentences].tolist())} of {self._text.name}"
+        return Batch(self._sentences.inputs(sentences), labels, name)
 
 
 def word_batches(

@@ -11,6 +11,7 @@ from torch import Tensor
 from foveate.attention.call import Call
 from foveate.contracts import UserError
 from foveate.sight import measures
+from foveate.sight.blocks import exact
 from foveate.sight.measures import ALL, Choice, Top, places
 from foveate.sight.of_keys import CELLS, cells
 from foveate.sight.steps import Keys, Span
@@ -86,7 +87,7 @@ class Site:
             return measures.weights(call, heads, queries, keys)
         batch, head_count, row_count, key_count = self.shape
         heads, queries, keys = places(heads, head_count), places(queries, row_count), places(keys, key_count)
-        found = torch.zeros(batch, len(heads), len(queries), len(keys), device=self.device)
+        found = self._zeros(batch, len(heads), len(queries), len(keys))
         for rows, call in self._calls():
             over = [place for place, query in enumerate(queries) if 0 <= query - rows.start < rows.count]
             along = [place for place, key in enumerate(keys) if rows.span.first <= key < rows.end]
@@ -167,7 +168,7 @@ class Site:
         rows, columns = min(rows, row_count), min(columns, key_count)
         self._queries_needed("pooled")
         over, along = cells(row_count, rows, self.device), cells(key_count, columns, self.device)
-        total = torch.zeros(batch, heads, rows, columns, device=self.device)
+        total = self._zeros(batch, heads, rows, columns)
         height = max(1, BLOCK // (batch * heads * key_count))
         for start in range(0, row_count, height):
             weights = self.weights(queries=slice(start, start + height))
@@ -207,6 +208,10 @@ class Site:
         first = (self.rows or [rows])[0]
         own = self.keys is not None and self.keys.grows
         return rows.start + (first.span.length - first.count if own else 0)
+
+    def _zeros(self, *shape: int) -> Tensor:
+        """Room for weights, as exact as those of one call."""
+        return torch.zeros(*shape, dtype=exact(self.rows[0].call), device=self.device)
 
     def _calls(self) -> Iterator[tuple[Rows, Call]]:
         """The calls that made the map, each with the keys that it had."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import length_hint
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,7 +29,11 @@ from foveate.training.validation import Validation
 
 @runtime_checkable
 class Batches(Protocol):
-    """Training data, the same whenever the same epoch is asked for."""
+    """Training data, the same whenever the same epoch is asked for.
+
+    Where `operator.length_hint` tells how many batches the first epoch has, `len` for instance, a schedule that ends
+    with the epochs falls from the first one on; later ones are as long as the one before.
+    """
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch (counted from 0) after the first `skip` ones."""
@@ -80,11 +85,12 @@ def train(
             processes.on_main(checkpoints.refuse)
         progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)
         _greet(console, progress, damaged)
+        progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
         with closing(Journal(_writers(folder, settings, progress, display, processes))) as journal:
             run = _Run(updater, checkpoints, validation, journal, display, progress)
-            for group in _groups(batches, progress, settings):
-                run.step(group, interruption)
+            for rate, group in _groups(batches, progress, settings):
+                run.step(rate, group, interruption)
             run.end(interruption)
             interruption.over()
             return run.keep_the_best()
@@ -109,10 +115,10 @@ class _Run:
         self.began = time.monotonic() - progress.seconds
         self.placed.working.train()
 
-    def step(self, group: list[Batch], interruption: Interruption) -> None:
+    def step(self, rate: float, group: list[Batch], interruption: Interruption) -> None:
         """One step, and all that is due after it. Raises Interrupted if that was asked for."""
         progress, settings = self.progress, self.settings
-        update = self.updater(group, learning_rate(settings, progress), progress.step + 1)
+        update = self.updater(group, rate, progress.step + 1)
         # One clock for all processes, and one decision to stop.
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
         progress.advance(update.tokens, seconds)
@@ -191,14 +197,15 @@ class _Run:
         )
 
 
-def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterator[list[Batch]]:
-    """The batches of each step to come, until a limit is reached or patience lost."""
+def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterator[tuple[float, list[Batch]]]:
+    """The learning rate and the batches of each step to come, until a limit is reached or patience lost."""
     stream = _stream(batches, progress, settings.epochs)
     while progress.done(settings) < 1 and not progress.patience_lost(settings):
+        rate = learning_rate(settings, progress)  # before batches are taken, which counts them as behind
         group = list(islice(stream, settings.accumulate))
         if not group:
             return
-        yield group
+        yield rate, group
 
 
 def _stream(batches: Batches, progress: Progress, epochs: int | None) -> Iterator[Batch]:

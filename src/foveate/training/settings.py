@@ -32,7 +32,7 @@ class Training:
     """The highest learning rate, at the end of the warm-up."""
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
     """What the learning rate does after the warm-up. Cosine and linear reach 0 at the limit that ends training; where
-    only epochs do, the first stays at the peak, since nobody knows yet how long one is."""
+    only epochs do, the first stays at the peak if nobody knows how long it is: pairs of texts beyond 100,000 lines."""
     warmup: int = 500
     """Steps in which the learning rate rises from 0."""
     accumulate: int = 1
@@ -121,7 +121,7 @@ class Progress:
     position: int = 0
     """Batches of the current epoch behind."""
     epoch_length: int = 0
-    """Batches in an epoch; 0 during the first, when nobody knows."""
+    """Batches in an epoch; 0 during the first where nobody knows."""
     tokens: int = 0
     """Target tokens seen."""
     seconds: float = 0.0
