@@ -95,6 +95,20 @@ def test_leaves_when_no_open_hypothesis_can_win(markov) -> None:
         assert len(model.rows) == steps
 
 
+def test_growth_says_how_far_an_open_hypothesis_is_followed(markov) -> None:
+    # as above: "A C" at log 0.09 would win at 23 places only, while "A" has log 0.81 at two
+    table = {START: {A: 0.9, B: 0.1}, A: {END: 0.9, C: 0.1}, B: {END: 1.0}, C: {C: 0.999, END: 0.001}}
+    model = markov(table, vocabulary=7)
+    for growth, steps in [(1.0, 2), (7.5, 2), (7.8, 18), (None, 18)]:  # 3 * 7.5 < 23 < 3 * 7.8
+        model.rows.clear()
+        ((found,),) = beam(model, ONE, 23, 2, 1, 1.0, growth=growth)
+        assert found.tokens == [A]
+        assert len(model.rows) == steps
+    # an open one that is ahead goes on, however little it may grow
+    model = markov({START: {END: 0.3, A: 0.7}, A: {END: 0.9, A: 0.1}}, vocabulary=7)
+    assert beam(model, ONE, 9, 2, 1, 1.0, growth=1.0)[0][0].tokens == [A]
+
+
 def test_with_a_negative_penalty_the_next_step_is_the_best_within_reach(markov) -> None:
     # log 0.2 after one step; "A" would reach 13 * log 0.8 < log 0.2 at the limit, but 2 * log 0.76 > log 0.2 at once
     model = markov({START: {END: 0.2, A: 0.8}, A: {END: 0.95, A: 0.05}}, vocabulary=7)
@@ -150,6 +164,7 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
         ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
         ({"width": 0}, "from 1 to the beam width, 0; it is 1"),
         ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
+        ({"growth": 0.9}, "growth must be at least 1, not 0.9"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:

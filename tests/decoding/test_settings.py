@@ -17,8 +17,8 @@ def test_each_method_is_the_function_of_its_name(scripted) -> None:
     assert decode(model, SOURCES, LENGTHS, Decoding("greedy", **rule)) == [
         [found] for found in greedy(model, SOURCES, longest)
     ]
-    found = decode(model, SOURCES, LENGTHS, Decoding(n_best=2, width=3, length_penalty=2.0, patience=None, **rule))
-    assert found == beam(model, SOURCES, longest, 3, 2, 2.0, None)
+    found = decode(model, SOURCES, LENGTHS, Decoding(n_best=2, width=3, length_penalty=2.0, growth=1.5, **rule))
+    assert found == beam(model, SOURCES, longest, 3, 2, 2.0, None, 1.5)
     assert found != beam(model, SOURCES, longest, 3, 2, 2.0, 1.0)
     settings = Decoding("sample", n_best=3, temperature=0.7, top_k=5, top_p=0.8, **rule)
     first, second = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)

@@ -20,6 +20,7 @@ def beam(
     n_best: int = 1,
     length_penalty: float = 1.0,
     patience: float | None = None,
+    growth: float | None = None,
 ) -> list[list[Hypothesis]]:
     """For each example the `n_best` best hypotheses found, best first.
 
@@ -30,32 +31,36 @@ def beam(
     An example leaves the batch as soon as
     - no open hypothesis can overtake the `n_best` best of those that ended. This loses nothing, whatever the penalty:
       more tokens never raise a log-probability, so the best score within reach is the present log-probability at the
-      greatest length allowed (with a negative penalty: at the least); or
+      greatest length allowed (with a negative penalty: at the least). `growth` looks less far, to that many times the
+      present length: it may miss an output that becomes likely only then; or
     - `patience * width` of its hypotheses have ended, although a longer one might still win: the rule of most toolkits,
       with their patience of 1 (Kasai et al. 2022, https://arxiv.org/abs/2204.05424). None switches this rule off; or
     - it has taken `max_length` steps (END takes one; one number, or one for each example). Only where fewer than
       `n_best` hypotheses have ended, the best open ones follow them, with `ended=False`.
 
     With a width and a patience of 1 this is greedy search. Equal scores are ordered by beam, then by token id. The
-    model should be in evaluation mode. Raises UserError on a width, n_best, patience or limit that makes no sense.
+    model should be in evaluation mode. Raises UserError on a width, n_best, patience, growth or limit that makes no
+    sense.
     """
-    check_beam(width, n_best, patience)
+    check_beam(width, n_best, patience, growth)
     steps = limits(inputs, max_length)
     enough = math.inf if patience is None else max(n_best, math.ceil(patience * width))
     found = _Found(len(steps), n_best, length_penalty, enough)
-    search = _Search(steps, width, found)
+    search = _Search(steps, width, found, math.inf if growth is None else growth)
     state = model.start(**inputs)
     while len(rows := search.advance(model.step(search.last_tokens, state))):
         state.reorder(rows)
     return found.hypotheses
 
 
-def check_beam(width: int, n_best: int, patience: float | None) -> None:
+def check_beam(width: int, n_best: int, patience: float | None, growth: float | None) -> None:
     """Raise UserError for what no search can be asked for."""
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
     if patience is not None and not patience > 0:
         raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
+    if growth is not None and not growth >= 1:
+        raise UserError(f"growth must be at least 1, not {growth}; None looks as far as the longest output allowed")
 
 
 class _Found:
@@ -103,8 +108,8 @@ class _Search:
     width, and a log-probability of -inf marks the places for which a tiny vocabulary leaves no hypothesis.
     """
 
-    def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found):
-        self.width, self.found = width, found
+    def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found, growth: float):
+        self.width, self.found, self.growth = width, found, growth
         self.examples = torch.arange(len(steps), device=steps.device)
         self.steps = steps
         self.written = torch.full_like(self.examples, START)[:, None, None]
@@ -154,7 +159,8 @@ class _Search:
         """Let the examples that are done leave; the former places of the others."""
         length = self.written.shape[2] - 1
         to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
-        greatest = self.steps if self.found.length_penalty > 0 else length + 1
+        least = length + 1  # END counts
+        greatest = self.steps.clamp_max(self.growth * least) if self.found.length_penalty > 0 else least
         within_reach = self.found.score(self.log_prob[:, 0], greatest)
         done = (self.steps <= length) | (within_reach <= to_beat)
         if done.any():

@@ -32,6 +32,9 @@ class Decoding:
     patience: float | None = None
     """Beam search: stop when patience * width outputs have ended, as most toolkits do with 1; None goes on until no
     other can win."""
+    growth: float | None = 1.25
+    """Beam search: those outputs can win that would, without growing less likely, at so many times their length; with
+    None at the greatest length allowed, for which searches go on a fifth longer."""
     temperature: float = 1.0
     """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
     top_k: int | None = None
@@ -43,7 +46,7 @@ class Decoding:
         """Raise UserError for a value that cannot be."""
         match self.method:
             case "beam":
-                check_beam(self.width, self.n_best, self.patience)
+                check_beam(self.width, self.n_best, self.patience, self.growth)
             case "sample":
                 check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
             case "greedy" if self.n_best != 1:
@@ -67,7 +70,8 @@ def decode(
     settings.check()
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
     if settings.method == "beam":
-        return beam(model, inputs, longest, settings.width, settings.n_best, settings.length_penalty, settings.patience)
+        chosen = settings.width, settings.n_best, settings.length_penalty, settings.patience, settings.growth
+        return beam(model, inputs, longest, *chosen)
     if settings.method == "sample":
         return sample(
             model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator
