@@ -85,7 +85,8 @@ def train(
             processes.on_main(checkpoints.refuse)
         progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)
         _greet(console, progress, damaged)
-        progress.epoch_length = progress.epoch_length or length_hint(batches)
+        if settings.epochs is not None:
+            progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
         with closing(Journal(_writers(folder, settings, progress, display, processes))) as journal:
             run = _Run(updater, checkpoints, validation, journal, display, progress)
