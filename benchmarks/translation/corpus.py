@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.translation.rounds import WORKERS, environment, ratio, show
+from benchmarks.translation.rounds import CTRANSLATE2, WORKERS, environment, ratio, show
 from foveate.recipes.quality import quality
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--peers", required=True, help="a Python with transformers and ctranslate2")
     parser.add_argument("--run", required=True, help="run folder of a trained Transformer")
     parser.add_argument("--data", required=True, nargs=2, type=Path, metavar=("SOURCE", "REFERENCE"))
-    parser.add_argument("--precision", choices=["float32", "int8"], default="float32")
+    parser.add_argument("--precision", choices=tuple(CTRANSLATE2), default="float32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
@@ -66,7 +66,8 @@ def _commands(peers: str, run: str, source: Path, converted: Path, precision: st
     subprocess.run(convert, check=True, env=environment())
     ours = [sys.executable, "-m", "foveate", "run", run, "--file", str(source), "--precision", precision]
     transformers = [peers, "-W", "ignore", str(WORKERS / "transformers_corpus.py"), run, str(source)]
-    ctranslate2 = [peers, str(WORKERS / "ctranslate2_corpus.py"), str(converted), run, str(source), precision]
+    least = CTRANSLATE2[precision]
+    ctranslate2 = [peers, str(WORKERS / "ctranslate2_corpus.py"), str(converted), run, str(source), least]
     return [Command("foveate", ours), Command("transformers", transformers), Command("CTranslate2", ctranslate2)]
 
 

@@ -1,10 +1,11 @@
 """Beam search side by side: foveate, transformers and CTranslate2 on the same weights.
 
-    python -m benchmarks.translation.decoding --peers /path/to/peers/bin/python [--precision int8]
+    python -m benchmarks.translation.decoding --peers /path/to/peers/bin/python [--precision bfloat16]
 
 `transformer-base` with random weights and a shared vocabulary of 32,000, 8 sentences of 24 tokens, beam 5, exactly 24
 tokens written: END is impossible. Each is tried with each number of `--threads`, and its best counts. The package's
-docstring says how to make the environment of the peers. With int8, transformers, which has none, stays in float32.
+docstring says how to make the environment of the peers. With bfloat16 or int8, CTranslate2 computes with 8 bits, the
+least that it has, and transformers, which has neither for a CPU, stays in float32.
 """
 
 import argparse
@@ -18,17 +19,18 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.translation.rounds import WORKERS, Worker, environment, measure, ratio, show
+from benchmarks.translation.rounds import CTRANSLATE2, WORKERS, Worker, environment, measure, ratio, show
 from foveate import bundle, create
 
 VOCABULARY, SENTENCES, LENGTH, BEAMS = 32_000, 8, 24, 5
-REACH = {("transformers", "float32"): 2.0, ("CTranslate2", "float32"): 1.2, ("CTranslate2", "int8"): 1.0}
+REACH = {("transformers", "float32"): 2.0, ("CTranslate2", "float32"): 1.2}
+REACH |= {("CTranslate2", precision): 1.0 for precision in ("bfloat16", "int8")}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", required=True, help="a Python with transformers and ctranslate2")
-    parser.add_argument("--precision", choices=["float32", "int8"], default="float32")
+    parser.add_argument("--precision", choices=tuple(CTRANSLATE2), default="float32")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     asked = parser.parse_args()
@@ -55,8 +57,9 @@ def _workers(folder: Path, peers: str, precision: str, threads: list[int]) -> di
         named = f"{{}}, {count} thread{'s' * (count > 1)}".format
         found["foveate"].append(Worker(named("foveate"), sys.executable, "ours.py", run, sources, count, precision))
         found["transformers"].append(Worker(named("transformers"), peers, "transformers_beam.py", run, sources, count))
+        least = CTRANSLATE2[precision]
         found["CTranslate2"].append(
-            Worker(named("CTranslate2"), peers, "ctranslate2_beam.py", converted, sources, count, precision)
+            Worker(named("CTranslate2"), peers, "ctranslate2_beam.py", converted, sources, count, least)
         )
     return found
 

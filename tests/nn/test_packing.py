@@ -6,13 +6,16 @@ from torch import nn
 
 from foveate import create
 from foveate.contracts import UserError
-from foveate.nn import packed
+from foveate.decoding import beam
+from foveate.nn import FeedForward, cpu_has_bfloat16, packed
 from foveate.nn.packing import Int8Linear, PackedLinear
 
 x86 = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not torch.backends.cpu.get_cpu_capability().startswith("AVX"),
     reason="packed layers need an x86 CPU and oneDNN",
 )
+
+bfloat16 = pytest.mark.skipif(not cpu_has_bfloat16(), reason="this CPU does not multiply in bfloat16")
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +92,46 @@ def test_a_packed_model_computes_the_same_at_once_and_in_steps(kind: dict) -> No
         torch.testing.assert_close(torch.stack(steps, 1), expected, rtol=1e-4, atol=1e-4)
 
 
+@x86
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_a_packed_feed_forward_layer_bends_as_before(activation: str) -> None:
+    torch.manual_seed(4)
+    model = nn.Sequential(FeedForward(130, 521, activation), FeedForward(130, 7, activation)).eval()
+    faster, x = packed(model), torch.randn(3, 5, 130)
+    assert type(faster[0].inner) is PackedLinear
+    assert type(faster[1].inner) is nn.Linear, "a small layer stays as it is"
+    with torch.no_grad():
+        torch.testing.assert_close(faster(x), model(x), rtol=0, atol=1e-5)
+
+
+TRANSLATORS = ["transformer-base", "transformer-tiny", "convolutional", "rnn", "rnn-luong", "rnn-bahdanau"]
+
+
+@x86
+@bfloat16
+@pytest.mark.parametrize("preset", TRANSLATORS)
+def test_a_model_in_bfloat16_writes_as_one_in_full_precision(preset: str) -> None:
+    torch.manual_seed(5)
+    model = create(preset, src_vocab=521, tgt_vocab=521).eval()
+    inputs = {"source": torch.randint(4, 521, (3, 7)), "source_lengths": torch.tensor([7, 4, 1])}
+    target = torch.randint(4, 521, (3, 5))
+    faster = packed(model, "bfloat16")
+    with torch.no_grad():
+        expected, found = (one(**inputs, target=target).logits for one in (model, faster))
+        assert found.dtype == torch.float32
+        error = (found - expected).norm() / expected.norm()
+        assert 1e-4 < error < 0.03, "seven bits behind the first round by 1/256 at most, each time"
+        assert [len(each) for each in beam(faster, inputs, 9)] == [1, 1, 1]
+    assert all(part.dtype == torch.float32 for part in model.parameters())
+
+
+@x86
+def test_where_a_cpu_has_no_bfloat16_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.nn.packing.cpu_has_bfloat16", lambda: False)
+    with pytest.raises(UserError, match="precision bfloat16 needs an x86 CPU with AVX512-BF16 or AMX"):
+        packed(nn.Linear(257, 263), "bfloat16")
+
+
 def test_where_nothing_is_faster_the_model_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.backends.mkldnn.is_available", lambda: False)
     model = nn.Sequential(nn.Linear(257, 263))
@@ -98,11 +141,11 @@ def test_where_nothing_is_faster_the_model_stays(monkeypatch: pytest.MonkeyPatch
 
 
 @x86
-@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bfloat16", marks=bfloat16), "int8"])
 def test_a_packed_model_runs_under_autocast(precision: str) -> None:
     model = packed(nn.Sequential(nn.Linear(257, 263), nn.Linear(263, 257)), precision).eval()
     x = torch.randn(5, 257)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         found = model(x.to(torch.bfloat16))
     with torch.no_grad():
-        torch.testing.assert_close(found.float(), model(x), rtol=0, atol=0.1)
+        torch.testing.assert_close(found.float(), model(x).float(), rtol=0, atol=0.1)

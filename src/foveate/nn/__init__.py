@@ -8,7 +8,7 @@ from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositi
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.init import initialize
-from foveate.nn.packing import Precision, packed
+from foveate.nn.packing import Precision, cpu_has_bfloat16, packed
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
@@ -38,6 +38,7 @@ __all__ = [
     "MultiHeadAttention",
     "Positioned",
     "Precision",
+    "cpu_has_bfloat16",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",

@@ -1,58 +1,88 @@
-"""Linear layers laid out for running a trained model on a CPU, in full precision or with weights of eight bits.
+"""A trained model laid out for running on a CPU, in full precision, in bfloat16 or with weights of eight bits.
 
 torch multiplies by a weight as training keeps it, row after row. For the few rows of a decoding step, oneDNN is faster
-with a weight that was laid out in its own blocks beforehand, and faster still with one of whole numbers.
+with a weight that was laid out in its own blocks beforehand, and faster still with one of fewer bits.
 """
 
 import copy
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.contracts import UserError
 from foveate.nn.attention import MultiHeadAttention, heads_of
 from foveate.nn.blocks import DecoderBlock, EncoderBlock
+from foveate.nn.feedforward import FeedForward
 
-Precision = Literal["float32", "int8"]
+Precision = Literal["float32", "bfloat16", "int8"]
 
 _LEAST = 2**16
 """Weights with fewer numbers stay as they are: a call of oneDNN takes longer than the product."""
 
+_PACKED = (torch.float32, torch.bfloat16)
+
 _TINY = 1e-30
 """Keeps a row of zeros from being divided by zero."""
 
+_ACTIVATIONS = {F.relu: ("relu", ""), F.gelu: ("gelu", "none"), F.silu: ("swish", "")}
+"""What oneDNN applies to a product while it is in the processor's registers, by the names that it has there."""
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether this machine's CPU multiplies in bfloat16."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16", "sve_bf16"))
+
 
 def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
-    """A copy of a model that runs faster on a CPU and cannot learn; all but its large linear layers is shared.
+    """A copy of a model that runs faster on a CPU and cannot learn; what need not differ is shared.
 
     The queries, keys and values of a block's self-attention become one product. With "float32" it computes the same
-    sums in another order. "int8" rounds the weights of a linear layer to 8 bits, with a scale for each output, and what
-    they are multiplied by to 8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the
-    model itself is returned; UserError if eight bits were asked for.
+    sums in another order. "bfloat16" computes in that type throughout, but for the model's last layer, `output`: its
+    weights have 8 bits, so that what is compared with each other comes out in float32. "int8" rounds the weights of all
+    linear layers to 8 bits, with a scale for each output, and what they are multiplied by to 8 bits, with a scale for
+    each row. Where torch has no oneDNN for x86, and on a GPU, the model itself is returned; UserError if fewer bits
+    were asked for, or bfloat16 of a CPU that does not multiply in it.
     """
-    if not _served(model):
+    if not _served(model, precision):
         if precision != "float32":
-            raise UserError(f"precision {precision} needs an x86 CPU and torch with oneDNN; use float32 here")
+            able = " with AVX512-BF16 or AMX" * (precision == "bfloat16")
+            raise UserError(f"precision {precision} needs an x86 CPU{able} and torch with oneDNN; use float32 here")
         return model
-    shared: dict[int, Any] = {id(part): part for part in (*model.parameters(), *model.buffers())}
-    model = copy.deepcopy(model, shared)
-    layer: Callable[[nn.Linear], nn.Module] = PackedLinear if precision == "float32" else Int8Linear
-    for block in model.modules():
-        if isinstance(block, (EncoderBlock, DecoderBlock)) and isinstance(block.self.query, nn.Linear):
-            block.self = JointSelfAttention(block.self)
-    for module in model.modules():
+    last = getattr(model, "output", None)
+    parts = (*model.parameters(), *model.buffers())
+    model = copy.deepcopy(model, {id(part): _in_half(part) if precision == "bfloat16" else part for part in parts})
+    layer: Callable[[nn.Linear], nn.Module] = Int8Linear if precision == "int8" else PackedLinear
+    for part in model.modules():
+        if isinstance(part, (EncoderBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
+            part.self = JointSelfAttention(part.self)
+    for module in list(model.modules()):
         for name, child in module.named_children():
-            if type(child) is nn.Linear and child.weight.numel() >= _LEAST and child.weight.dtype == torch.float32:
+            if type(child) is nn.Linear and child.weight.numel() >= _LEAST and child.weight.dtype in _PACKED:
                 setattr(module, name, layer(child))
+        if isinstance(module, FeedForward) and isinstance(module.inner, PackedLinear):
+            module.inner.activation, module.activation = _ACTIVATIONS[module.activation], _as_it_is
+    if precision == "bfloat16" and type(last) is nn.Linear:
+        model.output = Int8Linear(last)
     return model
 
 
-def _served(model: nn.Module) -> bool:
+def _in_half(part: Tensor) -> Tensor:
+    if not part.is_floating_point():
+        return part
+    half = part.detach().to(torch.bfloat16)
+    return nn.Parameter(half, requires_grad=False) if isinstance(part, nn.Parameter) else half
+
+
+def _served(model: nn.Module, precision: Precision) -> bool:
     on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
-    return on_cpu and torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    able = precision != "bfloat16" or cpu_has_bfloat16()
+    on_x86 = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    return on_cpu and on_x86 and able
 
 
 class JointSelfAttention(MultiHeadAttention):
@@ -79,24 +109,33 @@ class JointSelfAttention(MultiHeadAttention):
 
 
 class PackedLinear(nn.Module):
-    """A linear layer whose weight lies in oneDNN's blocks."""
+    """A linear layer whose weight lies in oneDNN's blocks, in float32 or bfloat16; its output is of the same type."""
+
+    activation = "none", ""
+    """What is applied to the output, by oneDNN's name for it and for the way to compute it."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
+        self._dtype = linear.weight.dtype
         self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
         self._bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
-        # Of an input in half precision, as autocast makes, oneDNN would want such a weight.
-        return torch.ops.mkldnn._linear_pointwise(x.float(), self._weight, self._bias, "none", [], "")
+        # oneDNN wants an input of the weight's type, which autocast's may not be.
+        name, way = self.activation
+        return torch.ops.mkldnn._linear_pointwise(x.to(self._dtype), self._weight, self._bias, name, [], way)
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
 
 
 class Int8Linear(nn.Module):
-    """A linear layer with a weight of 8 bits, multiplied by rows of 8 bits; sums and output are exact numbers."""
+    """A linear layer with a weight of 8 bits, multiplied by rows of 8 bits; sums and output are in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        weight = linear.weight.detach()
+        weight = linear.weight.detach().float()
         scale = weight.abs().amax(1).clamp_min(_TINY) / 127
         codes = (weight / scale[:, None]).round().to(torch.int8)
         self._weight = torch.ops.onednn.qlinear_prepack(codes, None)
@@ -105,6 +144,7 @@ class Int8Linear(nn.Module):
         self._bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
+        x = x.float()
         largest = x.abs().amax(-1, keepdim=True).clamp_min_(_TINY)
         # Zero at 128: processors multiply bytes without a sign by bytes with one.
         codes = (x * largest.reciprocal().mul_(127)).round_().to(torch.int8).view(torch.uint8).add_(128)

@@ -32,8 +32,8 @@ class Writing:
 
     decoding: Decoding = field(default_factory=Decoding)
     precision: Precision = "float32"
-    """Compute in full precision, or with weights of 8 bits: faster on a CPU where layers are wide, at a
-    small cost in quality (docs/speed.md)."""
+    """Compute in full precision, in bfloat16 or with weights of 8 bits: the fewer bits, the faster on a CPU
+    where layers are wide, at a small cost in quality (docs/speed.md)."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from foveate.contracts import UserError
+from foveate.nn import cpu_has_bfloat16
 from foveate.training.parallel.launch import Launch, launched
 
 WIDE = 64
@@ -75,12 +76,7 @@ def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bo
         return precision == "bfloat16"
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return device.type == "cpu" and _cpu_has_bfloat16() and _is_wide(model)
-
-
-def _cpu_has_bfloat16() -> bool:
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16", "sve_bf16"))
+    return device.type == "cpu" and cpu_has_bfloat16() and _is_wide(model)
 
 
 def _is_wide(model: nn.Module) -> bool:
