@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from variants import ENDS, LENGTHS
 
 from foveate.contracts import Output, State, StepDecoder
+from foveate.nn import Undrawn
 
 SCORED = "key.bias"
 """No gradient reaches what moves all keys alike: the softmax does not see it."""
@@ -34,6 +35,14 @@ def test_logits(variant, inputs) -> None:
     assert output.logits.shape == variant.logits
     assert torch.equal(model(**inputs).logits, output.logits)
     assert (output.choices is not None) == (variant.attends and getattr(variant.config, "select", "soft") == "hard")
+
+
+def test_undrawn_it_is_the_same_once_it_is_filled(variant, inputs) -> None:
+    model = variant.build()
+    with Undrawn():
+        other = variant.build()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(**inputs).logits, model(**inputs).logits)
 
 
 def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:

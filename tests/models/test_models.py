@@ -92,6 +92,14 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (lambda: foveate.create("rnn", width="12", **VOCABULARIES), "rnn: width is '12', but must be int"),
         (lambda: foveate.create("rnn", layers=0, **VOCABULARIES), "layers is 0, but must be at least 1"),
+        (
+            lambda: foveate.create("rnn", width=2**31 + 1, **VOCABULARIES),
+            "width is 2,147,483,649, but no model has more than 2,147,483,648",
+        ),
+        (
+            lambda: foveate.create("rnn", embedding=2**31, width=2**31, **VOCABULARIES),
+            "a rnn-seq2seq of these sizes takes more memory than this machine has",
+        ),
         (lambda: foveate.create("rnn", src_vocab=0, tgt_vocab=3), "src_vocab is 0, but must be at least 1"),
         (
             lambda: foveate.create("transformer-tiny", attention_dropout=1.0, **VOCABULARIES),

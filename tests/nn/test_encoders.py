@@ -5,7 +5,7 @@ import torch
 
 import foveate
 from foveate.contracts import UserError
-from foveate.nn import EncoderConfig, TransformerEncoder, initialize
+from foveate.nn import EncoderConfig, TransformerEncoder, Undrawn, initialize
 
 SIZES = {"width": 6, "heads": 3, "feedforward": 5, "layers": 2, "dropout": 0.0}
 
@@ -70,3 +70,14 @@ def test_initial_weights() -> None:
     assert float(linear.weight.detach().abs().max()) == pytest.approx((6 / 180) ** 0.5, rel=0.01)
     assert not linear.bias.any()
     assert bool((norm.weight == 1).all())
+
+
+def test_undrawn_weights_draw_nothing() -> None:
+    before = torch.get_rng_state()
+    with Undrawn():
+        initialize(torch.nn.ModuleList([torch.nn.Embedding(503, 64), torch.nn.GRU(97, 83)]), 64)
+        table = torch.nn.init.normal_(tensor=torch.zeros(3))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not table.any()
+    initialize(torch.nn.Linear(2, 2), 2)
+    assert not torch.equal(torch.get_rng_state(), before)

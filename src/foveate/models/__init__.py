@@ -70,10 +70,25 @@ def sizes_of_data(family: str) -> list[str]:
 
 
 def build(family: str, config: Any) -> nn.Module:
-    """A model of a family, with random weights. UserError for sizes that cannot be, or do not fit together."""
+    """A model of a family, with random weights.
+
+    UserError for sizes that cannot be, do not fit together, or take more memory than there is.
+    """
     module = _module(family)
     _check(config)
-    return module.MODEL(config)
+    try:
+        return module.MODEL(config)
+    except RuntimeError as error:
+        if not any(reason in str(error) for reason in _TOO_LARGE):
+            raise
+        raise UserError(f"a {family} of these sizes takes more memory than this machine has") from None
+
+
+_TOO_LARGE = ("can't allocate memory", "out of memory", "size calculation overflowed")
+"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
+
+_MOST = 2**31
+"""No size of a model is larger."""
 
 
 def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
@@ -94,6 +109,8 @@ def _check(config: Any) -> None:
         value = getattr(config, part.name)
         if type(value) is int:
             at_least(1, part.name, value)
+            if value > _MOST:
+                raise UserError(f"{part.name} is {value:,}, but no model has more than {_MOST:,}")
         if part.name.endswith("dropout") and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 

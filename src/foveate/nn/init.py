@@ -1,6 +1,11 @@
-"""The random weights that Transformers begin with."""
+"""The random weights that models begin with, and how to do without them."""
 
+from collections.abc import Callable
+from typing import Any
+
+import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 
 def initialize(model: nn.Module, width: int) -> None:
@@ -15,3 +20,20 @@ def initialize(model: nn.Module, width: int) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=width**-0.5)
+
+
+class Undrawn(TorchFunctionMode):
+    """Inside, modules are made without drawing weights, for models that are given others at once.
+
+    Drawing them takes longer than reading them from a file, and memory that nobody has written in takes none yet.
+    """
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if function in _IN_PLACE or getattr(function, "__module__", None) == nn.init.__name__:
+            return args[0] if args else (kwargs or {})["tensor"]
+        return function(*args, **(kwargs or {}))
+
+
+_IN_PLACE = {torch.Tensor.normal_, torch.Tensor.uniform_}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import load_tokenizer
+from foveate.nn import Undrawn
 from foveate.training.hardware import choose_device
 
 START_SIGN = "<start>"
@@ -144,6 +145,7 @@ def opened(folder: Path | str, device: str) -> Opened:
     description = describe(found)
     kind = models.config_class(description.family)
     config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
-    model = models.build(description.family, config)
+    with Undrawn():
+        model = models.build(description.family, config)
     found.fill(model)
     return Opened(found, description, model.to(choose_device(device)).eval())
