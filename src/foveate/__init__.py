@@ -1,5 +1,6 @@
 """foveate: build, train and run attention models, and see where they look."""
 
+import gc
 import os
 
 # Threads that wait for work shall sleep, not spin: where another program wants a core too, spinning made training two
@@ -8,10 +9,17 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
+# Nothing that is imported becomes garbage: looking for some takes a tenth of a second.
+_collects = gc.isenabled()
+gc.disable()
+
 from foveate import attention
 from foveate.contracts import UserError
 from foveate.models import create
 from foveate.recipes import load, train
 from foveate.sight import look
+
+if _collects:
+    gc.enable()
 
 __all__ = ["UserError", "attention", "create", "load", "look", "train"]

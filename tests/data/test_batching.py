@@ -228,6 +228,17 @@ def test_a_source_longer_than_the_budget_comes_alone():
     assert batches[0][1]["source"].shape == (1, 14)
 
 
+def test_source_batches_come_out_even_for_several_at_a_time():
+    generator = torch.Generator().manual_seed(1)
+    sentences = [[4] * int(length) for length in torch.randint(3, 30, (200,), generator=generator)]
+    places = [len(rows) * inputs["source"].shape[1] for rows, inputs in source_batches(sentences, 2000, at_once=2)]
+    plain = [len(rows) * inputs["source"].shape[1] for rows, inputs in source_batches(sentences, 2000)]
+    assert (len(plain), len(places)) == (3, 4)
+    assert min(places) > 0.8 * max(places)
+    assert min(plain) < 0.5 * max(plain)
+    assert len(list(source_batches(sentences, 10_000, at_once=4))) == 1, "one batch is one"
+
+
 def test_source_batches_keep_their_budget():
     generator = np.random.default_rng(5)
     sentences = [[4] * int(length) for length in generator.integers(1, 31, 997)]

@@ -60,7 +60,7 @@ def test_each_side_has_its_own_tokenizer(trained, monkeypatch: pytest.MonkeyPatc
     own = train_bpe(words.WORDS.values(), 60)
     translator = replace(trained.translator, target_tokenizer=own)
     found = [[Hypothesis(own.encode([text])[0], -1.0, -1.0) for text in ("rouge chat", "mer")]]
-    monkeypatch.setattr("foveate.recipes.translator.decode", lambda *_: found)
+    monkeypatch.setattr("foveate.recipes.translator.decode_all", lambda *_: [found])
     prediction = translator.run("red cat")
     assert (prediction.text, prediction.others) == ("rouge chat", ["mer"])
 

@@ -1,7 +1,9 @@
 """The command line: `foveate VERB ...`, one thin file for each verb."""
 
+import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -22,7 +24,9 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. A mistake of the user's ends it with one line and exit status 2."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        arguments = sys.argv[1:]
+        gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
         if not arguments or arguments[0] in ("-h", "--help"):
             print(_overview())
@@ -35,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # threads end within a moment; who presses twice gets no traceback
         _fail("stopped")
     except BrokenPipeError:
         # The reader of our output (such as `head`) has had enough.

@@ -1,5 +1,7 @@
 """Batches of sentences of about one length, within a budget of tokens, so that little is spent on padding."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -10,6 +12,9 @@ from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer, UserError
 from foveate.data.pools import Pool, Pools
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.text import ParallelText
+
+_FEW = 16
+"""Batches for each of those who share them, from which on it no longer matters who takes the last one."""
 
 
 class PairBatches:
@@ -95,17 +100,30 @@ class PairBatches:
         return Batch(inputs, labels, f"{line_names(pool.lines[rows].tolist())} of {self.text.name}")
 
 
-def source_batches(sentences: Sequence[Sequence[int]], tokens: int) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+def source_batches(
+    sentences: Sequence[Sequence[int]], tokens: int, at_once: int = 1
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
     """Batches to translate: the places of their sentences in the list, and `source` (B, S) with `source_lengths` (B,).
 
     Longest first, so that what does not fit into memory shows at once; rows times longest row stay within `tokens`,
-    and a sentence longer than that comes alone.
+    and a sentence longer than that comes alone. Where it takes several batches, they are made to come out even for
+    those who take `at_once` of them at a time.
     """
     rows = Rows([[*sentence, END] for sentence in sentences])
     longest_first = np.argsort(-rows.lengths, kind="stable")
-    for group in within_budget(longest_first, rows.lengths, tokens):
+    for group in _even(longest_first, rows.lengths, tokens, at_once):
         source, lengths = padded(rows.take(group), PAD)
         yield group.tolist(), {"source": source, "source_lengths": lengths}
+
+
+def _even(order: Numbers, lengths: Numbers, budget: int, at_once: int) -> list[Numbers]:
+    """As `within_budget`; of few groups so many, and so even, that all who take one at a time have as much to do."""
+    groups = within_budget(order, lengths, budget)
+    if not 1 < len(groups) <= _FEW * at_once or at_once == 1:
+        return groups
+    wanted = math.ceil(len(groups) / at_once) * at_once
+    least = bisect_left(range(budget), True, key=lambda less: len(within_budget(order, lengths, less)) <= wanted)
+    return within_budget(order, lengths, least)
 
 
 def _by_length(pool: Pool, generator: np.random.Generator) -> Numbers:

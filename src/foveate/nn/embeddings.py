@@ -19,10 +19,10 @@ class SinusoidalPositions(nn.Module):
         self._table = torch.empty(0, width)
 
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
-        end = start + length
-        if len(self._table) < end or self._table.device != device:
-            self._table = sinusoidal(max(64, 2 * end), self.width, device=device)
-        return self._table[start:end]
+        end, table = start + length, self._table
+        if len(table) < end or table.device != device:
+            self._table = table = sinusoidal(max(64, 2 * end), self.width, device=device)
+        return table[start:end]
 
 
 class LearnedPositions(nn.Module):

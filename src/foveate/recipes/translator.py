@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, at_least, from_dict
 from foveate.data import ParallelText, open_source, source_batches
-from foveate.decoding import Decoding, decode
+from foveate.decoding import Decoding, cpu_batches, decode_all
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on
@@ -84,6 +84,8 @@ class Translator:
     """What `config.json` of its folder says, as `Description`."""
     decoding: Decoding = field(default_factory=Decoding)
     batch_tokens: int = 4096
+    at_once: int = 1
+    """Batches that share the threads of a CPU."""
     _packed: dict[Precision, "Translator"] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -125,7 +127,7 @@ class Translator:
     def packed(self, precision: Precision = "float32") -> "Translator":
         """This translator as it writes fastest on a CPU, from the weights that it has when this is first asked for."""
         if precision not in self._packed:
-            self._packed[precision] = replace(self, model=packed(self.model, precision))
+            self._packed[precision] = replace(self, model=packed(self.model, precision), at_once=cpu_batches())
         return self._packed[precision]
 
     def translate(self, sentences: Sequence[str], decoding: Decoding | None = None) -> list[Prediction]:
@@ -141,11 +143,12 @@ class Translator:
         places = [place for place, sentence in enumerate(sentences) if sentence.strip()]
         tokens = self.source_tokenizer.encode([sentences[place] for place in places])
         device = next(self.model.parameters()).device
+        groups = list(source_batches(tokens, self.batch_tokens, self.at_once))
+        batches = [{name: value.to(device) for name, value in inputs.items()} for _, inputs in groups]
         generator = torch.Generator(device).manual_seed(torch.initial_seed() % 2**63)
-        for rows, inputs in source_batches(tokens, self.batch_tokens):
-            inputs = {name: value.to(device) for name, value in inputs.items()}
-            with torch.inference_mode():
-                found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding, generator)
+        model = cast(StepDecoder, self.model)
+        answers = decode_all(model, batches, decoding, generator, self.at_once)
+        for (rows, _), found in zip(groups, answers, strict=True):
             texts = [self.target_tokenizer.decode([one.tokens for one in each]) for each in found]
             for row, each, (best, *others) in zip(rows, found, texts, strict=True):
                 prediction = Prediction(sentences[places[row]], best, each[0].log_prob, each[0].ended, others)

@@ -1,0 +1,82 @@
+"""Several batches decoded at once, each on threads of its own.
+
+A step of decoding is many small operations. Threads that share each of them wait for each other every time; threads
+that have a batch of their own do not.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from threading import Event
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from foveate.attention import record
+from foveate.contracts import Hypothesis, State, StepDecoder
+from foveate.decoding.settings import Decoding, decode
+
+_MOST = 4
+"""A batch keeps Python, which serves one thread at a time, busy for about a quarter of its time."""
+
+
+def cpu_batches() -> int:
+    """How many batches a CPU decodes at once in the least time."""
+    return min(_MOST, torch.get_num_threads())
+
+
+def decode_all(
+    model: StepDecoder,
+    batches: Sequence[dict[str, Tensor]],
+    settings: Decoding,
+    generator: torch.Generator | None = None,
+    at_once: int = 1,
+) -> Iterator[list[list[Hypothesis]]]:
+    """What `decode` gives for batch after batch of inputs, which have `source_lengths`; each once it is there.
+
+    `at_once` batches share the CPU's threads. One after the other come random draws, and what is looked at.
+    """
+    at_once = min(at_once, len(batches))
+    if at_once > 1 and settings.method != "sample" and record.tap is None:
+        yield from _decode_at_once(model, batches, settings, at_once)
+    else:
+        for inputs in batches:
+            yield _decode(model, inputs, settings, generator)
+
+
+@torch.inference_mode()
+def _decode(
+    model: StepDecoder, inputs: dict[str, Tensor], settings: Decoding, generator: torch.Generator | None = None
+) -> list[list[Hypothesis]]:
+    return decode(model, inputs, inputs["source_lengths"], settings, generator)
+
+
+def _decode_at_once(
+    model: StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
+) -> Iterator[list[list[Hypothesis]]]:
+    threads, stop = torch.get_num_threads(), Event()
+
+    def job(inputs: dict[str, Tensor]) -> list[list[Hypothesis]]:
+        torch.set_num_threads(max(1, threads // at_once))
+        return _decode(_Stoppable(model, stop), inputs, settings)
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        yield from pool.map(job, batches)
+    finally:
+        # An error, an interruption, or nobody who wants the rest: nobody waits for it either.
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        torch.set_num_threads(threads)  # for the threads that are still to come
+
+
+class _Stoppable:
+    """A model whose steps end once the event has come."""
+
+    def __init__(self, model: StepDecoder, stop: Event) -> None:
+        self.start, self._step, self._stop = model.start, model.step, stop
+
+    def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
+        if self._stop.is_set():
+            raise CancelledError
+        return self._step(tokens, state)
