@@ -11,7 +11,7 @@ from torch import Tensor
 
 from foveate import create, look
 from foveate.contracts import UserError
-from foveate.decoding import Decoding, cpu_batches, decode, decode_all
+from foveate.decoding import Decoding, batches_at_once, decode, decode_all
 from foveate.nn import packed
 
 GREEDY = Decoding(method="greedy")
@@ -81,11 +81,12 @@ def test_what_is_left_to_one_thread(model: Any, batches: list[dict[str, Tensor]]
 
 
 def test_as_many_at_once_as_there_are_threads() -> None:
-    assert cpu_batches() == 2
-    torch.set_num_threads(1)
-    assert cpu_batches() == 1
-    torch.set_num_threads(16)
-    assert cpu_batches() == 4
+    found = []
+    for threads in (1, 2, 16):
+        torch.set_num_threads(threads)
+        found.append(batches_at_once(torch.device("cpu")))
+    assert found == [1, 2, 4]
+    assert batches_at_once(torch.device("cuda")) == 1
 
 
 def test_nothing_to_decode(model: Any) -> None:

@@ -1,10 +1,20 @@
 """Writing outputs with any model that speaks the step protocol of `foveate.contracts`, and scoring known ones."""
 
-from foveate.decoding.at_once import cpu_batches, decode_all
+from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import sample
 from foveate.decoding.scoring import score, step_scores
 from foveate.decoding.settings import Decoding, decode
 
-__all__ = ["Decoding", "beam", "cpu_batches", "decode", "decode_all", "greedy", "sample", "score", "step_scores"]
+__all__ = [
+    "Decoding",
+    "batches_at_once",
+    "beam",
+    "decode",
+    "decode_all",
+    "greedy",
+    "sample",
+    "score",
+    "step_scores",
+]

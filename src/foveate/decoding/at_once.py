@@ -20,9 +20,9 @@ _MOST = 4
 """A batch keeps Python, which serves one thread at a time, busy for about a quarter of its time."""
 
 
-def cpu_batches() -> int:
-    """How many batches a CPU decodes at once in the least time."""
-    return min(_MOST, torch.get_num_threads())
+def batches_at_once(device: torch.device) -> int:
+    """How many batches a device decodes at once in the least time."""
+    return min(_MOST, torch.get_num_threads()) if device.type == "cpu" else 1
 
 
 def decode_all(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, at_least, from_dict
 from foveate.data import ParallelText, open_source, source_batches
-from foveate.decoding import Decoding, cpu_batches, decode_all
+from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on
@@ -103,6 +103,10 @@ class Translator:
             cls.run_options(found.description.recipe, found.where).decoding,
         )
 
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
     @classmethod
     def run_options(cls, recipe: dict[str, Any], where: str) -> Writing:
         return Writing(from_dict(Decoding, recipe.get("decoding", {}), where))
@@ -127,7 +131,8 @@ class Translator:
     def packed(self, precision: Precision = "float32") -> "Translator":
         """This translator as it writes fastest on a CPU, from the weights that it has when this is first asked for."""
         if precision not in self._packed:
-            self._packed[precision] = replace(self, model=packed(self.model, precision), at_once=cpu_batches())
+            model, at_once = packed(self.model, precision), batches_at_once(self._device)
+            self._packed[precision] = replace(self, model=model, at_once=at_once)
         return self._packed[precision]
 
     def translate(self, sentences: Sequence[str], decoding: Decoding | None = None) -> list[Prediction]:
@@ -142,10 +147,9 @@ class Translator:
         decoding = self.decoding if decoding is None else decoding
         places = [place for place, sentence in enumerate(sentences) if sentence.strip()]
         tokens = self.source_tokenizer.encode([sentences[place] for place in places])
-        device = next(self.model.parameters()).device
         groups = list(source_batches(tokens, self.batch_tokens, self.at_once))
-        batches = [{name: value.to(device) for name, value in inputs.items()} for _, inputs in groups]
-        generator = torch.Generator(device).manual_seed(torch.initial_seed() % 2**63)
+        batches = [{name: value.to(self._device) for name, value in inputs.items()} for _, inputs in groups]
+        generator = torch.Generator(self._device).manual_seed(torch.initial_seed() % 2**63)
         model = cast(StepDecoder, self.model)
         answers = decode_all(model, batches, decoding, generator, self.at_once)
         for (rows, _), found in zip(groups, answers, strict=True):
@@ -162,11 +166,10 @@ class Translator:
 
     def inputs(self, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
         """What the model is given to read one source and its translation at once, as it does in training."""
-        device = next(self.model.parameters()).device
         return {
-            "source": torch.tensor([[*source, END]], device=device),
-            "source_lengths": torch.tensor([len(source) + 1], device=device),
-            "target": torch.tensor([[START, *target]], device=device),
+            "source": torch.tensor([[*source, END]], device=self._device),
+            "source_lengths": torch.tensor([len(source) + 1], device=self._device),
+            "target": torch.tensor([[START, *target]], device=self._device),
         }
 
     def picture(self, prediction: Prediction) -> Picture | None:
