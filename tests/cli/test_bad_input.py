@@ -192,6 +192,14 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json" in message
 
 
+@pytest.mark.parametrize(("recipe", "lost"), [({}, "text.source"), ({"text": {"source": None}}, "text.from_language")])
+def test_a_recipe_that_was_taken_out(fails: Fails, copy: Path, trained: Trained, recipe: dict, lost: str) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "recipe": recipe}))
+    told = fails("eval", copy, "--data", trained.data)
+    assert told == f"config.json has no recipe.{lost}: what was trained, and on what, is lost"
+
+
 def test_a_training_that_another_one_would_spoil(fails: Fails, trained: Trained) -> None:
     before = {path.name: path.read_bytes() for path in trained.folder.glob("*.*")}
     message = fails(*train("--data", trained.data, "--out", trained.folder, *FLAGS, "--architecture.width", "46"))

@@ -32,7 +32,7 @@ from foveate.decoding import Decoding, decode
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
-from foveate.recipes.trained import Evaluation, NoOptions, opened
+from foveate.recipes.trained import Evaluation, NoOptions, opened, said
 
 TOKENIZER, CONDITIONS = "tokenizer.json", "conditions.json"
 
@@ -150,7 +150,7 @@ class Author:
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Perplexity, beside n-grams counted in the training text; with conditions, also told none and a wrong one."""
-        text = from_dict(LanguageText, self.description["recipe"]["text"], bundle.CONFIG)
+        text = from_dict(LanguageText, said(self.description, "text"), bundle.CONFIG)
         prose = text.test(data, "language")
         console.print(prose.report, markup=False, highlight=False)
         passages = list(prose.passages(text.passage_words))

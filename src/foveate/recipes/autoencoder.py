@@ -22,7 +22,7 @@ from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
 from foveate.recipes.prose_text import AutoencodeText, spread
 from foveate.recipes.rewriting import REWRITINGS, Rewriting
-from foveate.recipes.trained import Evaluation, opened
+from foveate.recipes.trained import Evaluation, opened, said
 from foveate.recipes.translator import END_SIGN
 from foveate.sight import Alignment, alignments, look
 
@@ -226,7 +226,7 @@ class Autoencoder:
 
     @property
     def _text(self) -> AutoencodeText:
-        return from_dict(AutoencodeText, self.description["recipe"]["text"], bundle.CONFIG)
+        return from_dict(AutoencodeText, said(self.description, "text"), bundle.CONFIG)
 
 
 def _passage(text: str) -> Passage:

@@ -15,7 +15,7 @@ from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
 from foveate.data import LabelledText, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened
+from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
 from foveate.sight import Alignment, alignments, look
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -151,7 +151,7 @@ class Classifier:
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training text."""
-        source = self.description["recipe"]["text"]["source"]
+        source = said(self.description, "text", "source")
         text = to_measure_on(
             source, data, lambda: open_source(source, task="classify"), LabelledText.from_paths, "FILE"
         )
@@ -160,7 +160,7 @@ class Classifier:
         decisions = self.classify(texts)
         majority = max(self.labels, key=self.labels.__getitem__)
         ways = {
-            self.description["recipe"]["model"]: [decision.label for decision in decisions],
+            said(self.description, "model"): [decision.label for decision in decisions],
             f"always {majority}": [majority] * len(texts),
         }
         figures = {

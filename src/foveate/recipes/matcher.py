@@ -15,7 +15,7 @@ from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
-from foveate.recipes.trained import Evaluation, NoOptions, opened
+from foveate.recipes.trained import Evaluation, NoOptions, opened, said
 from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER, pairs_to_measure_on
 from foveate.sight import Alignment, alignments, look
 
@@ -152,11 +152,11 @@ class Matcher:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, macro F1 and the area under the ROC curve on the pairs of a text and as many wrong ones; beside
         rules that were fitted to the training text."""
-        text = pairs_to_measure_on(self.description["recipe"]["text"], data, "match")
+        text = pairs_to_measure_on(self.description, data, "match")
         console.print(text.report, markup=False, highlight=False)
         pairs = judged_pairs(list(text), TEST_SEED)
         own = self.probabilities([(pair.source, pair.target) for pair in pairs])
-        figures = {self.description["recipe"]["model"]: figures_of(own, 0.5, pairs)}
+        figures = {said(self.description, "model"): figures_of(own, 0.5, pairs)}
         figures |= {rule.name: figures_of(rule.measure(pairs), rule.threshold, pairs) for rule in self.rules}
         figures["always yes"] = figures_of([1.0] * len(pairs), 0.5, pairs)
         right = sum(pair.right for pair in pairs)

@@ -136,6 +136,16 @@ def describe(found: bundle.Bundle) -> Description:
     return from_dict(Description, found.description, str(found.folder / bundle.CONFIG))
 
 
+def said(description: dict[str, Any], *names: str) -> Any:
+    """What the recipe in a folder's description says under these names. UserError where somebody took it out."""
+    value = description["recipe"]
+    for name in names:
+        if not isinstance(value, dict) or name not in value:
+            raise UserError(f"{bundle.CONFIG} has no recipe.{'.'.join(names)}: what was trained, and on what, is lost")
+        value = value[name]
+    return value
+
+
 def opened(folder: Path | str, device: str) -> Opened:
     """The model of a run folder, on a device ("auto": a GPU if there is one).
 

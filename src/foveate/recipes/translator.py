@@ -17,7 +17,7 @@ from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, opened
+from foveate.recipes.trained import Evaluation, opened, said
 from foveate.sight import Alignment, alignments, look
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
@@ -199,7 +199,7 @@ class Translator:
 
     def evaluate(self, data: Sequence[Path], options: Measuring, console: Console) -> Evaluation:
         """BLEU and chrF over all and by the length of the source."""
-        text = pairs_to_measure_on(self.description["recipe"]["text"], data, "translate")
+        text = pairs_to_measure_on(self.description, data, "translate")
         console.print(text.report, markup=False, highlight=False)
         sources, references = map(list, zip(*text, strict=True))
         if long := len(self.too_long(sources)):
@@ -221,12 +221,13 @@ class Translator:
         )
 
 
-def pairs_to_measure_on(trained_on: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:
-    """A user's own pairs, or the test part of the source in `trained_on`, the `text` of a model's recipe.
+def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:
+    """A user's own pairs, or the test part of the source that a model's `description` says it was trained on.
 
     Raises UserError where there is neither.
     """
-    source, languages = trained_on["source"], (trained_on["from_language"], trained_on["to_language"])
+    source = said(description, "text", "source")
+    languages = said(description, "text", "from_language"), said(description, "text", "to_language")
     return to_measure_on(
         source,
         data,
