@@ -24,8 +24,9 @@ VERBS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. A mistake of the user's ends it with one line and exit status 2."""
-    if arguments is None:
-        arguments = sys.argv[1:]
+    own_process = arguments is None
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if own_process:
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
         if not arguments or arguments[0] in ("-h", "--help"):
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # threads end within a moment; who presses twice gets no traceback
+        if own_process:  # whose threads end within a moment; who presses twice gets no traceback
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         _fail("stopped")
     except BrokenPipeError:
         # The reader of our output (such as `head`) has had enough.
