@@ -32,8 +32,7 @@ class Writing:
 
     decoding: Decoding = field(default_factory=Decoding)
     precision: Precision = "float32"
-    """Compute in full precision, in bfloat16 or with weights of 8 bits: the fewer bits, the faster on a CPU
-    where layers are wide, at a small cost in quality (docs/speed.md)."""
+    """In full precision, or faster where layers are wide: bfloat16 on some CPUs, 8 bits on most (docs/speed.md)."""
 
 
 @dataclass
