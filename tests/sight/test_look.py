@@ -1,6 +1,8 @@
 """Looking at a model: which sites there are, and that what is seen is what happened."""
 
+import gc
 import math
+import weakref
 
 import pytest
 import torch
@@ -158,6 +160,23 @@ def test_only_queries_and_keys_are_kept() -> None:
         assert kept.untyped_storage().nbytes() == 4 * 2 * 5 * 12
         assert not kept.requires_grad
     assert not rows.call.values.numel()
+
+
+@pytest.mark.parametrize("model", [MultiHeadAttention(12, 3), nn.MultiheadAttention(12, 3, batch_first=True)])
+def test_what_was_seen_goes_with_its_sight(model: nn.Module) -> None:
+    """At once: many looks in a row must not fill the memory until Python seeks what holds itself."""
+    x = torch.randn(2, 5, 12)
+    gc.collect()
+    gc.disable()
+    try:
+        with look(model) as sight:
+            model(*[x] * (1 if isinstance(model, MultiHeadAttention) else 3))
+        sight[""].measure("received", "entropy", "top"), sight[""].weights(), sight[""].output_error()
+        kept = [weakref.ref(part) for part in (sight, sight[""], sight[""].keys)]
+        del sight
+        assert [reference() for reference in kept] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def test_a_mask_that_is_written_to_later() -> None:

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from foveate.sight.doors import opened
 from foveate.sight.hidden import COMPILED
@@ -47,12 +48,17 @@ def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
     def leave(*_: object) -> None:  # what a hook returns would replace the module's output
         recorder.leave()
 
+    hooks: list[RemovableHandle] = []
+    stack.callback(_remove, hooks)
     for path, module in model.named_modules():
         name, kind = path.replace(COMPILED, ""), type(module).__name__
         if isinstance(module, torch.jit.ScriptModule):
             recorder.hidden.script(name, module)
             continue
-        entering = module.register_forward_pre_hook(lambda *_, name=name, kind=kind: recorder.enter(name, kind))
-        leaving = module.register_forward_hook(leave, always_call=True)
-        stack.callback(entering.remove)
-        stack.callback(leaving.remove)
+        hooks.append(module.register_forward_pre_hook(lambda *_, name=name, kind=kind: recorder.enter(name, kind)))
+        hooks.append(module.register_forward_hook(leave, always_call=True))
+
+
+def _remove(hooks: list[RemovableHandle]) -> None:
+    for hook in hooks:
+        hook.remove()

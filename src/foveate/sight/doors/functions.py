@@ -1,7 +1,7 @@
 """torch's own attention functions, seen by a mode that is handed every call of a torch function."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -27,20 +27,15 @@ class Functions(TorchFunctionMode):
     def __init__(self, recorder: Recorder, translator: Translator) -> None:
         super().__init__()
         self._recorder, self._translator = recorder, translator
-        self._doors: dict[Function, Function] = {
-            F.scaled_dot_product_attention: self._scaled_dot_product,
-            F.multi_head_attention_forward: self._multi_head,
-            flex_operator: self._flex,
-        }
         self._softmaxes = Softmaxes(recorder.hidden)
 
     def __torch_function__(self, func: Function, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if not self._recorder.listening:
             return func(*args, **kwargs)
-        door = self._doors.get(func)
+        door = self._DOORS.get(func)
         if door is not None:
-            return door(func, *args, **kwargs)
+            return door(self, func, *args, **kwargs)
         result = func(*args, **kwargs)
         self._softmaxes.follow(func, (*args, *kwargs.values()), result)
         return result
@@ -77,3 +72,10 @@ class Functions(TorchFunctionMode):
         result = func(*args)
         self._recorder.note(flex(self._translator, *args), Attended(result[0]))
         return result
+
+    # Of the class: methods of one mode, held by itself, would keep all that was looked at until Python seeks cycles.
+    _DOORS: ClassVar[dict[Function, Function]] = {
+        F.scaled_dot_product_attention: _scaled_dot_product,
+        F.multi_head_attention_forward: _multi_head,
+        flex_operator: _flex,
+    }
