@@ -19,6 +19,7 @@ from foveate.decoding import Decoding
 from foveate.recipes.autoencode import Autoencode, run
 from foveate.recipes.autoencoder import Answering, Autoencoder, Measuring
 from foveate.recipes.fidelity import fidelity
+from foveate.recipes.looking import open_model
 from foveate.recipes.prose_text import AutoencodeText
 from foveate.recipes.trained import Trained
 
@@ -169,6 +170,20 @@ def test_a_picture_of_the_sentences_that_a_sentence_looks_at(paragraphs: Autoenc
     names = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert names == ["A sailor comes", "The ship rests", "¶"]
     assert sentences.picture(sentences.answer([text], Answering())[0]) is None
+
+
+def test_looking_from_disk(paragraphs: Autoencoder, sentences: Autoencoder, tmp_path: Path) -> None:
+    text = "A sailor comes home. The ship rests now."
+    paragraphs.save(tmp_path / "paragraphs")
+    sentences.save(tmp_path / "sentences")
+    seen = open_model(tmp_path / "paragraphs").look(text, 30)
+    names = ["A sailor comes", "The ship rests", "¶"]
+    assert seen.tokens == {"planner": (names, names)}
+    assert seen.notes[1] == f"It said: {paragraphs.run(text)}"
+    with pytest.raises(UserError, match=r"the text has 1[0-9] tokens, but at most 9 are looked at"):
+        open_model(tmp_path / "paragraphs").look(text, 9)
+    with pytest.raises(UserError, match="does not attend: there is nothing to see"):
+        open_model(tmp_path / "sentences").look(text, 30)
 
 
 @pytest.mark.parametrize(

@@ -265,10 +265,3 @@ def test_a_recipe_survives_json() -> None:
     for name in Classify.presets():
         recipe = Classify(text=Text(data=(Path("a.tsv"),)), model=name, architecture={"dropout": 0.25})
         assert Classify.from_json(json.loads(json.dumps(recipe.as_json())), "here") == recipe
-
-
-def test_a_task_that_no_page_shows(copy: Path) -> None:
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "task": "language"}))
-    said = refused(open_model, copy)
-    assert said == f"{copy} holds a model of the task language; those can be looked at in Python alone, by foveate.look"

@@ -14,6 +14,7 @@ from foveate.contracts import UserError
 from foveate.data.prose import Passage
 from foveate.recipes.author import Author, Writing
 from foveate.recipes.language import Language, run
+from foveate.recipes.looking import open_model
 from foveate.recipes.perplexity import Perplexity, perplexity, scores
 from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.trained import NoOptions, Trained
@@ -44,6 +45,14 @@ def test_what_is_told(tmp_path: Path) -> None:
     assert "validation: perplexity" in lines[4]
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "conditions.json"} <= names
+
+
+def test_it_does_not_attend(author: Author, tmp_path: Path) -> None:
+    author.save(tmp_path)
+    assert author.reading("The whale").pieces[0] == "<start>"
+    author.model(**author.reading("The whale").inputs)
+    with pytest.raises(UserError, match="does not attend: there is nothing to see"):
+        open_model(tmp_path).look("The whale", 30)
 
 
 def test_it_goes_on_from_a_beginning(author: Author) -> None:

@@ -22,8 +22,7 @@ class Explore:
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Folder of a model: a translator, classifier, tagger or matcher of foveate's, or one of Hugging Face's with
-    model.safetensors."""
+    """Folder of a model that attends: one that foveate trained, or one of Hugging Face's with model.safetensors."""
     host: str = "127.0.0.1"
     """Address to listen at. Any other than this machine's own lets all who reach it use the model."""
     port: int = 0

@@ -23,8 +23,7 @@ class Look:
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Folder of a model: a translator, classifier, tagger or matcher of foveate's, or one of Hugging Face's with
-    model.safetensors."""
+    """Folder of a model that attends: one that foveate trained, or one of Hugging Face's with model.safetensors."""
     input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
     """What the model reads: a file where one has this name (an image, a .wav file, a text), else this text itself; "-"
     reads standard input. For a model without a tokenizer: token ids, such as "5 17 9"."""

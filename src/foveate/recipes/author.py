@@ -32,7 +32,7 @@ from foveate.decoding import Decoding, decode
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
-from foveate.recipes.trained import Evaluation, NoOptions, opened, said
+from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
 
 TOKENIZER, CONDITIONS = "tokenizer.json", "conditions.json"
 
@@ -139,6 +139,13 @@ class Author:
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """None: a recurrent network reads beginnings of any length."""
         return []
+
+    def reading(self, text: str) -> Reading:
+        """What the model is given to read a text, and what to call its tokens."""
+        ((_, batch),) = self.batches([Passage("the input", "", (text,))])
+        (tokens,) = self.tokenizer.encode([text])
+        pieces = [START_SIGN, *self.tokenizer.pieces(tokens)]
+        return Reading(batch.to(next(self.model.parameters()).device).inputs, pieces, len(pieces))
 
     def picture(self, prediction: Continuation) -> Picture | None:
         """None: a recurrent language model does not attend."""

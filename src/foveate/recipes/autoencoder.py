@@ -22,7 +22,7 @@ from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
 from foveate.recipes.prose_text import AutoencodeText, spread
 from foveate.recipes.rewriting import REWRITINGS, Rewriting
-from foveate.recipes.trained import Evaluation, opened, said
+from foveate.recipes.trained import Evaluation, Reading, opened, said
 from foveate.recipes.translator import END_SIGN
 from foveate.sight import Alignment, alignments, look
 
@@ -117,16 +117,21 @@ class Autoencoder:
         lengths = self.rewriting.lengths([_passage(text) for text in texts])
         return [place for place, length in enumerate(lengths) if length > self._text.max_length]
 
-    def picture(self, prediction: Answer) -> Picture | None:
-        """Which sentences each sentence looked at while the model read and wrote the text; None if it does not attend.
-
-        A sentence is named by its first words.
-        """
-        passage = _passage(prediction.text)
+    def reading(self, text: str) -> Reading:
+        """What the model is given to read a text and to write it again, and what to call its sentences: their first
+        words."""
+        passage = _passage(text)
         (batch,) = self.rewriting.training_batches([passage], self.batch_tokens, sys.maxsize, seed=0).epoch(0)
-        with torch.inference_mode(), look(self.model) as sight:
-            self.model(**batch.to(next(self.model.parameters()).device).inputs)
         names = [*(" ".join(sentence.split()[:NAMED]) for sentence in passage.sentences), END_SIGN]
+        inputs = batch.to(next(self.model.parameters()).device).inputs
+        return Reading(inputs, names, int(inputs["source_lengths"].sum()))
+
+    def picture(self, prediction: Answer) -> Picture | None:
+        """Which sentences each one looked at while the text was read and written; None if the model does not attend."""
+        reading = self.reading(prediction.text)
+        with torch.inference_mode(), look(self.model) as sight:
+            self.model(**reading.inputs)
+        names = reading.pieces
         maps = [Alignment(sight[site].weights()[0].mean(0).cpu(), names, names, site) for site in sight.sites]
         return alignments(maps) if maps else None
 

@@ -129,7 +129,8 @@ class Classifier:
             "tokens": torch.tensor([[START, *tokens]], device=device),
             "lengths": torch.tensor([len(tokens) + 1], device=device),
         }
-        return Reading(inputs, [START_SIGN, *self.tokenizer.pieces(tokens)])
+        pieces = [START_SIGN, *self.tokenizer.pieces(tokens)]
+        return Reading(inputs, pieces, len(pieces))
 
     def picture(self, prediction: Decision) -> Picture | None:
         """Where the model looked in a text when it decided, as one row; None if it does not attend.

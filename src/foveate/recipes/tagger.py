@@ -103,7 +103,7 @@ class Tagger:
         """What the model is given to read one sentence, and what to call its places."""
         words, device = text.split(), next(self.model.parameters()).device
         ((_, inputs),) = word_batches([words], self.lexicon, self.batch_tokens)
-        return Reading({name: value.to(device) for name, value in inputs.items()}, words)
+        return Reading({name: value.to(device) for name, value in inputs.items()}, words, len(words))
 
     def picture(self, prediction: Tagging) -> Picture | None:
         """Where each word looked, in the layer that looks most decidedly; None if the model does not attend."""

@@ -58,6 +58,8 @@ class Reading:
     inputs: dict[str, Tensor]
     pieces: list[str]
     """What to call the places of the text in pictures."""
+    length: int
+    """How many tokens it has."""
 
 
 @runtime_checkable
@@ -74,6 +76,7 @@ class Trained(Protocol):
     """A model with all that it was trained with, in use. Each class of `foveate.recipes.TASKS` is one.
 
     Beside this each has `load(folder, device)`, a class method, `save(folder)`, and `run(text)` for one input.
+    Those whose model is given one text have `reading(text)`, which tells what it is given, as a `Reading`.
     """
 
     model: nn.Module

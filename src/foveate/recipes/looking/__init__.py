@@ -36,9 +36,4 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
         return TranslatorViewer(folder, device)
     if kind is Matcher:
         return MatcherViewer(folder, device)
-    if hasattr(kind, "reading"):
-        return ReaderViewer(folder, device)
-    task = description["task"]
-    raise UserError(
-        f"{folder} holds a model of the task {task}; those can be looked at in Python alone, by foveate.look"
-    )
+    return ReaderViewer(folder, device)

@@ -1,4 +1,4 @@
-"""Looking at foveate's own models that read one text and write none: classifiers, taggers."""
+"""Looking at foveate's own models that are given one text: classifiers, taggers, auto-encoders, language models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,18 +20,19 @@ class ReaderViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         self.task = recipes.load(folder, device)
+        self.options = self.task.run_options(self.task.description["recipe"], str(folder))
         self.name = model_name(self.task.description, folder)
 
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """See where the model looks while it reads a text, which is taken as one line."""
         text = text_of(given, self.name)
         reading = self.task.reading(text)
-        check_length(len(reading.pieces), most, "the text")
+        check_length(reading.length, most, "the text")
         with torch.inference_mode(), look(self.task.model, sites=sites) as sight:
             self.task.model(**reading.inputs)
         if not sight.sites and sites is None:
             raise UserError(f"{self.name} does not attend: there is nothing to see")
-        notes = [self.name, f"It said: {self.task.run(text).line}"]
+        notes = [self.name, f"It said: {self.task.answer([text], self.options)[0].line}"]
         if self.task.too_long([text]):
             notes.append("The text is longer than any that the model learned from; the answer may be poor.")
         return Seen(sight, one_side(sight, tokens(reading.pieces)), shortened(text), [*notes, *sight.notes])
