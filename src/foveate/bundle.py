@@ -9,6 +9,7 @@ between. Nothing is ever unpickled, and nothing that was read is ever run.
 """
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +44,13 @@ class Bundle:
         """Give `model` the weights of this folder. Raises UserError where names or shapes do not fit."""
         tensors = read_tensors(self.folder / WEIGHTS).tensors
         fill(model, tensors, str(self.folder / WEIGHTS), f"{CONFIG} and {WEIGHTS} are of two different models")
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the weights are, tied ones counted each time. Raises UserError for a damaged file."""
+        with _opened(self.folder / WEIGHTS) as file:
+            owners = _owners(file, self.folder / WEIGHTS)
+            return sum(math.prod(file.get_slice(owner).get_shape()) for owner in owners.values())
 
     def path(self, name: str) -> Path:
         """Where the file `name` beside the weights lies. Raises UserError where there is none."""

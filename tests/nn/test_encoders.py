@@ -1,11 +1,13 @@
 """The encoder of a Transformer alone: positions, blocks, and nothing that comes from padding."""
 
+from itertools import count
+
 import pytest
 import torch
 
 import foveate
 from foveate.contracts import UserError
-from foveate.nn import EncoderConfig, TransformerEncoder, Undrawn, initialize
+from foveate.nn import EncoderConfig, TooManyWeightsError, TransformerEncoder, Undrawn, initialize
 
 SIZES = {"width": 6, "heads": 3, "feedforward": 5, "layers": 2, "dropout": 0.0}
 
@@ -70,6 +72,16 @@ def test_initial_weights() -> None:
     assert float(linear.weight.detach().abs().max()) == pytest.approx((6 / 180) ** 0.5, rel=0.01)
     assert not linear.bias.any()
     assert bool((norm.weight == 1).all())
+
+
+def test_weights_that_are_too_many() -> None:
+    """A list of layers without end is no longer than what was to be expected."""
+    made = []
+    layers = (made.append(torch.nn.Linear(3, 5)) for _ in count())
+    with pytest.raises(TooManyWeightsError), Undrawn(at_most=100):
+        any(layers)
+    assert len(made) == 5
+    torch.nn.Linear(30, 50)
 
 
 def test_undrawn_weights_draw_nothing() -> None:

@@ -7,7 +7,7 @@ from foveate.nn.dropout import Dropout
 from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions, positions
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
-from foveate.nn.init import Undrawn, initialize
+from foveate.nn.init import TooManyWeightsError, Undrawn, initialize
 from foveate.nn.packing import Precision, cpu_has_bfloat16, packed
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.recurrent import Recurrent
@@ -45,6 +45,7 @@ __all__ = [
     "SentenceWriter",
     "SinusoidalPositions",
     "TransformerEncoder",
+    "TooManyWeightsError",
     "Undrawn",
     "UnequalHeads",
     "WordEmbedding",

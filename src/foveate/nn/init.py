@@ -1,5 +1,6 @@
 """The random weights that models begin with, and how to do without them."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,18 +23,32 @@ def initialize(model: nn.Module, width: int) -> None:
             nn.init.normal_(module.weight, std=width**-0.5)
 
 
+class TooManyWeightsError(Exception):
+    """A model that is made has more weights than were to be expected."""
+
+
 class Undrawn(TorchFunctionMode):
     """Inside, modules are made without drawing weights, for models that are given others at once.
 
     Drawing them takes longer than reading them from a file, and memory that nobody has written in takes none yet.
+    Raises TooManyWeightsError when modules have made more than `at_most` numbers, before a machine is full of layers.
     """
+
+    def __init__(self, at_most: int = sys.maxsize) -> None:
+        super().__init__()
+        self._left = at_most
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if function in _IN_PLACE or getattr(function, "__module__", None) == nn.init.__name__:
             return args[0] if args else (kwargs or {})["tensor"]
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        if function is torch.empty:  # with which modules make their weights
+            self._left -= result.numel()
+            if self._left < 0:
+                raise TooManyWeightsError
+        return result
 
 
 _IN_PLACE = {torch.Tensor.normal_, torch.Tensor.uniform_}

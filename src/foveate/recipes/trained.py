@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import load_tokenizer
-from foveate.nn import Undrawn
+from foveate.nn import TooManyWeightsError, Undrawn
 from foveate.training.hardware import choose_device
 
 START_SIGN = "<start>"
@@ -158,7 +158,13 @@ def opened(folder: Path | str, device: str) -> Opened:
     description = describe(found)
     kind = models.config_class(description.family)
     config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
-    with Undrawn():
-        model = models.build(description.family, config)
+    try:
+        with Undrawn(at_most=2 * found.numbers):
+            model = models.build(description.family, config)
+    except TooManyWeightsError:
+        raise UserError(
+            f"{found.folder / bundle.CONFIG} tells of a far larger model than {bundle.WEIGHTS} holds: "
+            f"probably they are of two different models"
+        ) from None
     found.fill(model)
     return Opened(found, description, model.to(choose_device(device)).eval())
