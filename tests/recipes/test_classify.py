@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -232,6 +233,14 @@ def test_labels_that_cannot_be(tmp_path: Path) -> None:
 def test_nothing_to_measure_on(classifier: Classifier) -> None:
     said = refused(classifier.evaluate, [], NoOptions(), SILENT)
     assert said == "this model was trained on files: give --data FILE to measure it on"
+
+
+def test_a_recipe_without_its_model_is_told_before_the_work(classifier: Classifier, tmp_path: Path) -> None:
+    (tmp_path / "texts.tsv").write_text("praise\tgood cats\n")
+    recipe = {name: value for name, value in classifier.description["recipe"].items() if name != "model"}
+    without = replace(classifier, model=torch.nn.Identity(), description={**classifier.description, "recipe": recipe})
+    said = refused(without.evaluate, [tmp_path / "texts.tsv"], NoOptions(), SILENT)
+    assert said.startswith("config.json has no recipe.model: ")
 
 
 @pytest.fixture

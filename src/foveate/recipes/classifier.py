@@ -152,7 +152,7 @@ class Classifier:
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training text."""
-        source = said(self.description, "text", "source")
+        source, preset = said(self.description, "text", "source"), said(self.description, "model")
         text = to_measure_on(
             source, data, lambda: open_source(source, task="classify"), LabelledText.from_paths, "FILE"
         )
@@ -161,7 +161,7 @@ class Classifier:
         decisions = self.classify(texts)
         majority = max(self.labels, key=self.labels.__getitem__)
         ways = {
-            said(self.description, "model"): [decision.label for decision in decisions],
+            preset: [decision.label for decision in decisions],
             f"always {majority}": [majority] * len(texts),
         }
         figures = {

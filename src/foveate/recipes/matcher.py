@@ -152,11 +152,12 @@ class Matcher:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, macro F1 and the area under the ROC curve on the pairs of a text and as many wrong ones; beside
         rules that were fitted to the training text."""
+        preset = said(self.description, "model")
         text = pairs_to_measure_on(self.description, data, "match")
         console.print(text.report, markup=False, highlight=False)
         pairs = judged_pairs(list(text), TEST_SEED)
         own = self.probabilities([(pair.source, pair.target) for pair in pairs])
-        figures = {said(self.description, "model"): figures_of(own, 0.5, pairs)}
+        figures = {preset: figures_of(own, 0.5, pairs)}
         figures |= {rule.name: figures_of(rule.measure(pairs), rule.threshold, pairs) for rule in self.rules}
         figures["always yes"] = figures_of([1.0] * len(pairs), 0.5, pairs)
         right = sum(pair.right for pair in pairs)

@@ -120,7 +120,7 @@ class Tagger:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, over all words and over those that the training text does not have, and macro F1; beside a tagger
         that knows each word's most frequent tag, and the most frequent tag of all."""
-        source = said(self.description, "text", "source")
+        source, preset = said(self.description, "text", "source"), said(self.description, "model")
         text = to_measure_on(source, data, lambda: open_source(source, task="tag"), TaggedText.from_paths, "FILE")
         console.print(text.report, markup=False, highlight=False)
         sentences = list(text)
@@ -128,7 +128,7 @@ class Tagger:
         words = [word for sentence in sentences for word in sentence.words]
         known, unknown_tag = self.lexicon.words, self.lexicon.tag_of_unknown
         ways = {
-            said(self.description, "model"): [tag for prediction in predictions for tag in prediction.tags],
+            preset: [tag for prediction in predictions for tag in prediction.tags],
             "each word's most frequent tag": [known.get(word, unknown_tag) for word in words],
             f"always {self.lexicon.tags[0]}": [self.lexicon.tags[0]] * len(words),
         }
