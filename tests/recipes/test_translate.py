@@ -13,8 +13,9 @@ from torch import nn
 
 import foveate
 from foveate.contracts import UserError
+from foveate.data import ParallelText
 from foveate.recipes.quality import quality
-from foveate.recipes.translate import Text, Translate, run
+from foveate.recipes.translate import Text, Translate, _to_validate_on, run
 
 
 def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:
@@ -45,6 +46,15 @@ def test_a_translator_learns(trained) -> None:
     losses = [row["loss"] for row in rows(trained.folder) if "loss" in row]
     assert losses[0] > 2
     assert losses[-1] < losses[0] / 10
+
+
+def test_the_best_step_is_compared_on_pairs_that_it_was_not_picked_by(tmp_path: Path) -> None:
+    """Unless there are too few others."""
+    few, many = (ParallelText.from_pairs(words.pairs(count, 1), "words") for count in (39, 140))
+    often, others = _to_validate_on(few, 20)
+    assert (often, others) == (words.pairs(39, 1)[:20], words.pairs(39, 1))
+    often, others = _to_validate_on(many, 20)
+    assert (often, others) == (words.pairs(140, 1)[:20], words.pairs(140, 1)[20:100])
 
 
 def test_what_is_told(trained) -> None:

@@ -54,6 +54,6 @@ def main(arguments: Sequence[str]) -> None:
         print(note)
     document = seen.document()
     save(options.out, document)
-    heads = sum(panel.heads for panel in document.sites)
+    heads, sites = sum(panel.heads for panel in document.sites), len(document.sites)
     size = options.out.stat().st_size / 1e6
-    print(f"wrote {options.out}: {heads:,} heads at {len(document.sites):,} sites, {size:.1f} MB")
+    print(f"wrote {options.out}: {heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}, {size:.1f} MB")

@@ -22,7 +22,7 @@ from foveate.training import Training, Validation
 __all__ = ["RECIPE", "Text", "Training", "Translate", "run"]
 
 THOROUGHNESS = 4
-"""How many times as many pairs choose in the end as validate during training."""
+"""How many times as many pairs choose in the end, at most, as validate during training."""
 
 
 @dataclass
@@ -51,8 +51,9 @@ class Text:
     max_length: int = 128
     """Pairs with more tokens than this on a side are left out (and counted)."""
     validation_sentences: int = 500
-    """Pairs that each validation during training measures the model on, by greedy search. In the end four times as
-    many, translated as you asked, choose between the best checkpoint and the average."""
+    """Pairs that each validation during training measures the model on, by greedy search. In the end up to four times
+    as many others, translated as you asked, choose between the best checkpoint and the average; or all, if there are
+    fewer others than these."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -106,11 +107,11 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
     console.print(_summary(recipe, model, len(sources), len(targets)), markup=False, highlight=False)
     translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
-    often, in_the_end = recipe.text.validation_sentences, THOROUGHNESS * recipe.text.validation_sentences
+    often, others = _to_validate_on(check, recipe.text.validation_sentences)
     validation = Validation(
-        _measure(translator, islice(check, often), Decoding(method="greedy"), recipe.text.lowercase),
+        _measure(translator, often, Decoding(method="greedy"), recipe.text.lowercase),
         metric="bleu",
-        thorough=_measure(translator, islice(check, in_the_end), recipe.decoding, recipe.text.lowercase),
+        thorough=_measure(translator, others, recipe.decoding, recipe.text.lowercase),
     )
     recipe.train(model, batches, validation, translator.save, console)
     return translator
@@ -141,6 +142,17 @@ def train_tokenizers(text: Text, learn: ParallelText) -> tuple[Tokenizer, Tokeni
 def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer, Tokenizer]) -> PairBatches:
     text = recipe.text
     return PairBatches(learn, *tokenizers, text.batch_tokens, text.max_length, recipe.training.seed)
+
+
+def _to_validate_on(check: ParallelText, count: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The pairs of each validation, and those that choose in the end.
+
+    The best checkpoint is the best on the former by chance too, so that it is compared on pairs that it was not picked
+    by, unless they are too few.
+    """
+    pairs = list(islice(check, (1 + THOROUGHNESS) * count))
+    often, others = pairs[:count], pairs[count:]
+    return often, others if len(others) >= count else pairs
 
 
 def _measure(

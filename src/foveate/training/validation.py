@@ -21,7 +21,7 @@ class Validation:
     """The one of them that decides: which checkpoint is the best, and when training stops early."""
     higher_is_better: bool = True
     thorough: Callable[[nn.Module], dict[str, float]] | None = None
-    """The same figures from more data, and of the model as it will be used: what chooses in the end, if given."""
+    """The same figures from other data, and of the model as it will be used: what chooses in the end, if given."""
 
     def run(self, model: nn.Module, in_the_end: bool = False) -> dict[str, float]:
         """Measure `model` and leave it, and all that is random, as it was. Raises UserError for an unknown metric."""
