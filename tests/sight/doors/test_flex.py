@@ -14,6 +14,7 @@ from foveate.contracts import UserError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
+    pytest.mark.filterwarnings("ignore:torch.compile with fullgraph=True found no compiled frames"),  # torch 2.12
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
