@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.attention import Dot, Hard, Soft, attend, attend_full, causal
+from foveate.attention import Dot, Hard, Monotonic, Soft, attend, attend_full, causal
 from foveate.attention.kernels import blocked
+from foveate.attention.selection import Selection
 
 SHARES = torch.tensor([0.1, 0.2, 0.3, 0.4])
 DEAD = torch.tensor([[0.5, -torch.inf, 2.0], [-torch.inf] * 3])
@@ -91,6 +92,21 @@ def test_hard_takes_nothing_where_it_may_look_nowhere(training: bool) -> None:
     (gradient,) = torch.autograd.grad(attended.log_prob.sum(), scores)
     assert gradient.isfinite().all()
     assert not gradient[1].any()
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(3, 0), (0, 3), (0, 0)])
+@pytest.mark.parametrize("selection", [Soft(), Hard(), Hard().eval(), Monotonic(), Monotonic().eval()])
+def test_nothing_to_look_at_or_nobody_who_looks(selection: Selection, queries: int, keys: int) -> None:
+    scores = torch.randn(2, queries, keys, requires_grad=True)
+    attended = selection.select(scores, torch.randn(2, keys, 5))
+    assert torch.equal(attended.output, torch.zeros(2, queries, 5))
+    if attended.choice is not None:
+        assert torch.equal(attended.choice, torch.full((2, queries), -1))
+    if attended.log_prob is not None:
+        (attended.log_prob.sum() + attended.entropy.sum()).backward()
+    if isinstance(selection, Monotonic):
+        again = selection.select(torch.randn(2, 1, keys), torch.randn(2, keys, 5), state=attended.state)
+        assert again.output.shape == (2, 1, 5)
 
 
 def test_hard_repeats_with_its_generator() -> None:

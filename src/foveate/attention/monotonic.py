@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention.selection import Attended, Selection
+from foveate.attention.selection import Attended, Selection, no_choice
 
 
 class Monotonic(nn.Module, Selection):
@@ -40,6 +40,9 @@ class Monotonic(nn.Module, Selection):
             raise ValueError(f"dropout of {dropout} makes no sense where a place is chosen; pass dropout=0")
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32)) + self.offset
         before = _beginning(exact) if state is None else state
+        if not exact.numel():
+            choice = None if self.training else no_choice(exact.sum(-1))
+            return Attended(exact.to(values.dtype) @ values, choice=choice, weights=exact, state=before)
         if self.training:
             noise = torch.empty_like(exact).normal_(generator=generator)
             weights, state = _expected(exact + self.noise * noise, before)
@@ -51,7 +54,7 @@ class Monotonic(nn.Module, Selection):
 
 def _beginning(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... S"]:
     """All begin at the first key."""
-    before = torch.zeros_like(scores[..., 0, :])
+    before = scores.new_zeros(*scores.shape[:-2], scores.shape[-1])
     before[..., :1] = 1
     return before
 

@@ -174,6 +174,9 @@ class Hard(nn.Module, Selection):
     ) -> Attended:
         if dropout:
             raise ValueError(f"dropout of {dropout} makes no sense where one place is taken; pass dropout=0")
+        if not scores.shape[-1]:
+            zeros = scores.sum(-1)
+            return Attended(scores.to(values.dtype) @ values, None, no_choice(zeros), zeros, zeros, state=state)
         shares = weights(scores)
         place = self._place(shares, generator)
         share = shares.gather(-1, place)
@@ -201,6 +204,11 @@ class Hard(nn.Module, Selection):
             # The largest of p / e, with exponential e, is each place with probability p.
             ranks = ranks / torch.empty_like(ranks).exponential_(generator=generator)
         return ranks.argmax(-1, keepdim=True)
+
+
+def no_choice(like: Float[Tensor, "... T"]) -> Int[Tensor, "... T"]:
+    """The choice of queries that find no place to take."""
+    return torch.full_like(like, -1, dtype=torch.long)
 
 
 def _entropy(shares: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
