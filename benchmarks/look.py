@@ -129,18 +129,19 @@ def spawned(environment: dict[str, str], run: Callable[..., Any], *arguments: An
 @contextmanager
 def process(environment: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
     """A process of its own, with this in its environment."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own, patch.dict(os.environ, environment):
-        own.submit(os.getpid).result()  # it starts with its first task
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
+        with patch.dict(os.environ, environment):
+            own.submit(os.getpid).result()  # it starts with its first task
         yield own
 
 
 def passed(run: Callable[..., Any]) -> float:
     """Seconds of a pass of the model that this process keeps."""
-    return timed(run, *kept())
+    return timed(run, *own_model())
 
 
 @cache
-def kept() -> tuple[GPT2LMHeadModel, Tensor]:
+def own_model() -> tuple[GPT2LMHeadModel, Tensor]:
     return gpt2()
 
 

@@ -48,7 +48,7 @@ def test_a_translator_learns(trained) -> None:
     assert losses[-1] < losses[0] / 10
 
 
-def test_the_best_step_is_compared_on_pairs_that_it_was_not_picked_by(tmp_path: Path) -> None:
+def test_the_best_step_is_compared_on_pairs_that_it_was_not_picked_by() -> None:
     """Unless there are too few others."""
     few, many = (ParallelText.from_pairs(words.pairs(count, 1), "words") for count in (39, 140))
     often, others = _to_validate_on(few, 20)

@@ -143,8 +143,7 @@ class Author:
     def reading(self, text: str) -> Reading:
         """What the model is given to read a text, and what to call its tokens."""
         ((_, batch),) = self.batches([Passage("the input", "", (text,))])
-        (tokens,) = self.tokenizer.encode([text])
-        pieces = [START_SIGN, *self.tokenizer.pieces(tokens)]
+        pieces = [START_SIGN, *self.tokenizer.pieces(batch.inputs["target"][0, 1:].tolist())]
         return Reading(batch.to(next(self.model.parameters()).device).inputs, pieces, len(pieces))
 
     def picture(self, prediction: Continuation) -> Picture | None:
