@@ -141,6 +141,18 @@ def test_log_sum_exp_of_a_query_that_may_look_nowhere(score, kernel):
     assert to_k.isfinite().all()
 
 
+@pytest.mark.parametrize("kernel", ["eager", "blocked"])
+def test_log_sum_exp_of_a_row_that_a_bias_hides_has_finite_gradients(kernel) -> None:
+    q, k, v = torch.randn(2, 5, 11).requires_grad_(), torch.randn(2, 7, 11).requires_grad_(), torch.randn(2, 7, 13)
+    bias = torch.zeros(5, 7)
+    bias[3] = -torch.inf
+    found = attend_full(q, k, v, bias=bias, kernel=kernel).log_sum_exp
+    assert torch.equal(found.isneginf(), torch.tensor([[False, False, False, True, False]] * 2))
+    found[:, :3].square().sum().backward()
+    assert q.grad.isfinite().all()
+    assert k.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("batch", "t", "s"), [(2, 7, 0), (2, 0, 11), (0, 7, 11)])
 @pytest.mark.parametrize("mask", [None, causal(), window(2), causal() & torch.ones(1, 1, dtype=torch.bool)])

@@ -1,6 +1,8 @@
 """The tap sees every attention call, and there is no attention beside it."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,19 @@ def test_one_place_attends() -> None:
             for name in (name for name in ALONE if name in used):
                 found[name].add(path.relative_to(root).as_posix())
     assert found == ALONE
+
+
+def test_an_attention_call_is_compiled_as_a_whole() -> None:
+    """In a process of its own, since the shapes that tests check cannot be compiled."""
+    code = """if True:
+        import torch
+        from foveate.attention import attend, causal
+        q, k, v = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 11)
+        compiled = torch.compile(attend, fullgraph=True, backend="eager")
+        with torch.no_grad():
+            for kernel in ("auto", "eager", "sdpa", "blocked"):
+                found, expected = (each(q, k, v, mask=causal(), kernel=kernel) for each in (compiled, attend))
+                torch.testing.assert_close(found, expected)
+    """
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr

@@ -53,6 +53,18 @@ def test_additive_tanh_and_its_gradients(shared: bool) -> None:
     torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
 
 
+def test_additive_tanh_under_autocast_keeps_what_is_left_of_two_large_sums() -> None:
+    """Its sums are in single precision; only what it is given, and what it gives, is rounded to 16 bits."""
+    score, q, k = Additive(D, E, 256), torch.randn(T, D), torch.randn(S, E)
+    nn.init.constant_(score.direction, 0.3)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        queries, keys = score.queries(q), score.keys(k)
+        found = score.block(queries, keys)
+    assert found.dtype == torch.bfloat16
+    expected = score.block(queries.double(), keys.double())
+    torch.testing.assert_close(found.double(), expected, atol=1e-3, rtol=2**-8)
+
+
 def test_additive_with_another_function() -> None:
     score, q, k = Additive(D, E, C, torch.relu), torch.randn(T, D), torch.randn(S, E)
     torch.testing.assert_close(join(score, q, k), additive(score, q, k, torch.relu))

@@ -127,7 +127,7 @@ def test_an_end_among_the_best_costs_no_beam(markov) -> None:
 def test_patience_stops_once_enough_have_ended(markov) -> None:
     # from the second step on one hypothesis ends at each step, and the longer the better
     model = markov({START: {A: 1.0}, A: {END: 0.5, A: 0.5}}, vocabulary=7)
-    for patience, steps in [(0.5, 3), (1.0, 4), (2.0, 7), (None, 13)]:
+    for patience, steps in [(0.5, 3), (1.0, 4), (2.0, 7), (math.inf, 13), (None, 13)]:
         model.rows.clear()
         ((found,),) = beam(model, ONE, 13, 3, 1, 3.0, patience)
         assert len(model.rows) == steps
@@ -164,6 +164,7 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
         ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
         ({"width": 0}, "from 1 to the beam width, 0; it is 1"),
         ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
+        ({"length_penalty": math.nan}, "length_penalty must be a finite number, not nan"),
         ({"growth": 0.9}, "growth must be at least 1, not 0.9"),
     ],
 )

@@ -27,6 +27,7 @@ def draws(model, **settings) -> list[int]:
     [
         ({}, {A: 0.5, B: 0.3, C: 0.2}),
         ({"temperature": 0.5}, {A: 25 / 38, B: 9 / 38, C: 4 / 38}),
+        ({"temperature": 1e-39}, {A: 1.0}),
         ({"top_k": 2}, {A: 5 / 8, B: 3 / 8}),
         ({"top_p": 0.75}, {A: 5 / 8, B: 3 / 8}),
         ({"top_k": 2, "top_p": 0.6}, {A: 1.0}),

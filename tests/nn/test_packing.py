@@ -1,5 +1,10 @@
 """Linear layers laid out for running: the same function, or one that is rounded no further than it says."""
 
+import copy
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -149,3 +154,29 @@ def test_a_packed_model_runs_under_autocast(precision: str) -> None:
         found = model(x.to(torch.bfloat16))
     with torch.no_grad():
         torch.testing.assert_close(found.float(), model(x).float(), rtol=0, atol=0.1)
+
+
+@x86
+def test_eight_bits_do_not_overflow_where_products_are_added_in_sixteen() -> None:
+    """oneDNN told to multiply as older processors do, whose pairs of products saturate."""
+    code = """if True:
+        import torch
+        from foveate.nn.packing import Int8Linear
+        torch.cpu.get_capabilities = dict
+        layer, x = torch.nn.Linear(257, 263), torch.ones(5, 257)
+        with torch.no_grad():
+            layer.weight.fill_(1.0)
+            print(float((Int8Linear(layer)(x) - layer(x)).abs().max()))
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}, capture_output=True, text=True
+    )
+    assert float(told.stdout) < 1e-3, told.stderr
+
+
+@x86
+def test_a_packed_model_is_not_packed_again_but_copied() -> None:
+    model = packed(nn.Sequential(nn.Linear(257, 263)))
+    with pytest.raises(ValueError, match="packed already"):
+        packed(model, "int8")
+    assert torch.equal(copy.deepcopy(model)(torch.ones(1, 257)), model(torch.ones(1, 257)))

@@ -64,7 +64,8 @@ class _Given(Bias):
 class LinearDistance(Bias):
     """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022); query i stands at `start + i`.
 
-    `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for heads in groups.
+    `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for heads in groups. Where they are learned, the
+    module that attends has them as a parameter: this bias is no module.
     """
 
     slopes: Float[Tensor, "..."]

@@ -1,7 +1,6 @@
 """One attention call as a value: what kernels compute from and what a recording keeps."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -31,11 +30,14 @@ class Call:
     """Whether the log-sum-exp is asked for, too."""
     state: Any = None
     generator: torch.Generator | None = None
+    _leading: torch.Size | None = field(default=None, init=False, repr=False)
 
-    @cached_property
+    @property
     def leading(self) -> torch.Size:
         """The leading dimensions of the output: those of queries, keys and values, broadcast."""
-        return broadcast(self.queries.shape[:-2], self.keys.shape[:-2], self.values.shape[:-2])
+        if self._leading is None:  # no cached_property, whose lock in Python 3.11 cannot be compiled
+            self._leading = broadcast(self.queries.shape[:-2], self.keys.shape[:-2], self.values.shape[:-2])
+        return self._leading
 
     @property
     def scale(self) -> float | None:

@@ -152,7 +152,8 @@ class _AdditiveTanh(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, direction)
         ctx.r = r = _reciprocals(queries, keys)
         direction = direction.to(r.dtype)
-        return (direction.sum() - 2 * (r @ direction)).to(queries.dtype)
+        with torch.autocast(r.device.type, enabled=False):  # the two terms nearly cancel
+            return (direction.sum() - 2 * (r @ direction)).to(queries.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

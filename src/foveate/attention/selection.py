@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import workspace
@@ -71,9 +71,19 @@ def quick_weights(
     return _zeros_for_nowhere(scores)
 
 
+def log_sum_exp(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
+    """What each row's softmax divides by, as a logarithm; a row of nothing but -inf gives that, and zero gradients."""
+    nowhere = _looks_nowhere(scores)
+    return scores.masked_fill(nowhere, 0.0).logsumexp(-1).masked_fill(nowhere.squeeze(-1), -torch.inf)
+
+
 def _zeros_for_nowhere(scores: Tensor) -> Tensor:
-    nowhere = (scores.detach() == -torch.inf).all(-1, keepdim=True)
+    nowhere = _looks_nowhere(scores)
     return _softmax(scores.masked_fill(nowhere, 0.0)).masked_fill(nowhere, 0.0)
+
+
+def _looks_nowhere(scores: Tensor) -> Bool[Tensor, "... T 1"]:
+    return (scores.detach() == -torch.inf).all(-1, keepdim=True)
 
 
 def _softmax(scores: Tensor) -> Tensor:
@@ -131,7 +141,8 @@ class Soft(Selection):
 
     `sinks` are scores, possibly learned, of a place without a value that takes part in the softmax: what it takes goes
     to no key (gpt-oss, OpenAI 2025; 0 is the "softmax off by one"). They have the last of the leading dimensions: (H,),
-    or (G, H/G) for heads in groups. The log-sum-exp counts them.
+    or (G, H/G) for heads in groups. The log-sum-exp counts them. Where they are learned, the module that attends has
+    them as a parameter: a selection is no module.
     """
 
     sinks: Float[Tensor, "..."] | None = None

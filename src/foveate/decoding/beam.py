@@ -42,9 +42,9 @@ def beam(
     model should be in evaluation mode. Raises UserError on a width, n_best, patience, growth or limit that makes no
     sense.
     """
-    check_beam(width, n_best, patience, growth)
+    check_beam(width, n_best, length_penalty, patience, growth)
     steps = limits(inputs, max_length)
-    enough = math.inf if patience is None else max(n_best, math.ceil(patience * width))
+    enough = math.inf if patience is None else max(n_best, patience * width)
     found = _Found(len(steps), n_best, length_penalty, enough)
     search = _Search(steps, width, found, math.inf if growth is None else growth)
     state = model.start(**inputs)
@@ -53,10 +53,12 @@ def beam(
     return found.hypotheses
 
 
-def check_beam(width: int, n_best: int, patience: float | None, growth: float | None) -> None:
+def check_beam(width: int, n_best: int, length_penalty: float, patience: float | None, growth: float | None) -> None:
     """Raise UserError for what no search can be asked for."""
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
+    if not math.isfinite(length_penalty):
+        raise UserError(f"length_penalty must be a finite number, not {length_penalty}")
     if patience is not None and not patience > 0:
         raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
     if growth is not None and not growth >= 1:

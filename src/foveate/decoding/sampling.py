@@ -38,7 +38,9 @@ def sample(
         state.reorder(rows)
 
     def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
-        kept, tokens = candidates(logits.float() / temperature, top_k, top_p)
+        logits = logits.float()
+        # Of the greatest none is left, which no temperature can make too large.
+        kept, tokens = candidates((logits - logits.amax(1, keepdim=True)) / temperature, top_k, top_p)
         shares = kept.softmax(1)
         if shares[:, 0].isnan().any():
             raise not_a_number("in decoding")

@@ -46,7 +46,7 @@ class Decoding:
         """Raise UserError for a value that cannot be."""
         match self.method:
             case "beam":
-                check_beam(self.width, self.n_best, self.patience, self.growth)
+                check_beam(self.width, self.n_best, self.length_penalty, self.patience, self.growth)
             case "sample":
                 check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
             case "greedy" if self.n_best != 1:

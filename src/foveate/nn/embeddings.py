@@ -31,7 +31,8 @@ class LearnedPositions(nn.Module):
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
         self.width = width
-        self.table = nn.Parameter(torch.randn(length, width) * width**-0.5)
+        self.table = nn.Parameter(torch.empty(length, width))
+        nn.init.normal_(self.table, std=width**-0.5)
 
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
         if start + length > len(self.table):

@@ -44,7 +44,7 @@ class Undrawn(TorchFunctionMode):
         if function in _IN_PLACE or getattr(function, "__module__", None) == nn.init.__name__:
             return args[0] if args else (kwargs or {})["tensor"]
         result = function(*args, **(kwargs or {}))
-        if function is torch.empty:  # with which modules make their weights
+        if function in _MAKERS:
             self._left -= result.numel()
             if self._left < 0:
                 raise TooManyWeightsError
@@ -52,3 +52,6 @@ class Undrawn(TorchFunctionMode):
 
 
 _IN_PLACE = {torch.Tensor.normal_, torch.Tensor.uniform_}
+
+_MAKERS = {torch.empty, torch.zeros}
+"""With which modules make their weights."""

@@ -6,7 +6,7 @@ with a weight that was laid out in its own blocks beforehand, and faster still w
 
 import copy
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -34,8 +34,12 @@ _ACTIVATIONS = {F.relu: ("relu", ""), F.gelu: ("gelu", "none"), F.silu: ("swish"
 
 def cpu_has_bfloat16() -> bool:
     """Whether this machine's CPU multiplies in bfloat16."""
+    return _cpu_has("amx_bf16", "avx512_bf16", "sve_bf16")
+
+
+def _cpu_has(*instructions: str) -> bool:
     capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in ("amx_bf16", "avx512_bf16", "sve_bf16"))
+    return any(capabilities.get(name) for name in instructions)
 
 
 def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
@@ -46,8 +50,10 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     weights have 8 bits, so that what is compared with each other comes out in float32. "int8" rounds the weights of all
     linear layers to 8 bits, with a scale for each output, and what they are multiplied by to 8 bits, with a scale for
     each row. Where torch has no oneDNN for x86, and on a GPU, the model itself is returned; UserError if fewer bits
-    were asked for, or bfloat16 of a CPU that does not multiply in it.
+    were asked for, or bfloat16 of a CPU that does not multiply in it; ValueError for a model that is packed already.
     """
+    if any(isinstance(part, (JointSelfAttention, Laid)) for part in model.modules()):
+        raise ValueError("this model is packed already; pack the one that it was made from")
     if not _served(model, precision):
         if precision != "float32":
             able = " with AVX512-BF16 or AMX" * (precision == "bfloat16")
@@ -108,7 +114,14 @@ class JointSelfAttention(MultiHeadAttention):
         return self._all_of(source)[1:]
 
 
-class PackedLinear(nn.Module):
+class Laid(nn.Module):
+    """A layer whose weight lies as oneDNN wants it, for good: whoever copies a model has the same layer."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Laid":
+        return self
+
+
+class PackedLinear(Laid):
     """A linear layer whose weight lies in oneDNN's blocks, in float32 or bfloat16; its output is of the same type."""
 
     activation = "none", ""
@@ -130,13 +143,15 @@ def _as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-class Int8Linear(nn.Module):
+class Int8Linear(Laid):
     """A linear layer with a weight of 8 bits, multiplied by rows of 8 bits; sums and output are in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().float()
-        scale = weight.abs().amax(1).clamp_min(_TINY) / 127
+        # Processors without instructions for it add two products in 16 bits, which 2 * 255 * 127 overflows.
+        largest = 127 if _cpu_has("avx512_vnni", "avx_vnni", "amx_int8") else 63
+        scale = weight.abs().amax(1).clamp_min(_TINY) / largest
         codes = (weight / scale[:, None]).round().to(torch.int8)
         self._weight = torch.ops.onednn.qlinear_prepack(codes, None)
         self._scale = scale

@@ -37,7 +37,10 @@ class AttentionPooling(nn.Module):
     def __init__(self, width: int, score: Score, learned: bool = True) -> None:
         super().__init__()
         self.score = score
-        self.query = nn.Parameter(torch.randn(width) * width**-0.5) if learned else None
+        self.query = None
+        if learned:
+            self.query = nn.Parameter(torch.empty(width))
+            nn.init.normal_(self.query, std=width**-0.5)
 
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B D"] | None = None

@@ -86,6 +86,7 @@ class Translator:
     at_once: int = 1
     """Batches that share the threads of a CPU."""
     _packed: dict[Precision, "Translator"] = field(default_factory=dict, init=False, repr=False)
+    _unpacked: "Translator | None" = field(default=None, init=False, repr=False)
 
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> "Translator":
@@ -129,9 +130,12 @@ class Translator:
 
     def packed(self, precision: Precision = "float32") -> "Translator":
         """This translator as it writes fastest on a CPU, from the weights that it has when this is first asked for."""
+        if self._unpacked is not None:
+            return self._unpacked.packed(precision)
         if precision not in self._packed:
             model, at_once = packed(self.model, precision), batches_at_once(self._device)
-            self._packed[precision] = replace(self, model=model, at_once=at_once)
+            self._packed[precision] = found = replace(self, model=model, at_once=at_once)
+            found._unpacked = self
         return self._packed[precision]
 
     def translate(self, sentences: Sequence[str], decoding: Decoding | None = None) -> list[Prediction]:

@@ -48,6 +48,13 @@ def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
     assert (ran[0] / "bottleneck.png").stat().st_size > 1000
 
 
-def test_a_length_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a length is 0, but must be at least 1"):
-        compare("bottleneck", Bottleneck(tmp_path, lengths=(0, 8)), Console(file=StringIO()))
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"lengths": (0, 8)}, "lengths is 0, but must be at least 1"),
+        ({"lengths": (8, 16, 32), "longest_written": 8}, "up to longest_written is 1, but must be at least 2"),
+    ],
+)
+def test_lengths_that_cannot_be(options: dict, error: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=error):
+        compare("bottleneck", Bottleneck(tmp_path, **options), Console(file=StringIO()))

@@ -12,6 +12,7 @@ from rich.console import Console
 from foveate.contracts import UserError
 from foveate.recipes.bench import Comparison, Table, compare, comparison_module, save
 from foveate.recipes.bench.dot_scaling import DotScaling
+from foveate.recipes.bench.drawing import COLOURS, line, panels
 from foveate.recipes.bench.layers import LAYERS, Layers
 from foveate.recipes.bench.norms import Norms
 from foveate.recipes.bench.products import WAYS, Products
@@ -116,6 +117,7 @@ def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
         ("layers", Layers(widths=(32, 96)), "a width of 32 does not divide into heads of width 64"),
         ("layers", Layers(lengths=(16,)), "the number of lengths is 1, but must be at least 2"),
         ("layers", Layers(threads=0), "threads is 0, but must be at least 1"),
+        ("stepping", Stepping(lengths=(8, 4)), "lengths are 8 4, but must grow from each to the next"),
         ("dot-scaling", DotScaling(widths=()), "no width to measure"),
         ("norms", Norms(depths=()), "nothing to compare"),
         (
@@ -145,5 +147,13 @@ def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
 
 def test_the_number_of_threads_is_put_back() -> None:
     torch.set_num_threads(1)
-    compare("dot-scaling", DotScaling(widths=(2,), positions=3, repeats=1, threads=2), QUIET)
+    found = compare("dot-scaling", DotScaling(widths=(2,), positions=3, repeats=1, threads=2), QUIET)
     assert torch.get_num_threads() == 1
+    assert "2 threads of" in found.markdown(), "it was measured with two"
+
+
+def test_more_cases_than_colours_are_still_told_apart() -> None:
+    _, ((axes,),) = panels(1, 1)
+    for number in range(2 * len(COLOURS)):
+        line(axes, number, [1, 2], [1, 2])
+    assert len({(drawn.get_color(), drawn.get_marker()) for drawn in axes.lines}) == 2 * len(COLOURS)

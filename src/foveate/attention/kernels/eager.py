@@ -4,7 +4,7 @@ Every other kernel is tested against it.
 """
 
 from foveate.attention.call import Call
-from foveate.attention.selection import Attended, with_sinks
+from foveate.attention.selection import Attended, log_sum_exp, with_sinks
 
 
 def attend(call: Call) -> Attended:
@@ -13,5 +13,5 @@ def attend(call: Call) -> Attended:
     if call.full:
         if call.select.sinks is not None:
             scores = with_sinks(scores, call.select.sinks)
-        attended.log_sum_exp = scores.logsumexp(-1).expand(*call.leading, -1)
+        attended.log_sum_exp = log_sum_exp(scores).expand(*call.leading, -1)
     return attended

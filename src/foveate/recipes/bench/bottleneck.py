@@ -19,7 +19,7 @@ from foveate.data import ParallelText, Splits, open_source
 from foveate.decoding import Decoding
 from foveate.recipes.bench import bottleneck_shown
 from foveate.recipes.bench.bottleneck_shown import Group, Times
-from foveate.recipes.bench.comparison import Comparison, Options
+from foveate.recipes.bench.comparison import Comparison, Options, check_growing
 from foveate.recipes.bench.measuring import side_by_side
 from foveate.recipes.bench.remembering import remembered
 from foveate.recipes.quality import quality_by_length
@@ -72,10 +72,11 @@ OPTIONS = Bottleneck
 
 def run(options: Bottleneck, console: Console) -> Comparison:
     """Train what is not trained yet, and measure. Raises UserError for options that do not work."""
-    for name in ("joined", "steps", "width", "vocabulary", "groups", "longest_written", "repeats"):
+    for name in ("joined", "steps", "width", "vocabulary", "groups", "repeats"):
         at_least(1, name, getattr(options, name))
-    for length in options.lengths:
-        at_least(1, "a length", length)
+    check_growing("lengths", options.lengths)
+    written = [length for length in options.lengths if length <= options.longest_written]
+    at_least(2, "the number of lengths up to longest_written", len(written))
     splits = open_source(options.text, options.from_language, options.to_language)
     between = BETWEEN.get(options.text, " ")
     parts = (joined(part, options.joined, options.seed, between) for part in (splits.train, splits.dev, splits.test))
@@ -90,7 +91,7 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     times = {}
     for what, run_of, lengths in (
         ("reading a known target", _read, options.lengths),
-        ("writing step by step", _write, [n for n in options.lengths if n <= options.longest_written]),
+        ("writing step by step", _write, written),
     ):
         console.rule(what)
         times[what] = _times(translators, run_of, lengths, options.repeats)

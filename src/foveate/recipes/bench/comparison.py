@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from foveate import sight
-from foveate.contracts import Picture, UserError
+from foveate.contracts import Picture, UserError, at_least
 
 
 @dataclass
@@ -23,6 +23,14 @@ class Options:
     """Processor threads to compute with. With one, times are the processor's, which other programs hardly disturb."""
     seed: int = 1
     """Seed of all that is random."""
+
+
+def check_growing(name: str, sizes: Sequence[int]) -> None:
+    """Raise UserError for sizes by which nothing can be seen to grow."""
+    at_least(2, f"the number of {name}", len(sizes))
+    if list(sizes) != sorted(set(sizes)):
+        raise UserError(f"{name} are {' '.join(map(str, sizes))}, but must grow from each to the next")
+    at_least(1, name, sizes[0])
 
 
 @dataclass
@@ -52,9 +60,11 @@ class Comparison:
     """All that was measured, as JSON can hold it."""
     notes: list[str] = field(default_factory=list)
     """What one has to know to read the tables, a sentence or two each."""
+    conditions: str = field(default_factory=lambda: _conditions())
+    """What it was measured with, which is what the process has while a comparison is made."""
 
     def markdown(self) -> str:
-        parts = [f"# {self.title}", *(table.markdown() for table in self.tables), *self.notes, conditions()]
+        parts = [f"# {self.title}", *(table.markdown() for table in self.tables), *self.notes, self.conditions]
         return "\n\n".join(parts) + "\n"
 
 
@@ -63,7 +73,7 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
 
     Raises UserError where the disk refuses.
     """
-    told = {"options": asdict(options), "conditions": conditions(), "measured": comparison.raw}
+    told = {"options": asdict(options), "conditions": comparison.conditions, "measured": comparison.raw}
     texts = {f"{name}.md": comparison.markdown(), f"{name}.json": json.dumps(told, indent=1, default=str) + "\n"}
     try:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -77,8 +87,7 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
     return [options.out / file for file in (*texts, *pictures)]
 
 
-def conditions() -> str:
-    """What the figures were measured with."""
+def _conditions() -> str:
     threads = torch.get_num_threads()
     return f"Measured with torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {_processor()}."
 

@@ -27,8 +27,9 @@ def panels(rows: int, columns: int, width: float = 4.2, height: float = 3.2, **s
 
 
 def line(axes: Axes, number: int, x: Sequence[float], y: Sequence[float], label: str | None = None, **how: Any) -> None:
-    """The line of the case with this number: its colour and mark are the same in all panels."""
-    style = {"color": COLOURS[number], "marker": MARKS[number], "markersize": 4, "linewidth": 1.4}
+    """The line of the case with this number: its colour and mark are the same in all panels, together its own."""
+    round_again, place = divmod(number, len(COLOURS))
+    style = {"color": COLOURS[place], "marker": MARKS[place - round_again], "markersize": 4, "linewidth": 1.4}
     axes.plot(x, y, label=label, **{**style, **how})
 
 

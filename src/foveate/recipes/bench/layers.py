@@ -16,7 +16,7 @@ from foveate.attention import attend, window
 from foveate.contracts import UserError, at_least
 from foveate.nn import Recurrent
 from foveate.recipes.bench import layers_shown
-from foveate.recipes.bench.comparison import Comparison, Options
+from foveate.recipes.bench.comparison import Comparison, Options, check_growing
 from foveate.recipes.bench.flops import flops
 from foveate.recipes.bench.layers_shown import Measured
 from foveate.recipes.bench.measuring import Run, memory, side_by_side
@@ -43,11 +43,8 @@ class Layers(Options):
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name, sizes in (("lengths", self.lengths), ("widths", self.widths)):
-            at_least(2, f"the number of {name}", len(sizes))
-            if list(sizes) != sorted(set(sizes)):
-                raise UserError(f"{name} are {' '.join(map(str, sizes))}, but must grow from each to the next")
-            at_least(1, name, sizes[0])
+        check_growing("lengths", self.lengths)
+        check_growing("widths", self.widths)
         for name in ("radius", "head_width", "repeats"):
             at_least(1, name, getattr(self, name))
         if self.kernel % 2 == 0 or self.kernel < 3:

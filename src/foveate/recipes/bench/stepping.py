@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.contracts import START, UNKNOWN, UserError, at_least
-from foveate.recipes.bench.comparison import Comparison, Options, Table
+from foveate.recipes.bench.comparison import Comparison, Options, Table, check_growing
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 from foveate.recipes.bench.measuring import Run, exponent, side_by_side
 
@@ -54,8 +54,7 @@ def run(options: Stepping, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     at_least(UNKNOWN + 2, "vocabulary", options.vocabulary)
     at_least(1, "the number of models", len(options.models))
-    at_least(2, "the number of lengths", len(options.lengths))
-    at_least(1, "lengths", min(options.lengths))
+    check_growing("lengths", options.lengths)
     built = {name: _model(options, name) for name in options.models}
     found = []
     for length in options.lengths:
