@@ -93,6 +93,16 @@ def test_a_picture_of_both_texts(matcher: Matcher) -> None:
     assert [" ".join(shown) for shown in columns] == ["red cat ¶", "rouge chat ¶"]
 
 
+def test_texts_that_are_the_same_share_a_map(matcher: Matcher, tmp_path: Path) -> None:
+    """Where one encoder reads both."""
+    (axes, *_) = matcher.picture(matcher.run("red cat\tred cat")).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["red", "cat", "¶"]
+    assert len(axes.get_yticklabels()) == 2
+    matcher.save(tmp_path)
+    (panel,) = open_model(tmp_path).look("red cat\tred cat", 10).document().sites
+    assert [len(panel.queries.labels), len(panel.keys.labels)] == [2, 3]
+
+
 def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
     matcher.save(tmp_path)
     seen = open_model(tmp_path).look("small red cat\tchat\n", 10)

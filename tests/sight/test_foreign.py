@@ -108,3 +108,13 @@ def test_a_mask_that_is_used_by_all_layers_is_understood_once(monkeypatch: pytes
     mask[0, 0, 0] = ~mask[0, 0, 0]
     assert torch.equal(allowed(translator.call(q, k, k, mask)), mask)
     assert len(counted) == 2
+
+
+def test_a_mask_of_inference_mode_is_understood_again_once_it_is_written_to() -> None:
+    with torch.inference_mode():
+        translator, mask = Translator(), torch.rand(B, 1, T, S) > 0.3
+        q, k = torch.randn(B, H, T, D), torch.randn(B, H, S, D)
+        first = translator.call(q, k, k, mask)
+        assert translator.call(q, k, k, mask).mask is first.mask
+        mask[0, 0, 0] = ~mask[0, 0, 0]
+        assert torch.equal(allowed(translator.call(q, k, k, mask)), mask)

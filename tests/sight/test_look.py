@@ -179,14 +179,16 @@ def test_what_was_seen_goes_with_its_sight(model: nn.Module) -> None:
         gc.enable()
 
 
-def test_a_mask_that_is_written_to_later() -> None:
-    """What is still the model's own is not copied, but never misread."""
-    model, x = Attends(), torch.randn(2, 5, 3)
-    bias, allowed = torch.randn(5, 5), torch.ones(5, 5, dtype=torch.bool)
-    with look(model) as sight:
-        model(x, bias, allowed)
-    sight[""].weights()
-    bias.mul_(2)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_mask_that_is_written_to_later(mode: type) -> None:
+    """What is still the model's own is not handed out as if it were what it was."""
+    with mode():
+        model, x = Attends(), torch.randn(2, 5, 3)
+        bias, allowed = torch.randn(5, 5), torch.ones(5, 5, dtype=torch.bool)
+        with look(model) as sight:
+            model(x, bias, allowed)
+        sight[""].weights()
+        bias.mul_(2)
     with pytest.raises(UserError, match=r"bias or parameter of shape \(5, 5\) .* has been written to since"):
         sight[""].weights()
 

@@ -89,3 +89,11 @@ def test_a_figure_of_a_long_map_is_pooled() -> None:
 def test_a_figure_with_other_tokens_than_the_map_has() -> None:
     with pytest.raises(UserError, match=r"layers\.0 has 11 queries, but 2 tokens are given for them"):
         seen().figure("layers.0", ["a", "b"])
+
+
+def test_rollout_of_a_model_in_double_precision() -> None:
+    layer, x = MultiHeadAttention(12, 3).double(), torch.randn(B, N, 12).double()
+    with look(layer) as sight, torch.no_grad():
+        layer(x)
+    expected = (torch.eye(N).double() + sight[""].weights().mean(1)) / 2
+    torch.testing.assert_close(sight.rollout(), expected)

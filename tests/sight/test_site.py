@@ -274,3 +274,26 @@ def test_nobody_and_nothing_to_look_at() -> None:
         assert found.isfinite().all()
         assert not found[1].any()
     assert (site.top(2).keys[1] == -1).all()
+
+
+def test_a_measure_that_was_taken_before_the_last_step() -> None:
+    q, k, v = draw()
+    lengths = torch.tensor([N, N])
+    with look(model := Attends()) as sight, torch.no_grad():
+        model(q[..., 7:8, :], k[..., :8, :], v[..., :8, :], lengths)
+        sight[""].measure("entropy", "top")
+        model(q[..., 8:9, :], k[..., :9, :], v[..., :9, :], lengths)
+    assert sight[""].shape == (B, H, 2, 9)
+    assert sight[""].entropy().shape == (B, H, 2)
+    sight[""].measure("entropy", "top")
+    assert sight[""].top(3).keys.shape == (B, H, 2, 3)
+
+
+def test_kept_measures_of_unlike_inputs_are_not_mixed() -> None:
+    """One query looks into a text, then into another of the same length, then into one that is a key longer."""
+    q, lengths = torch.randn(1, 1, 1, D), torch.tensor([N])
+    texts = [torch.randn(1, 1, count, D) for count in (5, 5, 6)]
+    with look(model := Attends(), keep=["received"]) as sight:
+        for text in texts:
+            model(q, text, text, lengths)
+    assert [sight[name].shape for name in sight.sites] == [(1, 1, 1, 5), (1, 1, 1, 5), (1, 1, 1, 6)]

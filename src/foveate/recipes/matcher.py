@@ -143,10 +143,9 @@ class Matcher:
         inputs, pieces = self.given(f"{prediction.source}\t{prediction.target}")
         with torch.inference_mode(), look(self.model) as sight:
             self.model(**inputs)
-        maps = [
-            Alignment(sight[site].weights()[0, 0].cpu(), [QUERY], shown)
-            for site, shown in zip(sight.sites, pieces, strict=False)
-        ]
+        looked = [sight[site].weights()[0, 0].cpu() for site in sight.sites]
+        # one map for both texts where one encoder reads the same twice
+        maps = [Alignment(map, [QUERY] * len(map), shown) for map, shown in zip(looked, pieces, strict=False)]
         return alignments(maps, columns=1) if maps else None
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:

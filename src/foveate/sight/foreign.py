@@ -1,5 +1,6 @@
 """Calls of other libraries, told in foveate's own terms."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,9 +13,7 @@ from foveate.attention.masks import Causal, Mask, as_mask, cut
 from foveate.attention.scores import ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Soft
 from foveate.sight.steps import own
-
-REMEMBERED = 4
-"""So many masks are remembered: a model hands the same few to all its layers."""
+from foveate.sight.unwritten import REMEMBERED, Unwritten
 
 HIDES = torch.finfo(torch.float16).min / 2
 """What is below this in a mask of numbers hides; libraries write -inf, or the least number of some type."""
@@ -27,7 +26,7 @@ class Translator:
     """Makes a `Call` of what another library's attention is given."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[tuple, Tensor, Understood]] = []
+        self._known: list[tuple[tuple, Unwritten, Understood]] = []
         self._row: _GrowingRow | None = None
 
     def call(
@@ -50,9 +49,12 @@ class Translator:
         """
         queries, keys, values = (_cast(part) for part in (queries, keys, values))
         if queries.ndim > 4:
+            queries, keys, values = _of_one_shape(queries, keys, values)
             mask = None if mask is None else _like(mask, queries).flatten(0, -4)
             queries, keys, values = (part.flatten(0, -4) for part in (queries, keys, values))
-        if queries.ndim == 4 and keys.shape[1] != queries.shape[1]:
+        if queries.ndim == 3 and 1 < keys.shape[0] < queries.shape[0]:  # heads of one example
+            queries, keys, values = (part.unsqueeze(0) for part in (queries, keys, values))
+        if queries.ndim == 4 and keys.shape[1] < queries.shape[1]:
             groups = (keys.shape[1], queries.shape[1] // keys.shape[1])
             mask = None if mask is None else _grouped(mask, groups)
             sinks = None if sinks is None else sinks.unflatten(0, groups)
@@ -77,14 +79,13 @@ class Translator:
 
     def _understood(self, mask: Tensor, steps: int, keys: Tensor) -> Understood:
         """What a tensor means; that of the last few is remembered."""
-        version = 0 if mask.is_inference() else mask._version
-        name = (mask.data_ptr(), version, mask.dtype, mask.shape, mask.stride(), steps, keys.shape[-2])
-        for known, _, meaning in self._known:
-            if known == name:
+        name = (mask.data_ptr(), mask.dtype, mask.shape, mask.stride(), steps, keys.shape[-2])
+        for known, lent, meaning in self._known:
+            if known == name and lent.holds:
                 return meaning
         with torch.inference_mode(False), torch.no_grad():
             meaning = self._meaning(mask.detach(), steps, keys)
-        self._known = [*self._known[1 - REMEMBERED :], (name, mask, meaning)]
+        self._known = [*self._known[1 - REMEMBERED :], (name, Unwritten(mask), meaning)]
         return meaning
 
     def _meaning(self, mask: Tensor, steps: int, all_keys: Tensor) -> Understood:
@@ -133,6 +134,12 @@ class _GrowingRow(Mask):
 def _cast(tensor: Tensor) -> Tensor:
     device = tensor.device.type
     return tensor.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else tensor
+
+
+def _of_one_shape(*parts: Tensor) -> Iterator[Tensor]:
+    """Tensors (..., H, T, D) with the same leading dimensions before the heads."""
+    leading = torch.broadcast_shapes(*(part.shape[:-3] for part in parts))
+    return (part.expand(*leading, *part.shape[-3:]) for part in parts)
 
 
 def _like(mask: Tensor, queries: Tensor) -> Tensor:

@@ -51,11 +51,11 @@ def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
     hooks: list[RemovableHandle] = []
     stack.callback(_remove, hooks)
     for path, module in model.named_modules():
-        name, kind = path.replace(COMPILED, ""), type(module).__name__
+        name = path.replace(COMPILED, "")
         if isinstance(module, torch.jit.ScriptModule):
             recorder.hidden.script(name, module)
             continue
-        hooks.append(module.register_forward_pre_hook(lambda *_, name=name, kind=kind: recorder.enter(name, kind)))
+        hooks.append(module.register_forward_pre_hook(lambda module, _, name=name: recorder.enter(name, module)))
         hooks.append(module.register_forward_hook(leave, always_call=True))
 
 

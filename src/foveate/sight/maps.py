@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+from torch import Tensor
+
 from foveate.attention.call import Call
 from foveate.sight.site import Rows, Site
-from foveate.sight.steps import Keys, Span, own
+from foveate.sight.steps import Keys, Span, bare, own, parent_rows
+from foveate.sight.unwritten import REMEMBERED, Unwritten
 
 
 class Maps:
@@ -20,6 +23,8 @@ class Maps:
         """The run that last began a map of a module that had one: all older maps are over then."""
         self._wrote = 0
         """The run in which a module last looked at keys that had grown."""
+        self._lent: list[Unwritten] = []
+        """The last tensors of the model's own: it hands the same mask to all its layers."""
 
     def begin_run(self) -> None:
         """The model is called."""
@@ -29,7 +34,7 @@ class Maps:
         """The map that a call belongs to, and its rows there, which are not added yet."""
         for site in self._of_module.setdefault(module, []):
             if site.rows[0].run >= self._fresh and (span := self._continued(site, call)):
-                return site, self._rows(call, span, site.count)
+                return site, self._rows(site, call, span)
         others = self._of_module[module]
         if others and others[-1].rows[0].run < self._run:
             self._fresh = self._run
@@ -37,7 +42,7 @@ class Maps:
         site = Site(name, Keys(call.keys) if self._with_keys else None)
         others.append(site)
         self.sites[name] = site
-        return site, self._rows(call, Span(0, call.keys.shape[-2], 0), 0)
+        return site, self._rows(site, call, Span(0, call.keys.shape[-2], 0))
 
     def drop(self, site: Site) -> None:
         """Forget a map whose only call turned out not to be what it seemed."""
@@ -45,7 +50,7 @@ class Maps:
             del self.sites[site.name]
             self._of_module[site.name.split("#")[0]].remove(site)
 
-    def _rows(self, call: Call, span: Span, start: int) -> Rows:
+    def _rows(self, site: Site, call: Call, span: Span) -> Rows:
         """A call without what can be had elsewhere or is not to be kept."""
         no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
@@ -53,8 +58,15 @@ class Maps:
         else:
             shape_alone = call.queries.new_empty(()).expand(call.queries.shape)
             kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)
-        versions = [(part, part._version) for part in kept.tensors() if not part.is_inference()]
-        return Rows(kept, span, start, self._run, versions=versions)
+            site.newest = own(call.keys[..., -1:, :])
+        return Rows(kept, span, site.count, self._run, lent=[self._watched(part) for part in kept.tensors()])
+
+    def _watched(self, tensor: Tensor) -> Unwritten:
+        found = next((lent for lent in self._lent if lent.tensor is tensor and lent.holds), None)
+        if found is None:
+            found = Unwritten(tensor)
+            self._lent = [*self._lent[1 - REMEMBERED :], found]
+        return found
 
     def _continued(self, site: Site, call: Call) -> Span | None:
         """The keys of a call among those of a map, if it goes on with that map."""
@@ -62,8 +74,9 @@ class Maps:
         steps, count = call.queries.shape[-2], call.keys.shape[-2]
         if first.call.leading != call.leading:
             return None
-        if site.keys is None:  # nothing to compare with
-            return Span(0, count, 0) if steps == 1 and 0 <= count - last.span.length <= 1 else None
+        if site.keys is None:
+            on = steps == 1 and 0 <= count - last.span.length <= 1 and _follows(call.keys, site.newest)
+            return Span(0, count, 0) if on else None
         before = site.keys.last.length
         span = site.keys.continued(call.keys, steps, self._wrote == self._run)
         if site.keys.last.length > before:
@@ -71,6 +84,17 @@ class Maps:
         elif last.run < self._run != self._wrote and _rows_of_last_run(site) > 1:
             return None  # all of a source and its target once more, not one step more
         return span
+
+
+def _follows(keys: Tensor, newest: Tensor | None) -> bool:
+    """Whether keys go on where those before them ended, by the last of these alone, in any order of the batch.
+
+    It is the last one again where the keys are the same, and the last but one where one came behind it.
+    """
+    ends = [bare(keys[..., place : place + 1, :]) for place in range(max(0, keys.shape[-2] - 2), keys.shape[-2])]
+    return newest is not None and any(
+        end.shape == newest.shape and parent_rows(end, newest) is not None for end in ends
+    )
 
 
 def _rows_of_last_run(site: Site) -> int:

@@ -40,7 +40,7 @@ class Carried(Measure):
     def add(self, block: Block) -> None:
         examples = block.box[0] if block.box else slice(None)
         mean = by_head(block.weights, len(block.box)).sum(1) / self.heads
-        self.found[examples, :, block.columns] += self.shares[examples, :, block.rows] @ mean
+        self.found[examples, :, block.columns] += self.shares[examples, :, block.rows].to(mean.dtype) @ mean
 
     def result(self) -> Float[Tensor, "B N S"]:
         return self.found

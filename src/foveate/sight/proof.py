@@ -1,5 +1,6 @@
 """The proof that weights and output belong together: weights times values give the output that was seen."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ def proof(
     `finish` is what the layer makes of its heads' outputs (B, H, T, V), where `attended.output` is that.
     """
     count = call.queries.shape[-2]
-    if call.dropout or not count or not call.keys.shape[-2]:
+    if call.dropout or not attended.output.numel() or not call.keys.shape[-2]:
         return None
     places = range(count) if everywhere else sorted({count * part // CHECKED for part in range(CHECKED)} | {count - 1})
     found, largest = 0.0, 0.0
@@ -50,12 +51,18 @@ def proof(
         if finish is not None:
             expected = finish(expected.to(call.values.dtype)).float()
         actual = attended.output[..., rows, :].float()
-        found = max(found, float((expected.reshape(actual.shape) - actual).abs().max()))
-        largest = max(largest, float(actual.abs().max()), float(expected.abs().max()))
+        difference = torch.where(actual.isfinite(), (expected.reshape(actual.shape) - actual).abs(), 0.0)
+        found = max(found, float(difference.nan_to_num(nan=math.inf).max()))
+        largest = max(largest, _largest(actual), _largest(expected))
     if finish is None:
-        values = call.values.detach()  # often cut out of a joint projection, which `aminmax` would copy
-        largest = max(largest, float(values.amax()), -float(values.amin()))
+        largest = max(largest, _largest(call.values.detach()))
     return Proof(found, TOLERANCE.get(attended.output.dtype, 1e-3) * largest)
+
+
+def _largest(numbers: Tensor) -> float:
+    """The largest absolute value of those that are numbers."""
+    found = max(float(numbers.amax()), -float(numbers.amin()))  # often cut out of a whole, which `aminmax` would copy
+    return found if math.isfinite(found) else float(numbers.nan_to_num(0.0, 0.0, 0.0).abs().amax())
 
 
 def _expected(call: Call, attended: Attended, rows: list[int]) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
@@ -26,7 +26,7 @@ class Recorder:
         self.notes: list[str] = []
         """What happened to the model because it was looked at."""
         self._sites, self._keep = sites, keep
-        self._path: list[str] = []
+        self._running: list[tuple[str, nn.Module]] = []
         self._thread = threading.get_ident()
         self._noting = False
 
@@ -34,23 +34,24 @@ class Recorder:
     def listening(self) -> bool:
         """Whether an attention call now is one of the model's own, and no part of one that is noted already."""
         again = torch._C._current_graph_task_id() != -1  # in a backward pass, a checkpointed part runs once more
-        return bool(self._path) and not self._noting and not again and threading.get_ident() == self._thread
+        return bool(self._running) and not self._noting and not again and threading.get_ident() == self._thread
 
-    def enter(self, name: str, kind: str) -> None:
+    def enter(self, name: str, module: nn.Module) -> None:
         """A module begins to run."""
+        kind = type(module).__name__
         if threading.get_ident() != self._thread:
             if torch._C._current_graph_task_id() == -1:  # a backward pass has threads of its own
                 self.hidden.note(name, kind, "thread")
             return
-        if not self._path:
+        if not self._running:
             self.maps.begin_run()
-        self._path.append(name)
+        self._running.append((name, module))
         self.hidden.enter(name, kind)
 
     def leave(self) -> None:
         """The module that began last has run."""
         if threading.get_ident() == self._thread:
-            self._path.pop()
+            self._running.pop()
             self.hidden.leave()
 
     @contextmanager
@@ -67,11 +68,12 @@ class Recorder:
         return self._sites is None or any(fnmatchcase(name, pattern) for pattern in self._sites)
 
     def left_fast_path(self) -> None:
-        """The running module would have taken torch's native Transformer code, where nothing can be seen."""
-        if not self.notes:
+        """The running module would have taken torch's native Transformer code, where nothing can be seen, if it may."""
+        name, module = self._running[-1]
+        if not self.notes and not module.training and getattr(module, "batch_first", False):
             self.notes.append(
-                f"{self._path[-1]} and its like ran outside of torch's native fast path, where nothing can be seen; "
-                "outputs agree up to rounding, but at padding"
+                f"{name or 'the model'} and its like ran outside of torch's native fast path, where nothing can be "
+                "seen; outputs agree up to rounding, but at padding"
             )
 
     def note(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None) -> None:
@@ -82,7 +84,7 @@ class Recorder:
         was cut out of a joint projection would keep all of it alive.
         """
         self.hidden.seen()
-        module = self._path[-1]
+        module, _ = self._running[-1]
         if not self.wanted(module):
             return
         autocast = torch.autocast(call.queries.device.type, enabled=False)

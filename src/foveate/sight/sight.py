@@ -13,6 +13,7 @@ from torch.nn.functional import one_hot
 
 from foveate.contracts import Picture, UserError, unknown
 from foveate.sight import page
+from foveate.sight.blocks import exact
 from foveate.sight.page.sides import Pair
 from foveate.sight.pictures import Alignment, alignments
 from foveate.sight.site import ALL, Choice, Site, places
@@ -55,7 +56,7 @@ class Sight:
         layers = self._stack(sites)
         batch, _, count, _ = layers[0].shape
         chosen = torch.tensor(places(queries, count), device=layers[0].device)
-        reach = one_hot(chosen, count).float().repeat(batch, 1, 1)
+        reach = one_hot(chosen, count).to(exact(layers[0].rows[0].call)).repeat(batch, 1, 1)
         for layer in reversed(layers):
             reach = (reach + layer.carried(reach)) / 2
         return reach

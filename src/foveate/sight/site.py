@@ -15,6 +15,7 @@ from foveate.sight.blocks import exact
 from foveate.sight.measures import ALL, Choice, Top, places
 from foveate.sight.of_keys import CELLS, cells
 from foveate.sight.steps import Keys, Span
+from foveate.sight.unwritten import Unwritten
 
 BLOCK = 2**21
 """How many weights are pooled at once."""
@@ -32,8 +33,8 @@ class Rows:
     run: int
     """Which run of the model made the call, counted from 1."""
     choice: Int[Tensor, "... T"] | None = None
-    versions: list[tuple[Tensor, int]] = field(default_factory=list)
-    """Tensors that are still the model's own, with how often they had been written to."""
+    lent: Sequence[Unwritten] = ()
+    """Tensors that are still the model's own."""
     measured: dict[str, Any] = field(default_factory=dict)
     """What was measured already."""
 
@@ -58,6 +59,8 @@ class Site:
         self.name = name
         self.keys = keys
         """The keys of the map; None where only measures were kept."""
+        self.newest: Tensor | None = None
+        """The last key of its last call, (B, ..., D), where keys are not kept."""
         self.rows: list[Rows] = []
         self.errors: list[float] = []
 
@@ -71,6 +74,11 @@ class Site:
         """(B, H, T, S)."""
         leading = self.rows[0].call.leading or torch.Size([1])
         return leading[0], leading[1:].numel(), self.count, max(rows.end for rows in self.rows)
+
+    @property
+    def with_sinks(self) -> bool:
+        """Whether a place without a value takes part of the weights (see `attention.Soft`)."""
+        return self.rows[0].call.select.sinks is not None
 
     @property
     def device(self) -> torch.device:
@@ -218,23 +226,23 @@ class Site:
         if self.keys is None:
             self._queries_needed("this")
         for rows in self.rows:
-            for tensor, version in rows.versions:
-                if tensor._version != version:
+            for lent in rows.lent:
+                if not lent.holds:
                     raise UserError(
-                        f"{self.name}: a mask, bias or parameter of shape {tuple(tensor.shape)} that it attended by "
-                        "has been written to since; ask before the model goes on"
+                        f"{self.name}: a mask, bias or parameter of shape {tuple(lent.tensor.shape)} that it attended "
+                        "by has been written to since; ask before the model goes on"
                     )
             keys = self.keys.at(rows.span)  # type: ignore[union-attr]
             yield rows, replace(rows.call, keys=keys, values=keys[..., :0])
 
     def _known(self, name: str, top: int) -> bool:
         """Whether a measure was taken before, and for as many keys as are wanted."""
-        known = self.rows[0].measured.get(name)
-        return known is not None and (name != "top" or known.weights.shape[-1] >= top)
+        known = [rows.measured.get(name) for rows in self.rows]
+        return all(one is not None and (name != "top" or one.weights.shape[-1] >= top) for one in known)
 
     def _each(self, name: str, measure: Callable[[Rows], measures.Measure]) -> list[Any]:
         """A measure of each call, taken now or before."""
-        if name in self.rows[0].measured:
+        if all(name in rows.measured for rows in self.rows):
             return [rows.measured[name] for rows in self.rows]
         self._queries_needed(name)
         return [measures.measure(call, [measure(rows)])[0] for rows, call in self._calls()]

@@ -62,7 +62,7 @@ class Keys:
         old = count - steps
         if not 0 < old <= total:
             return None
-        parents = _parents(keys[..., :old, :], store[..., total - old : total, :])
+        parents = parent_rows(keys[..., :old, :], store[..., total - old : total, :])
         if parents is None:
             return None
         if not torch.equal(parents, torch.arange(len(parents), device=parents.device)):
@@ -113,7 +113,7 @@ def own(tensor: Tensor) -> Tensor:
     return bare(tensor).clone(memory_format=torch.contiguous_format)
 
 
-def _parents(keys: Tensor, store: Tensor) -> Tensor | None:
+def parent_rows(keys: Tensor, store: Tensor) -> Tensor | None:
     """For each row of the batch a row of the store that equals it, its own before others; None where there is none."""
     rows = torch.arange(len(keys), device=keys.device)
     if torch.equal(keys, store):

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
@@ -231,3 +232,38 @@ def test_another_thread_is_named() -> None:
     message = r"attention \(MultiheadAttention\) ran in another thread than the one that looks.*; call the model itself"
     with pytest.raises(UserError, match=message), look(model := Elsewhere()):
         model(torch.randn(B, T, 6))
+
+
+def test_heads_that_share_keys_in_three_dimensions() -> None:
+    query, key = torch.randn(6, T, D), torch.randn(2, S, D)
+    with look(model := Attends()) as sight:
+        model(query, key, key, enable_gqa=True)
+    expected = (query @ key.repeat_interleave(3, 0).mT / math.sqrt(D)).softmax(-1)
+    torch.testing.assert_close(sight[""].weights(), expected[None], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("shapes", [((3, 2, 5, T, D), (1, 2, 5, S, D)), ((3, 1, T, D), (3, 8, S, D))])
+def test_keys_and_queries_that_broadcast(shapes: tuple) -> None:
+    query, key = map(torch.randn, shapes)
+    with look(model := Attends()) as sight:
+        model(query, key, key)
+    expected = (query @ key.mT / math.sqrt(D)).softmax(-1)
+    torch.testing.assert_close(sight[""].weights(), expected.flatten(0, -4), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("bias", "first"), [(causal_upper_left, 0), (causal_lower_right, S - T)])
+def test_causality_by_its_name(bias: Callable, first: int) -> None:
+    query, key, value = inputs()
+    with look(model := Attends()) as sight:
+        model(query, key, value, bias(T, S))
+    mask = torch.ones(T, S).tril(first).bool()
+    torch.testing.assert_close(sight[""].weights(), dense(query, key, mask), atol=1e-6, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_named() -> None:
+    texts = torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)], layout=torch.jagged)
+    heads, model = texts.unflatten(-1, (2, 4)).transpose(1, 2), Attends()
+    message = r"the model \(Attends\) attends within nested tensors, .*; give it padded tensors and a mask"
+    with pytest.raises(UserError, match=message), look(model):
+        model(heads, heads, heads)

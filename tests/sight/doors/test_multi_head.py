@@ -156,3 +156,12 @@ def test_a_decoder_has_two_sites_for_each_layer() -> None:
         torch.testing.assert_close(found.sum(-1), torch.ones(B, H, T))
     assert not sight["layers.1.self_attn"].weights().triu(1).any()
     assert not sight["layers.1.multihead_attn"].weights()[1, ..., 4:].any()
+
+
+@pytest.mark.parametrize("options", [{"batch_first": False}, {"batch_first": True, "train": True}])
+def test_a_layer_that_has_no_fast_path_leaves_none(options: dict) -> None:
+    train = options.pop("train", False)
+    layer, x = nn.MultiheadAttention(C, 4, **options).train(train), torch.randn(B, S, C)
+    with torch.no_grad(), look(layer) as sight:
+        layer(x, x, x)
+    assert sight.notes == []

@@ -1,11 +1,15 @@
 """Who may ask the server, and what a request may be: everything else is refused."""
 
+import asyncio
 import socket
 
 import pytest
 from served_model import Client, Serve
+from starlette.responses import PlainTextResponse
+from starlette.types import Message
 
 from foveate.sight.explorer import Limits
+from foveate.sight.explorer.guards import Guard, names
 
 
 @pytest.fixture
@@ -165,3 +169,19 @@ def test_a_large_request_is_not_read(served: Serve) -> None:
 )
 def test_what_there_is_not(client: Client, path: str) -> None:
     assert client.get(path).status == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("192.168.7.11", 200), ("[fe80::7]", 200), ("localhost:80", 200), ("192.168.7.11:81", 403)]
+)
+def test_the_port_of_the_web_is_left_out(host: str, status: int) -> None:
+    """By a browser, in the header that names the server."""
+    answers = []
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    guard = Guard(PlainTextResponse("served"), names("0.0.0.0", 80, "box"), 80, any_address=True)
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
+    asyncio.run(guard(scope, None, send))
+    assert answers[0]["status"] == status

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import torch
 from served_model import HEADS, Layers
+from torch import nn
 
+from foveate.attention import Soft, attend
 from foveate.sight import Site, look
 from foveate.sight.explorer import tiles
+from foveate.sight.page.document import document
 
 COUNT = 197
 
@@ -124,3 +127,21 @@ def test_too_many_rows_are_refused(site: Site, monkeypatch: pytest.MonkeyPatch) 
     tiles.top(site, 0, (0, 11), 3)
     with pytest.raises(ValueError, match=r"^12 queries of 197 keys are too many at once; ask for 11$"):
         tiles.top(site, 0, (0, 12), 3)
+
+
+def test_where_only_some_queries_are_taken_that_is_told(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+    """Also where it is most of them."""
+    monkeypatch.setattr(tiles, "MOST", 2 * 64 * HEADS * COUNT)
+    assert tiles.step(site) == 2
+
+
+def test_a_sink_is_one_more_place_of_the_entropy() -> None:
+    class Attends(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return attend(x, x, x, select=Soft(torch.tensor([2.0, -1.0])))
+
+    with torch.inference_mode(), look(model := Attends()) as sight:
+        model(torch.randn(1, 2, 100, 5))
+    found, _ = tiles.small_maps(sight[""])
+    assert np.allclose(found, sight[""].entropy()[0].mean(1), rtol=1e-5)
+    assert np.allclose(document(sight).sites[0].entropy, found, rtol=1e-5)

@@ -38,9 +38,9 @@ class MatcherViewer:
         names: dict[str, Pair] = {}
         for name in sight.sites:
             queries, keys = sight[name].shape[2:]
-            # one encoder for both texts reads the target second
+            # one encoder for both texts reads the target second; texts that are the same share a map
             naming = target if name.startswith("target_encoder") or name.endswith("#2") else source
-            names[name] = (tokens([QUERY])(queries), naming(keys))
+            names[name] = (tokens([QUERY] * queries)(queries), naming(keys))
         notes = [self.name, f"Do they belong together? {self.matcher.run(text).probability:.4f}"]
         if self.matcher.too_long([text]):
             notes.append("A text is longer than any that the model learned from; the answer may be poor.")

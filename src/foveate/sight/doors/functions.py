@@ -5,8 +5,10 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Bool
 from torch import Tensor
 from torch._higher_order_ops.flex_attention import flex_attention as flex_operator
+from torch.nn.attention.bias import CausalBias, CausalVariant
 from torch.overrides import TorchFunctionMode
 
 from foveate.attention import Attended
@@ -16,6 +18,13 @@ from foveate.sight.foreign import Translator
 from foveate.sight.recorder import Recorder
 
 Function = Callable[..., Any]
+
+
+def _told(bias: CausalBias, query: Tensor) -> Bool[Tensor, "T S"]:
+    """What torch's own name for a causal mask hides: it counts from the first or from the last key."""
+    first = bias.seq_len_kv - bias.seq_len_q if bias.variant == CausalVariant.LOWER_RIGHT else 0
+    shape = bias.seq_len_q, bias.seq_len_kv
+    return torch.ones(shape, dtype=torch.bool, device=query.device).tril(first)
 
 
 class Functions(TorchFunctionMode):
@@ -52,8 +61,12 @@ class Functions(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        call = self._translator.call(query, key, value, attn_mask, causal=is_causal, scale=scale, dropout=dropout_p)
         output = func(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if query.is_nested:
+            self._recorder.hidden.nested()
+            return output
+        mask = _told(attn_mask, query) if isinstance(attn_mask, CausalBias) else attn_mask
+        call = self._translator.call(query, key, value, mask, causal=is_causal, scale=scale, dropout=dropout_p)
         self._recorder.note(call, Attended(output))
         return output
 

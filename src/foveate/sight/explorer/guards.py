@@ -32,7 +32,7 @@ def names(host: str, port: int, machine: str) -> set[str]:
         found |= {"localhost", machine, f"{machine}.local"}
     elif _is_loopback(host):
         found |= {"localhost"}
-    return {_header(name.lower(), port) for name in found} | ({name.lower() for name in found} if port == 80 else set())
+    return {_header(name.lower(), port) for name in found}
 
 
 class Guard:
@@ -66,7 +66,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> str | None:
         """Why a request is refused."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not self._is_own(hosts[0].lower()):
+        if len(hosts) != 1 or not self._is_own(_with_port(hosts[0].lower())):
             return "this server does not serve under that name"
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
             return "pages of other origins may not ask"
@@ -80,6 +80,11 @@ class Guard:
             return True
         name, _, port = host.rpartition(":")
         return self._any_address and port == str(self._port) and _is_address(name.strip("[]"))
+
+
+def _with_port(host: str) -> str:
+    """What a Host header says; browsers leave out the port of the web."""
+    return host if host.rpartition(":")[2].isdigit() else f"{host}:80"
 
 
 def _header(name: str, port: int) -> str:

@@ -40,8 +40,9 @@ def sampled(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_"]]:
 
 
 def step(site: Site) -> int:
-    """Of how many queries one is taken for the small maps of a site; 1 where they are exact."""
-    return max(1, site.shape[2] // sum(map(len, _overview(site))))
+    """Of about how many queries one is taken for the small maps of a site; 1 only where they are exact."""
+    queries, used = site.shape[2], sum(map(len, _overview(site)))
+    return 1 if used == queries else max(2, round(queries / used))
 
 
 def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
@@ -54,6 +55,8 @@ def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray
     entropy = np.zeros(heads)
     for place, weights in _weights(site, slice(None), parts, (0, keys)):
         maps[:, place] = np.add.reduceat(weights.mean(1), along[:-1], 1)
+        if site.with_sinks:  # a sink is one more place
+            weights = np.append(weights, 1 - weights.sum(2, keepdims=True).clip(max=1), 2)
         logarithm = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
         entropy -= (weights * logarithm).sum(2).mean(1) * sizes[place]
     return (entropy / queries).astype(np.float32), maps

@@ -178,9 +178,8 @@ def _panel(site: Map, name: str, tokens: Pair | Mapping[str, Pair], example: int
 def _all(site: Map, example: int) -> tuple[Rows, np.ndarray, np.ndarray]:
     weights = _numbers(site.weights(), example)
     keys = np.broadcast_to(np.arange(weights.shape[2], dtype=np.int32), weights.shape)
-    logarithm = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     rows = Rows(keys, weights, np.zeros(weights.shape[:2], np.float32))
-    return rows, pooled(weights), -(weights * logarithm).sum(2).mean(1)
+    return rows, pooled(weights), _numbers(site.entropy(), example).mean(1)
 
 
 def _most(site: Map, example: int, count: int) -> tuple[Rows, np.ndarray, np.ndarray]:
