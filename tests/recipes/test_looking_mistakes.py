@@ -24,6 +24,13 @@ from foveate.recipes.looking import File, open_model
 Folders = Callable[[str], Path]
 
 
+def damaged_sound(bits: int = 16, length: int = 16) -> File:
+    """A .wav file whose head says that samples have so many bits, or that what tells of them has so many bytes."""
+    head = bytearray(sound().data)
+    head[16:20], head[34:36] = struct.pack("<I", length), struct.pack("<H", bits)
+    return File("tone.wav", bytes(head))
+
+
 def change_json(path: Path, **change: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
 
@@ -47,8 +54,12 @@ def change_json(path: Path, **change: Any) -> None:
         ("whisper", sound(0), {}, r"tone.wav holds no sound$"),
         ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* hears 1 at most: cut it$"),
         ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but at most 99 are looked at"),
+        ("whisper", damaged_sound(bits=64), {}, r"tone.wav has samples of 64 bits; at most 32 are read$"),
+        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is no .wav file of whole .* \(PCM\): it ends too soon$"),
+        ("whisper-bare", sound(), {}, r"WhisperModel has a decoder, but not the head that writes what it reads: "),
+        ("canine", "5 17 9", {}, r"CanineModel from .* does not tell how many tokens it knows: NotImplementedError: "),
     ],
-    ids=range(16),
+    ids=range(20),
 )
 def test_inputs_that_do_not_fit(folders: Folders, name: str, given: Any, options: Any, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
@@ -65,6 +76,13 @@ def test_a_picture_of_too_many_pixels_is_not_unpacked(folders: Folders) -> None:
         match=r"^square.png (has 30,000 x 30,000 pixels; at most 64,000,000 are read|is damaged: Image size )",
     ):
         looked(folders("vit"), File("square.png", bytes(head)))
+
+
+def test_a_sound_that_becomes_no_spectrogram(copied: Folders) -> None:
+    folder = copied("wav2vec2-bert")
+    change_json(folder / "preprocessor_config.json", feature_size=70)
+    with pytest.raises(UserError, match=r"^the sound became 24 x 160 numbers, but a spectrogram has 70 bands: this"):
+        looked(folder, sound())
 
 
 def test_a_folder_of_pickles_is_not_opened(copied: Folders) -> None:
