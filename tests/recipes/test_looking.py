@@ -99,6 +99,19 @@ def test_an_image_model(folders: Folders, name: str) -> None:
     assert np.abs(pixels[20, 20].astype(int) - (0, 200, 0)).max() <= 3
 
 
+def test_a_detector(folders: Folders) -> None:
+    """The queries of its decoder are no patches, even where there are as many as would make a grid."""
+    seen = looked(folders("detr"), picture())
+    image, _ = seen.tokens["model.encoder.layers.0.self_attn"]
+    assert isinstance(image, Image)
+    assert (image.height, image.width, image.before) == (3, 5, [])
+    assert shapes(seen)["model.decoder.layers.1.encoder_attn"] == (1, 7, 15, 15)
+    assert seen.tokens["model.decoder.layers.1.self_attn"] == (None, None)
+    assert seen.tokens["model.decoder.layers.1.encoder_attn"] == (None, image)
+    assert seen.notes == [f"DetrForObjectDetection from {folders('detr')}"]
+    seen.document()
+
+
 def test_windows_are_said_to_be_windows(folders: Folders) -> None:
     seen = looked(folders("swin"), picture())
     first = seen.sight.sites[0]
@@ -121,6 +134,30 @@ def test_a_model_of_sound(folders: Folders) -> None:
     assert written[:-1] == fed[1:]
     assert len(fed) <= 29
     assert seen.document().title == "tone.wav"
+
+
+def test_a_classifier_of_sounds(folders: Folders) -> None:
+    """It has an encoder alone, though its config tells of a decoder."""
+    seen = looked(folders("whisper-classifier"), sound())
+    assert shapes(seen) == {"encoder.layers.0.self_attn": (1, 2, 50, 50)}
+    assert seen.tokens["encoder.layers.0.self_attn"][0].seconds == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "site", "places", "frames"),
+    [("parakeet", "layers.0.self_attn", 26, 201), ("wav2vec2-bert", "encoder.layers.1.self_attn", 99, 198)],
+)
+def test_a_spectrogram_with_its_frames_first(folders: Folders, name: str, site: str, places: int, frames: int) -> None:
+    """Two seconds."""
+    seen = looked(folders(name), sound(2.0, 16_000))
+    assert shapes(seen)[site] == (1, 2, places, places)
+    heard, _ = seen.tokens[site]
+    assert heard.seconds == 2.0
+    drawn = np.asarray(tiny_folders.PIL.Image.open(tiny_folders.io.BytesIO(heard.data)))
+    assert drawn.shape == (80, frames)
+    with pytest.raises(UserError, match=f"^the spectrogram has {frames} frames, but at most {frames - 1} are looked"):
+        looked(folders(name), sound(2.0, 16_000), most=frames - 1)
+    seen.document()
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -180,6 +217,12 @@ def test_words_of_bytes(folders: Folders) -> None:
     assert pieces[-1] == "x"
     assert "ð" in pieces
     assert len(pieces) == len(ids)
+
+
+def test_tokens_that_the_tokenizer_does_not_know_have_names(folders: Folders) -> None:
+    """Models have more of them where their number was rounded up."""
+    words = Words(folders("gpt2"))
+    assert words.pieces([*words.encode("she"), 70_000, 70_001]) == ["she", "70000", "70001"]
 
 
 def test_words_of_pieces(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 # ruff: noqa: E402
 import builtins
 import json
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 
@@ -19,6 +22,17 @@ from foveate.contracts import UserError
 from foveate.recipes.looking import File, open_model
 
 Folders = Callable[[str], Path]
+
+
+def damaged_sound(bits: int = 16, length: int = 16) -> File:
+    """A .wav file whose head says that samples have so many bits, or that what tells of them has so many bytes."""
+    head = bytearray(sound().data)
+    head[16:20], head[34:36] = struct.pack("<I", length), struct.pack("<H", bits)
+    return File("tone.wav", bytes(head))
+
+
+def change_json(path: Path, **change: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +54,12 @@ Folders = Callable[[str], Path]
         ("whisper", sound(0), {}, r"tone.wav holds no sound$"),
         ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* hears 1 at most: cut it$"),
         ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but at most 99 are looked at"),
+        ("whisper", damaged_sound(bits=64), {}, r"tone.wav has samples of 64 bits; at most 32 are read$"),
+        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is no .wav file of whole .* \(PCM\): it ends too soon$"),
+        ("whisper-bare", sound(), {}, r"WhisperModel has a decoder, but not the head that writes what it reads: "),
+        ("canine", "5 17 9", {}, r"CanineModel from .* does not tell how many tokens it knows: NotImplementedError: "),
     ],
-    ids=range(16),
+    ids=range(20),
 )
 def test_inputs_that_do_not_fit(folders: Folders, name: str, given: Any, options: Any, message: str) -> None:
     with pytest.raises(UserError, match=f"^{message}"):
@@ -60,6 +78,13 @@ def test_a_picture_of_too_many_pixels_is_not_unpacked(folders: Folders) -> None:
         looked(folders("vit"), File("square.png", bytes(head)))
 
 
+def test_a_sound_that_becomes_no_spectrogram(copied: Folders) -> None:
+    folder = copied("wav2vec2-bert")
+    change_json(folder / "preprocessor_config.json", feature_size=70)
+    with pytest.raises(UserError, match=r"^the sound became 24 x 160 numbers, but a spectrogram has 70 bands: this"):
+        looked(folder, sound())
+
+
 def test_a_folder_of_pickles_is_not_opened(copied: Folders) -> None:
     folder = copied("gpt2")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
@@ -70,6 +95,51 @@ def test_a_folder_of_pickles_is_not_opened(copied: Folders) -> None:
     (folder / "pytorch_model.bin").unlink()
     with pytest.raises(UserError, match=r"has no model.safetensors: there are no weights to run$"):
         open_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("shard", "message"),
+    [
+        ("pytorch_model.bin", "has weights in 'pytorch_model.bin', which is not opened; foveate reads safetensors of"),
+        ("../gpt2.safetensors", "has weights in '../gpt2.safetensors', which is not opened"),
+        ("/gpt2.safetensors", "has weights in '/gpt2.safetensors', which is not opened"),
+        (None, "has weights in 'None', which is not opened"),
+    ],
+)
+def test_an_index_does_not_lead_to_pickles(copied: Folders, shard: str | None, message: str) -> None:
+    folder = copied("gpt2")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(weights, shard)}))
+    with pytest.raises(UserError, match=re.escape(f"its model.safetensors.index.json {message}")):
+        open_model(folder)
+
+
+def test_a_config_does_not_lead_to_pickles(copied: Folders) -> None:
+    folder = copied("gpt2")
+    (folder / "adapter_model.safetensors.index.json").write_text('{"weight_map": {"wte.weight": "adapter_model.bin"}}')
+    for name, where in [
+        ("adapter_model.bin", "config.json"),
+        ("adapter_model.safetensors.index.json", "adapter_model.safetensors.index.json"),
+    ]:
+        change_json(folder / "config.json", transformers_weights=name)
+        with pytest.raises(UserError, match=f"its {where} has weights in 'adapter_model.bin', which is not opened"):
+            open_model(folder)
+
+
+def test_an_index_of_safetensors(copied: Folders) -> None:
+    folder = copied("gpt2")
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = folder / "model.safetensors.index.json"
+    names = load_file(folder / "model-1.safetensors")
+    index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, "model-1.safetensors")}))
+    assert looked(folder, "the lamp").sight.sites
+    for text, message in [("{", "is damaged: Expecting"), ("{}", "is damaged: it has no weight_map$")]:
+        index.write_text(text)
+        with pytest.raises(UserError, match=rf"model\.safetensors\.index\.json {message}"):
+            open_model(folder)
 
 
 def test_an_adapter_is_no_model(copied: Folders) -> None:
@@ -87,7 +157,9 @@ def test_pickles_beside_safetensors_are_left_alone(copied: Folders) -> None:
 
 def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
     folder = copied("gpt2")
-    config = json.loads((folder / "config.json").read_text())
+    config = (folder / "config.json").read_text()
+    (folder / "config.0.0.0.json").write_text(json.dumps({**json.loads(config), "attn_implementation": "some/kernel"}))
+    fetched = r"its attn_implementation is code to be fetched \('some/kernel'\)"
     for change, message in [
         ({"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}, "cannot open .*: "),
         (
@@ -96,10 +168,17 @@ def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
         ),
         ({"architectures": ["pipeline"]}, "is a pipeline, which is no model of transformers"),
         ({"architectures": ["BertModel"]}, "is a BertModel, which is no model of transformers"),
-        ({"attn_implementation": "some/kernel"}, r"its attn_implementation is code to be fetched \('some/kernel'\)"),
-        ({"text_config": {"_attn_implementation": "some/kernel"}}, "its _attn_implementation is code to be fetched"),
+        ({"attn_implementation": "some/kernel"}, fetched),
+        ({"attn_implementation": {"": "some/kernel"}}, fetched),
+        ({"text_config": {"_attn_implementation": "some/kernel"}}, fetched),
+        ({"parts": [{"attn_implementation": ["some/kernel"]}]}, fetched),
+        ({"configuration_files": ["config.0.0.0.json"]}, fetched),
+        ({"attribute_map": {"layers": "_attn_implementation"}, "layers": "some/kernel"}, fetched),
+        ({"attn_implementation": "flash_attention_2"}, "'flash_attention_2', which is not installed here and never fe"),
+        ({"_attn_implementation": {"": "flash_attention_3"}}, "remove that entry from config.json, or set it to 'sd"),
     ]:
-        (folder / "config.json").write_text(json.dumps({**config, **change}))
+        (folder / "config.json").write_text(config)
+        change_json(folder / "config.json", **change)
         (folder / "own.py").write_text("raise SystemExit('this was run')")
         with pytest.raises(UserError, match=message) as caught:
             open_model(folder)
@@ -108,13 +187,12 @@ def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
 
 def test_weights_of_another_model_are_told(copied: Folders) -> None:
     folder = copied("gpt2")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "n_layer": 5}))
+    change_json(folder / "config.json", n_layer=5)
     with pytest.raises(
         UserError, match=r"lacks the tensor 'transformer.h.3.attn.c_attn.bias' and \d+ more: where a GPT2L"
     ):
         open_model(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "n_embd": 22}))
+    change_json(folder / "config.json", n_layer=3, n_embd=22)
     with pytest.raises(UserError, match=r"^transformers 5\S* cannot open .*: RuntimeError: "):
         open_model(folder)
     (folder / "model.safetensors").write_bytes(b"\xff" * 100)
@@ -126,8 +204,7 @@ def test_a_head_that_is_missing_does_not_matter(copied: Folders) -> None:
     """A model saved without its pooler, or its head, still looks where it looks."""
     folder = copied("roberta")
     assert looked(folder, "the lamp").sight.sites
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": None}))
+    change_json(folder / "config.json", architectures=None)
     assert open_model(folder).name.startswith("RobertaModel from ")
 
 

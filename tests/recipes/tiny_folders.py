@@ -81,6 +81,8 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
     if name == "roberta":  # its positions begin behind its padding
         config = transformers.RobertaConfig(vocab_size=count, max_position_embeddings=23, pad_token_id=0, **SIZES)
         return transformers.RobertaModel(config, add_pooling_layer=False), byte_tokenizer(), None
+    if name == "canine":  # it has no table of tokens
+        return transformers.CanineModel(transformers.CanineConfig(num_hash_buckets=17, **SIZES)), None, None
     if name == "t5":
         sizes = {"d_model": 14, "d_kv": 7, "d_ff": 11, "num_layers": 2, "num_heads": 3}
         config = transformers.T5Config(vocab_size=count, decoder_start_token_id=0, eos_token_id=2, **sizes)
@@ -97,21 +99,41 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
             image_size=32, patch_size=4, embed_dim=6, depths=[1, 1], num_heads=[2, 3], window_size=4
         )
         return transformers.SwinModel(config), None, None
-    if name == "whisper":
-        config = transformers.WhisperConfig(
-            vocab_size=count, num_mel_bins=80, max_source_positions=50, max_target_positions=29, **STACKS
+    if name == "detr":  # its decoder has queries of its own, as many as the picture has patches
+        backbone = transformers.ResNetConfig(
+            embedding_size=3, hidden_sizes=[5] * 4, depths=[1] * 4, out_features=["stage4"]
         )
-        return transformers.WhisperForConditionalGeneration(config), byte_tokenizer(), _ear()
+        options = {"backbone_config": backbone, "use_timm_backbone": False, "num_queries": 15, "d_model": 28}
+        config = transformers.DetrConfig(**{**STACKS, **options})
+        return transformers.DetrForObjectDetection(config), None, _image_processor(96, 160)
+    return _of_sound(name)
+
+
+def _of_sound(name: str) -> tuple[Any, Any, Any]:
+    """The same of a model that is given a spectrogram."""
+    if name.startswith("whisper"):
+        sizes = {"num_mel_bins": 80, "max_source_positions": 50, "max_target_positions": 29}
+        config = transformers.WhisperConfig(vocab_size=len(byte_tokenizer()), **sizes, **STACKS)
+        kinds = {
+            "whisper": transformers.WhisperForConditionalGeneration,
+            "whisper-bare": transformers.WhisperModel,
+            "whisper-classifier": transformers.WhisperForAudioClassification,
+        }
+        return kinds[name](config), byte_tokenizer(), transformers.WhisperFeatureExtractor(chunk_length=1)
+    if name == "parakeet":  # its frames come first
+        sizes = {**SIZES, "subsampling_conv_channels": 5, "num_mel_bins": 80, "conv_kernel_size": 3}
+        encoder = transformers.ParakeetEncoderConfig(**sizes)
+        return transformers.ParakeetEncoder(encoder), None, transformers.ParakeetFeatureExtractor()
+    if name == "wav2vec2-bert":  # two frames are given as one
+        sizes = {**SIZES, "feature_projection_input_dim": 160, "conv_depthwise_kernel_size": 3}
+        config = transformers.Wav2Vec2BertConfig(**sizes)
+        return transformers.Wav2Vec2BertModel(config), None, transformers.SeamlessM4TFeatureExtractor()
     raise KeyError(name)
 
 
-def _image_processor() -> Any:
+def _image_processor(height: int = 24, width: int = 24) -> Any:
     kind = getattr(transformers, "ViTImageProcessorPil", None) or transformers.ViTImageProcessor
-    return kind(size={"height": 24, "width": 24}, image_mean=[0.4] * 3, image_std=[0.2] * 3)
-
-
-def _ear() -> Any:
-    return transformers.WhisperFeatureExtractor(chunk_length=1)
+    return kind(size={"height": height, "width": width}, image_mean=[0.4] * 3, image_std=[0.2] * 3)
 
 
 def make(name: str, root: Path) -> Path:

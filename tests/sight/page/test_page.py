@@ -179,6 +179,7 @@ def damaged(change: Callable[[dict], None]) -> str:
         (lambda head: head["sites"][0].update(heads="2"), "heads is '2', but must be int"),
         (lambda head: head["sites"][0].update(heads=10**9), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=-1), "cannot have the shape"),
+        (lambda head: head["sites"][0].update(heads=-1, kept=-3), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=9), "a block holds"),
         (lambda head: head["sites"][0].update(queries=5), "damaged: it lacks"),
         (lambda head: head["sites"].append(head["sites"][0]), "damaged: it lacks 'maps'"),

@@ -19,6 +19,9 @@ from foveate.training.hardware import choose_device
 FROM_DISK: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """How everything of a folder is opened."""
 
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+"""Where the weights are, unless the config names another file."""
+
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
 TOLD = 200
@@ -47,11 +50,11 @@ def open_folder(folder: Path, device: str) -> Viewer:
 def load(folder: Path, device: str) -> nn.Module:
     """The model of a folder with its own weights, in evaluation mode. Raises UserError where anything is amiss."""
     transformers = library()
-    _check_weights(folder)
-    _check_code(config_file(folder, bundle.CONFIG), folder)
     where = choose_device(device)
     with told(f"transformers {transformers.__version__} cannot open {folder}"):
         config = transformers.AutoConfig.from_pretrained(folder, **FROM_DISK)
+        _check_weights(config, folder)
+        _check_code(config, folder)
         kind = _model_class(transformers, config, folder)
         options = {**FROM_DISK, "config": config, "use_safetensors": True, "output_loading_info": True}
         model, found = kind.from_pretrained(folder, **options)
@@ -94,10 +97,16 @@ def config_file(folder: Path, name: str) -> dict[str, Any]:
     return bundle.read_json(path) if path.is_file() else {}
 
 
-def _check_weights(folder: Path) -> None:
+def _check_weights(config: Any, folder: Path) -> None:
+    """Refuse weights that are not there, or would be unpickled: the library unpickles by name, whatever it is told."""
     if (folder / "adapter_config.json").is_file():
         raise UserError(f"{folder} holds an adapter to another model: merge the two and save the whole")
-    if any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+    named = [str(value) for names, value in _leaves(config) if "transformers_weights" in names and value]
+    for name in (files := named or [name for name in WEIGHTS if (folder / name).is_file()]):
+        _check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
+        if name.endswith(".index.json"):
+            _check_names(_shards(folder / name), name, folder)
+    if files:
         return
     if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
         raise UserError(
@@ -107,15 +116,64 @@ def _check_weights(folder: Path) -> None:
     raise UserError(f"{folder} has no model.safetensors: there are no weights to run")
 
 
-def _check_code(description: dict[str, Any], folder: Path) -> None:
-    """Refuse what would have the library fetch code from elsewhere, even where remote code is not trusted."""
-    for name, value in description.items():
-        if isinstance(value, dict):
-            _check_code(value, folder)
-        elif name.endswith("_implementation") and "/" in str(value):
+def _shards(index: Path) -> list[Any]:
+    """The files that an index parts the weights among. Raises UserError where it is damaged."""
+    shards = bundle.read_json(index).get("weight_map")
+    if not isinstance(shards, dict):
+        raise UserError(f"{index} is damaged: it has no weight_map")
+    return list(shards.values())
+
+
+def _check_names(names: list[Any], where: str, folder: Path) -> None:
+    """Refuse weights that are no safetensors, or lie outside of the folder."""
+    for name in map(str, names):
+        path = Path(name)
+        if not name.endswith(".safetensors") or path.is_absolute() or ".." in path.parts:
             raise UserError(
-                f"{folder}: its {name} is code to be fetched ('{value}'), which is never run; remove that entry"
+                f"{folder}: its {where} has weights in '{name}', which is not opened; "
+                "foveate reads safetensors of the folder itself: save it again with save_pretrained"
             )
+
+
+def _check_code(config: Any, folder: Path) -> None:
+    """Refuse what would have the library fetch code from elsewhere, even where remote code is not trusted."""
+    for names, value in _leaves(config):
+        name, code = next((name for name in names if "_implementation" in name), None), str(value)
+        if name and "/" in code:
+            raise UserError(
+                f"{folder}: its {_public(name)} is code to be fetched ('{code}'), which is never run; remove that entry"
+            )
+        if name and "flash" in code and not _installed(code):
+            raise UserError(
+                f"{folder}: its {_public(name)} is '{code}', which is not installed here and never fetched; "
+                "remove that entry from config.json, or set it to 'sdpa'"
+            )
+
+
+def _public(name: str) -> str:
+    """What an attribute of a config is called in its file."""
+    return name.strip("_").removesuffix("_internal")
+
+
+def _installed(code: str) -> bool:
+    """Whether flash attention of this version is there, so that the library need not fetch it."""
+    check = getattr(library().utils, f"is_flash_attn_{code[-1]}_available", None)
+    return check is not None and check()
+
+
+def _leaves(value: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Whatever stands in a config, however deep, with the names of the entries that it lies below."""
+    if isinstance(value, library().PreTrainedConfig):
+        # As the library made it: its file may lead to another, or call what it sets by other names.
+        value = vars(value)
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _leaves(below, (*names, str(name)))
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _leaves(below, names)
+    else:
+        yield names, value
 
 
 def _model_class(transformers: Any, config: Any, folder: Path) -> Any:

@@ -16,9 +16,10 @@ from torch import Tensor
 from foveate.contracts import UserError
 from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
 from foveate.recipes.looking.inputs import check_length, file_of
-from foveate.recipes.looking.naming import one_side
-from foveate.recipes.looking.texts import Words, read_and_write, run
-from foveate.sight.page.sides import Image
+from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
+from foveate.recipes.looking.texts import Words, decoder_path, read_and_write, run, writes
+from foveate.sight import Sight
+from foveate.sight.page.sides import Image, Pair
 from foveate.sight.seen import File, Input, Seen, Takes
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
@@ -45,15 +46,22 @@ class Watcher:
         naming = Patches(self.eye.shown(pixels), self.model.config)
         check_length(naming.count, most, "the image", "patches")
         inputs = {"pixel_values": pixels[None].to(self.model.device, self.model.dtype)}
-        if getattr(self.model.config, "is_encoder_decoder", False):
+        if writes(self.model):
             sight, names, notes = read_and_write(self.model, inputs, naming, self.words, sites)
         else:
-            sight = run(self.model, self.model.base_model, inputs, sites)
-            names, notes = one_side(sight, naming), []
+            sight, notes = run(self.model, self.model.base_model, inputs, sites), []
+            names = self._names(sight, naming)
         if windowed := [name for name in sight.sites if sight[name].shape[0] > 1]:
             names.update(dict.fromkeys(windowed))
             notes.append(f"{windowed[0]} and its like look within windows of the image; the first window is shown.")
         return Seen(sight, names, file.name, [self.name, *notes, *sight.notes])
+
+    def _names(self, sight: Sight, naming: Naming) -> dict[str, Pair]:
+        """What is called what in a model that writes nothing: the queries that a detector has learned have no names."""
+        if not getattr(self.model.config, "is_encoder_decoder", False):
+            return one_side(sight, naming)
+        count = getattr(self.model.config, "num_queries", 0)
+        return two_sides(sight, naming, Writer(tokens([]), tokens([]), decoder_path(self.model), count))
 
 
 class Eye:

@@ -30,6 +30,9 @@ CHARACTERS = 64
 BROKEN = "\ufffd"
 """What a part of a character is decoded to."""
 
+READ_BY_DECODER = "decoder_input_ids"
+"""What models call the tokens that their decoder is given."""
+
 MARKS = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
 """Files of which a folder with a tokenizer has one."""
 
@@ -66,7 +69,8 @@ class Words:
         ]
         known = {pair: self._piece(*pair) for pair in dict.fromkeys(pairs)}
         return [
-            name if token in special else known[pair] or name
+            # A model may know more tokens than its tokenizer, for which there is no name.
+            name if token in special else known[pair] or name or str(token)
             for token, name, pair in zip(ids, names, pairs, strict=True)
         ]
 
@@ -116,7 +120,8 @@ class Reader:
         if (limit := positions(self.model)) and len(ids) > limit:
             raise UserError(f"the text has {len(ids):,} tokens, but {self.name} has positions for {limit:,}")
         check_length(len(ids), most, "the text")
-        count = self.model.get_input_embeddings().num_embeddings
+        with told(f"{self.name} does not tell how many tokens it knows"):
+            count = self.model.get_input_embeddings().num_embeddings
         if wrong := [token for token in ids if token >= count]:
             raise UserError(f"there is no token {wrong[0]:,}: the model knows {count:,}, counted from 0")
         return ids
@@ -134,27 +139,42 @@ def positions(model: Any) -> int | None:
 
 
 def run(model: Any, part: Any, inputs: dict[str, Any], sites: Sequence[str] | None) -> Sight:
-    """The sight of one pass through a part of the model, without a cache."""
-    cache = {"use_cache": False} if "use_cache" in inspect.signature(part.forward).parameters else {}
+    """The sight of one pass through a part of the model, without a cache. Raises UserError where it cannot be run."""
+    taken = inspect.signature(part.forward).parameters
+    if READ_BY_DECODER in taken and READ_BY_DECODER not in inputs:
+        raise UserError(
+            f"{type(model).__name__} has a decoder, but not the head that writes what it reads: "
+            "save the model with its head to look at it"
+        )
+    cache = {"use_cache": False} if "use_cache" in taken else {}
     what = f"{type(model).__name__} could not be run on this"
     with told(what), torch.inference_mode(), look(model, sites=sites) as sight:
         part(**inputs, **cache)
     return sight
 
 
+def writes(model: Any) -> bool:
+    """Whether a model writes what its decoder then reads."""
+    return getattr(model.config, "is_encoder_decoder", False) and model.can_generate()
+
+
+def decoder_path(model: Any) -> str:
+    """Where in a model its decoder is."""
+    return next(name for name, module in model.named_modules() if module is model.get_decoder())
+
+
 def read_and_write(
     model: Any, inputs: dict[str, Any], source: Naming, words: Words, sites: Sequence[str] | None
 ) -> tuple[Sight, dict[str, Pair], list[str]]:
     """Let the model write, then see where it looks while it reads source and output at once: sight, names, notes."""
-    writes = model.can_generate()
-    ids = _written(model, inputs) if writes else _shifted(model, inputs)
-    part = model if writes else model.base_model
-    sight = run(model, part, {**inputs, "decoder_input_ids": ids[:, :-1]}, sites)
+    generates = writes(model)
+    ids = _written(model, inputs) if generates else _shifted(model, inputs)
+    part = model if generates else model.base_model
+    sight = run(model, part, {**inputs, READ_BY_DECODER: ids[:, :-1]}, sites)
     labels = words.pieces(ids[0].tolist())
-    path = next(name for name, module in model.named_modules() if module is model.get_decoder())
-    writer = Writer(tokens(labels[:-1]), tokens(labels[1:]), path, len(labels) - 1)
+    writer = Writer(tokens(labels[:-1]), tokens(labels[1:]), decoder_path(model), len(labels) - 1)
     text = words.decode(ids[0].tolist())
-    note = f"It wrote: {text}" if writes else "It writes nothing: its decoder reads the input once more."
+    note = f"It wrote: {text}" if generates else "It writes nothing: its decoder reads the input once more."
     return sight, two_sides(sight, source, writer), [note]
 
 

@@ -3,6 +3,7 @@
 The scripts of the page read the same fields, from the page itself or from a server.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -142,7 +143,8 @@ def _side(side: SideHead, pictures: Callable[[int], bytes]) -> Side:
 def _panel(site: SiteHead, sides: list[Side], blocks: Mapping[str, bytes]) -> Panel:
     over, along = sides[site.queries], sides[site.keys]
     shape = Shape(site.heads, over.count, along.count, site.kept)
-    if not 0 < shape.heads * shape.queries * shape.kept <= MOST_WEIGHTS or shape.kept > shape.keys:
+    sizes = shape.heads, shape.queries, shape.kept
+    if min(sizes) < 1 or math.prod(sizes) > MOST_WEIGHTS or shape.kept > shape.keys:
         raise UserError(f"the page is damaged: {site.name} cannot have the shape {shape}")
     rows, maps = unpack(shape, blocks)
     return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32))
