@@ -3,8 +3,11 @@
 # ruff: noqa: E402
 import builtins
 import json
+import os
 import re
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -235,3 +238,15 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(UserError, match=r"needs the transformers library: pip install 'foveate\[hf\]'$"):
         open_model(folder)
+
+
+def test_no_network_is_asked_even_by_what_the_library_calls() -> None:
+    """In a process of its own, since tests load the library before."""
+    code = "from foveate.recipes.looking.hugging_face import library; library(); import huggingface_hub as hub; "
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE)"],
+        env={name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},
+        capture_output=True,
+        text=True,
+    )
+    assert told.stdout == "True\n", told.stderr

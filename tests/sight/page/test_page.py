@@ -182,6 +182,8 @@ def damaged(change: Callable[[dict], None]) -> str:
         (lambda head: head["sites"][0].update(heads=-1, kept=-3), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=9), "a block holds"),
         (lambda head: head["sites"][0].update(queries=5), "damaged: it lacks"),
+        (lambda head: head["sites"][0].update(keys=-1), "damaged: it lacks -1"),
+        (lambda head: head["sites"][0].update(entropy=[1.0] * 9), "has 9 entropies for"),
         (lambda head: head["sites"].append(head["sites"][0]), "damaged: it lacks 'maps'"),
     ],
 )

@@ -4,6 +4,8 @@ Code that lies in such a folder is never run, nothing is unpickled, and no netwo
 """
 
 import logging
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,6 +69,8 @@ def load(folder: Path, device: str) -> nn.Module:
 
 def library() -> Any:
     """The transformers library, told to be quiet. Raises UserError where it is not installed."""
+    if "huggingface_hub" not in sys.modules:  # whoever loaded it before may want more of it than folders
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import transformers
     except ImportError:

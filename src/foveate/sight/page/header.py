@@ -95,7 +95,7 @@ def document_of(head: Head, pictures: Callable[[int], bytes], blocks: Callable[[
     if head.format != FORMAT:
         raise UserError(f"the page is of the format '{head.format}', but this is foveate for '{FORMAT}'")
     try:
-        sides = [_side(side, pictures) for side in head.sides]
+        sides = {place: _side(side, pictures) for place, side in enumerate(head.sides)}
         panels = [_panel(site, sides, blocks(place)) for place, site in enumerate(head.sites)]
     except LookupError as error:
         raise UserError(f"the page is damaged: it lacks {error}") from None
@@ -140,11 +140,13 @@ def _side(side: SideHead, pictures: Callable[[int], bytes]) -> Side:
     return Side(side.count, side.labels, Audio(data, picture.seconds, side.labels))
 
 
-def _panel(site: SiteHead, sides: list[Side], blocks: Mapping[str, bytes]) -> Panel:
+def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes]) -> Panel:
     over, along = sides[site.queries], sides[site.keys]
     shape = Shape(site.heads, over.count, along.count, site.kept)
     sizes = shape.heads, shape.queries, shape.kept
     if min(sizes) < 1 or math.prod(sizes) > MOST_WEIGHTS or shape.kept > shape.keys:
         raise UserError(f"the page is damaged: {site.name} cannot have the shape {shape}")
+    if len(site.entropy) != shape.heads:
+        raise UserError(f"the page is damaged: {site.name} has {len(site.entropy)} entropies for {shape.heads} heads")
     rows, maps = unpack(shape, blocks)
     return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32))
