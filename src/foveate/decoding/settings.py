@@ -32,9 +32,9 @@ class Decoding:
     patience: float | None = None
     """Beam search: stop when patience * width outputs have ended, as most toolkits do with 1; None goes on until no
     other can win."""
-    growth: float | None = 1.25
+    growth: float | None = 1.15
     """Beam search: those outputs can win that would, without growing less likely, at so many times their length; with
-    None at the greatest length allowed, for which searches go on a fifth longer."""
+    None at the greatest length allowed, for which searches go on a quarter longer."""
     temperature: float = 1.0
     """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
     top_k: int | None = None
