@@ -88,6 +88,13 @@ def test_held_out_pairs_share_no_sentence_with_the_rest():
         ParallelText.from_pairs([("a", "b")] * 41, "talk").held_out(2)
 
 
+def test_lines_without_a_pair_after_the_last_one_are_left_to_the_rest():
+    pairs = [(f"a{number}", f"b{number}") for number in range(23)]
+    learn, held = ParallelText.from_pairs([*pairs, ("hello", ""), ("", "")], "talk").held_out(2)
+    assert sorted([*learn, *held]) == sorted(pairs)
+    assert (learn.check().empty, held.check().empty) == (2, 0)
+
+
 def test_what_a_reader_leaves_out_is_reported():
     text = ParallelText("talk", lambda: [("a", "b"), ("", "c")], left_out=lambda: {"odd": 3, "repeated": 1234})
     report = "talk: 1 pairs, 1 left out for an empty side (first on line 2); left out: 1,234 repeated, 3 odd"

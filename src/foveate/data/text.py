@@ -118,11 +118,10 @@ class ParallelText:
             raise UserError(
                 f"{self.name}: its pairs share sentences, so that none can be held out: give text to validate"
             )
-        held = np.zeros(lines.max() + 1, bool)
-        held[lines] = chosen
-        rest = self.part(self.name, lambda line: not held[line])
+        held = frozenset(lines[chosen].tolist())
+        rest = self.part(self.name, lambda line: line not in held)
         # what the reader leaves out is told once, by the rest
-        return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, lambda line: bool(held[line]))
+        return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return ((source, target) for _, source, target in self.pairs())
