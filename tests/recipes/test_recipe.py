@@ -11,6 +11,7 @@ from foveate.data import LabelledText
 from foveate.data.labelled import Labelled
 from foveate.models.text import rnn_seq2seq
 from foveate.recipes.language import Language
+from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.texts import held_out
 from foveate.recipes.translate import Text, Translate
 from foveate.training import Training
@@ -83,3 +84,19 @@ def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
         assert 10 <= check.check().kept <= 30
         assert learn.check().kept + check.check().kept == 400
         assert set(check.labels()) == {"good", "bad"}
+
+
+def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goes_on(tmp_path: Path) -> None:
+    prose, validation = tmp_path / "prose", tmp_path / "check.txt"
+    (prose / "old").mkdir(parents=True)
+    recipe = Language(text=LanguageText(data=(prose,), validation=(validation,)))
+
+    def changed(file: Path, text: str) -> set[str]:
+        before = recipe.identity()
+        file.write_text(text)
+        return {name for name, value in recipe.identity().items() if before.get(name) != value}
+
+    assert changed(validation, "One.") == changed(validation, "Two.") == {f"text.validation (content of {validation})"}
+    assert changed(prose / "old" / "a.txt", "A.") == {f"text.data (content of {prose})"}
+    assert changed(prose / "old" / "a.txt", "B.") == {f"text.data (content of {prose})"}
+    assert changed(prose / "metrics.jsonl", "{}") == set()
