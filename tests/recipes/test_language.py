@@ -2,11 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_prose
+import torch
 from rich.console import Console
 
 import foveate
@@ -75,6 +78,25 @@ def test_draws_repeat_with_their_seed(author: Author) -> None:
     several = author.run("A farmer", n_best=3)
     assert len(several.others) == 2
     assert several.line.count("\tA farmer ") == 2
+
+
+def test_beginnings_are_read_in_batches_and_answered_in_order(author: Author, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long line fills up no other, and the draws of all come from one generator."""
+    texts, shapes, start = ["The cow", "The whale rests. " * 30, "", "A farmer"], [], author.model.start
+
+    def noted(prompt: torch.Tensor, **inputs: torch.Tensor) -> Any:
+        shapes.append(tuple(prompt.shape))
+        return start(prompt=prompt, **inputs)
+
+    monkeypatch.setattr(author.model, "start", noted)
+    monkeypatch.setattr(author, "batch_tokens", 20)
+    greedy = author.answer(texts, Writing(decoding=replace(author.decoding, method="greedy")))
+    assert [one.prompt for one in greedy] == texts
+    assert [one.text for one in greedy] == [author.run(text, method="greedy").text for text in texts]
+    assert [rows for rows, _ in shapes[:2]] == [1, 3]
+    assert shapes[1][1] < 20 < shapes[0][1]
+    drawn = [one.text for one in author.answer([""] * 40, Writing(seed=3, decoding=author.decoding))]
+    assert drawn[:20] != drawn[20:]
 
 
 def test_the_length_is_limited(author: Author) -> None:

@@ -27,7 +27,7 @@ from foveate.contracts import (
     unknown,
 )
 from foveate.data import Passage, PassageBatches
-from foveate.data.rows import padded
+from foveate.data.rows import Rows, padded, within_budget
 from foveate.decoding import Decoding, decode
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
@@ -118,6 +118,10 @@ class Author:
         bundle.save(folder, self.description, self.model.state_dict(), files)
 
     @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
     def numbers(self) -> dict[str, int] | None:
         """The number of each condition, from 1; None for a model without conditions."""
         return {name: number for number, name in enumerate(self.conditions, 1)} if self.conditions else None
@@ -128,13 +132,15 @@ class Author:
 
     def answer(self, texts: Sequence[str], options: Writing) -> list[Continuation]:
         """Each text with what the model wrote after it. An empty one is written from the start."""
-        inputs = self._inputs(texts, options.condition)
-        generator = torch.Generator(inputs["prompt"].device).manual_seed(options.seed)
-        nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
-        with torch.inference_mode():
-            found = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
         starts = self.tokenizer.encode(list(texts))
-        return [self._continued(*parts) for parts in zip(texts, starts, found, strict=True)]
+        generator = torch.Generator(self._device).manual_seed(options.seed)
+        found: dict[int, list[Hypothesis]] = {}
+        for places, inputs in self._batches_to_write(starts, options.condition):
+            nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
+            with torch.inference_mode():
+                ends = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
+            found |= zip(places, ends, strict=True)
+        return [self._continued(text, starts[place], found[place]) for place, text in enumerate(texts)]
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """None: a recurrent network reads beginnings of any length."""
@@ -144,7 +150,7 @@ class Author:
         """What the model is given to read a text, and what to call its tokens."""
         ((_, batch),) = self.batches([Passage("the input", "", (text,))])
         pieces = [START_SIGN, *self.tokenizer.pieces(batch.inputs["target"][0, 1:].tolist())]
-        return Reading(batch.to(next(self.model.parameters()).device).inputs, pieces, len(pieces))
+        return Reading(batch.to(self._device).inputs, pieces, len(pieces))
 
     def picture(self, prediction: Continuation) -> Picture | None:
         """None: a recurrent language model does not attend."""
@@ -203,19 +209,26 @@ class Author:
     def _sequences(self, passages: Iterable[Passage]) -> list[list[int]]:
         return [[*tokens, END] for tokens in self.tokenizer.encode([passage.text for passage in passages])]
 
-    def _inputs(self, texts: Sequence[str], condition: str | None) -> dict[str, Tensor]:
-        """What the model starts from: the beginnings, and what kind of text to write."""
-        prompt, lengths = padded([np.array([START, *tokens]) for tokens in self.tokenizer.encode(list(texts))], PAD)
-        inputs = {"prompt": prompt, "prompt_lengths": lengths}
-        if self.conditions:
-            number = 0 if condition is None else self._number(condition)
-            inputs["condition"] = torch.full_like(lengths, number)
-        elif condition is not None:
-            raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
-        device = next(self.model.parameters()).device
-        return {name: value.to(device) for name, value in inputs.items()}
+    def _batches_to_write(
+        self, starts: Sequence[Sequence[int]], condition: str | None
+    ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+        """What the model starts from: the beginnings, and what kind of text to write; with the places of the beginnings
+        in the list, longest first, so that what does not fit into memory shows at once."""
+        number = self._number(condition)
+        rows = Rows([[START, *tokens] for tokens in starts])
+        for group in within_budget(np.argsort(-rows.lengths, kind="stable"), rows.lengths, self.batch_tokens):
+            prompt, lengths = padded(rows.take(group), PAD)
+            inputs = {"prompt": prompt, "prompt_lengths": lengths}
+            if self.conditions:
+                inputs["condition"] = torch.full_like(lengths, number)
+            yield group.tolist(), {name: value.to(self._device) for name, value in inputs.items()}
 
-    def _number(self, condition: str) -> int:
+    def _number(self, condition: str | None) -> int:
+        """That of a condition; 0 for none. Raises UserError for one that the model was not trained on."""
+        if condition is None:
+            return 0
+        if not self.conditions:
+            raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
         if condition not in self.conditions:
             raise unknown("condition", condition, self.conditions)
         return self.conditions.index(condition) + 1
