@@ -158,7 +158,8 @@ class Author:
 
     def batches(self, passages: Sequence[Passage]) -> Iterator[tuple[list[Passage], Batch]]:
         """All the passages, in batches to measure the model on, each with its passages."""
-        return PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers).with_passages()
+        batches = PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers)
+        return (([passages[place] for place in places], batch) for places, batch in batches.in_order())
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Perplexity, beside n-grams counted in the training text; with conditions, also told none and a wrong one."""
