@@ -15,7 +15,7 @@ from foveate.data.prose_batches import (
 )
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged, TaggedText
-from foveate.data.text import ParallelText, read_sentences
+from foveate.data.text import ParallelText, read_lines, read_sentences
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, load_tokenizer, train_bpe
 from foveate.data.word_batches import TaggedBatches, word_batches
 
@@ -52,6 +52,7 @@ __all__ = [
     "match_inputs",
     "open_source",
     "paragraph_batches",
+    "read_lines",
     "read_sentences",
     "sentences",
     "source_batches",

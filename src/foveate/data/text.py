@@ -172,14 +172,19 @@ class ParallelText:
 
 
 def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
-    """The sentences of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, one a line.
+    """As `read_lines`, without surrounding space."""
+    return map(str.strip, read_lines(origin))
 
-    In Unicode NFC, without surrounding space. Empty lines come as empty strings, so that answers can be given line by
-    line. Raises UserError on a missing, empty, damaged or non-UTF-8 file.
+
+def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
+    """The lines of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, without their ends.
+
+    In Unicode NFC. Empty lines come as empty strings, so that answers can be given line by line. Raises UserError on a
+    missing, empty, damaged or non-UTF-8 file.
     """
-    if isinstance(origin, Path):
-        return map(_tidy, _read_lines(origin))
-    return map(_tidy, _decode_lines(origin, getattr(origin, "name", "the input")))
+    named = isinstance(origin, Path)
+    lines = _read_lines(origin) if named else _decode_lines(origin, getattr(origin, "name", "the input"))
+    return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
 
 
 def _tidy(text: str) -> str:
