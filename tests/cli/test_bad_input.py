@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import words
@@ -159,7 +160,8 @@ def test_a_config_file(fails: Fails, tmp_path: Path, text: str, message: str) ->
 
 
 def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
-    for content, message in [(b"[5]", "holds no table of settings"), (b"{", "is damaged: "), (b"\xff", "is damaged: ")]:
+    damaged = [b"{", b"\xff", b"[" * 200_000]
+    for content, message in [(b"[5]", "holds no table of settings"), *((one, "is damaged: ") for one in damaged)]:
         (tmp_path / "recipe.json").write_bytes(content)
         assert fails(*train("--config", tmp_path / "recipe.json")).startswith(f"{tmp_path / 'recipe.json'} {message}")
 
@@ -190,6 +192,21 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps(config))
     message = fails("run", copy, "cat")
     assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ({"max_length": "x"}, "config.json has the recipe.text.max_length 'x', which cannot be"),
+        ({"source": 5}, "config.json has the recipe.text.source 5, which cannot be"),
+        (5, "config.json has no recipe.text.source: what was trained, and on what, is lost"),
+    ],
+)
+def test_a_recipe_with_something_else_in_it(fails: Fails, copy: Path, trained: Trained, text: Any, told: str) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    text = config["recipe"]["text"] | text if isinstance(text, dict) else text
+    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], "text": text}}))
+    assert fails("eval", copy, "--data", trained.data) == told
 
 
 @pytest.mark.parametrize(("recipe", "lost"), [({}, "text.source"), ({"text": {"source": None}}, "text.from_language")])

@@ -159,6 +159,22 @@ def test_words_and_characters(tmp_path: Path) -> None:
         author.run("The whale")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"conditions": 5}', "is damaged: 5 stands where a list of names must be"),
+        ('{"conditions": [1, 2]}', r"is damaged: \[1, 2\] stands where a list of names must be"),
+        ('{"conditions": ["a", "b", "c"]}', "has 3 conditions, but the model 2: probably they are of two different"),
+    ],
+)
+def test_damaged_conditions(author: Author, tmp_path: Path, content: str, message: str) -> None:
+    author.save(tmp_path)
+    assert foveate.load(tmp_path).conditions == ["land", "sea"]
+    (tmp_path / "conditions.json").write_text(content)
+    with pytest.raises(UserError, match=rf"conditions\.json {message}"):
+        foveate.load(tmp_path)
+
+
 def test_an_unknown_condition(author: Author) -> None:
     with pytest.raises(UserError, match=r"unknown condition 'seas'; did you mean sea\?"):
         author.run(condition="seas")

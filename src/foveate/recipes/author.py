@@ -1,8 +1,8 @@
 """A trained language model: it goes on from a beginning, writes a kind of text, and is measured by perplexity."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,12 +29,13 @@ from foveate.contracts import (
 from foveate.data import Passage, PassageBatches
 from foveate.data.rows import Rows, padded, within_budget
 from foveate.decoding import Decoding, decode
+from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditions
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
 
-TOKENIZER, CONDITIONS = "tokenizer.json", "conditions.json"
+TOKENIZER = "tokenizer.json"
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 """The n-grams that a model is compared with."""
@@ -95,7 +96,7 @@ class Author:
         return cls(
             found.model,
             found.tokenizer(TOKENIZER, "vocabulary"),
-            list(bundle.read_json(found.files.path(CONDITIONS)).get("conditions", [])),
+            load_conditions(found.files.path(CONDITIONS), found.description.architecture["conditions"] - 1),
             found.files.description,
             cls.run_options(found.description.recipe, found.where).decoding,
         )
@@ -110,11 +111,7 @@ class Author:
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
-
-        def write_conditions(path: Path) -> None:
-            path.write_text(json.dumps({"conditions": self.conditions}, ensure_ascii=False) + "\n", encoding="utf-8")
-
-        files = {TOKENIZER: self.tokenizer.save, CONDITIONS: write_conditions}
+        files = {TOKENIZER: self.tokenizer.save, CONDITIONS: partial(save_conditions, self.conditions)}
         bundle.save(folder, self.description, self.model.state_dict(), files)
 
     @property
