@@ -82,6 +82,12 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--learning-rate", "-1"), "learning_rate is -1.0, but must be at least 0"),
         (train("--seed", "-1"), "seed is -1, but must be at least 0 and below 2 ** 63"),
         (train("--seed", str(2**63)), "seed is 9223372036854775808, but must be at least 0 and below 2 ** 63"),
+        (train("--threads", "99999999999999"), "threads is 99999999999999, but must be at most 4096"),
+        (["bench", "norms", "--threads", "99999999999999"], "threads is 99999999999999, but must be at most 4096"),
+        (["bench", "norms", "--seed", str(2**63)], "seed is 9223372036854775808, but must be at least 0 and below"),
+        (["run", "RUN", "caf\udce9"], "the text 'caf\\udce9' is not UTF-8"),
+        (["look", "RUN", "caf\udce9", "--out", "a.html"], "the text 'caf\\udce9' is not UTF-8"),
+        (train("--device", "hpu"), "device 'hpu' cannot be used on this machine: "),
         (train("--decoding.width", "0"), "n_best must be from 1 to the beam width, 0; it is 1"),
         (train("--device", "meta"), "device 'meta' cannot be used on this machine"),
         (["bench", "stepping", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),
@@ -164,6 +170,11 @@ def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
     for content, message in [(b"[5]", "holds no table of settings"), *((one, "is damaged: ") for one in damaged)]:
         (tmp_path / "recipe.json").write_bytes(content)
         assert fails(*train("--config", tmp_path / "recipe.json")).startswith(f"{tmp_path / 'recipe.json'} {message}")
+
+
+def test_a_closed_standard_input(fails: Fails, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert fails("run", trained.folder).startswith("no text: standard input is closed, and neither sentences nor a")
 
 
 @pytest.fixture

@@ -73,6 +73,8 @@ def test_it_goes_on_from_a_beginning(author: Author) -> None:
 
 
 def test_draws_repeat_with_their_seed(author: Author) -> None:
+    with pytest.raises(UserError, match="seed is 9223372036854775808, but must be at least 0 and below"):
+        author.run(seed=2**63)
     first, again, other = (author.run(condition="land", seed=seed).text for seed in (3, 3, 4))
     assert first == again != other
     several = author.run("A farmer", n_best=3)

@@ -15,7 +15,7 @@ from foveate.data.prose_batches import (
 )
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged, TaggedText
-from foveate.data.text import ParallelText, read_lines, read_sentences
+from foveate.data.text import ParallelText, read_lines, read_sentences, utf8
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, load_tokenizer, train_bpe
 from foveate.data.word_batches import TaggedBatches, word_batches
 
@@ -58,5 +58,6 @@ __all__ = [
     "source_batches",
     "text_batches",
     "train_bpe",
+    "utf8",
     "word_batches",
 ]

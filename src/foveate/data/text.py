@@ -187,6 +187,15 @@ def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
     return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
 
 
+def utf8(text: str) -> str:
+    """The text of an argument, whose bytes are whatever the shell gave; UserError where they are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the text {text!r} is not UTF-8") from None
+    return text
+
+
 def _tidy(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 

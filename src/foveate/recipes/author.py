@@ -34,6 +34,7 @@ from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
+from foveate.training.settings import check_seed
 
 TOKENIZER = "tokenizer.json"
 
@@ -129,6 +130,7 @@ class Author:
 
     def answer(self, texts: Sequence[str], options: Writing) -> list[Continuation]:
         """Each text with what the model wrote after it. An empty one is written from the start."""
+        check_seed(options.seed)
         starts = self.tokenizer.encode(list(texts))
         generator = torch.Generator(self._device).manual_seed(options.seed)
         found: dict[int, list[Hypothesis]] = {}
