@@ -11,7 +11,8 @@ import pytest
 from catalogue_maker import write_mo
 
 from foveate.contracts import UserError
-from foveate.data.text import Counts, ParallelText, read_sentences
+from foveate.data.lines import read_sentences
+from foveate.data.text import Counts, ParallelText
 
 
 def write(path: Path, content: str | bytes) -> Path:

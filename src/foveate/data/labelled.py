@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.text import read_sentences
+from foveate.data.lines import read_sentences
 
 
 class Labelled(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.text import read_sentences
+from foveate.data.lines import read_sentences
 
 _MAY_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])""")
 """A mark that ends sentences, and after it something that may begin one."""

@@ -1,8 +1,6 @@
-"""Text as the user has it: sentence pairs and plain sentences, streamed from disk, in Unicode NFC, counted."""
+"""Pairs of sentences as the user has them: streamed from disk, in Unicode NFC, counted."""
 
-import gzip
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -13,6 +11,7 @@ import numpy as np
 
 from foveate.contracts import UserError
 from foveate.data.catalogues import Catalogues
+from foveate.data.lines import file_lines
 from foveate.data.sides import draws
 
 
@@ -171,37 +170,12 @@ class ParallelText:
                 yield Pair(line, _tidy(source), _tidy(target))
 
 
-def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
-    """As `read_lines`, without surrounding space."""
-    return map(str.strip, read_lines(origin))
-
-
-def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
-    """The lines of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, without their ends.
-
-    In Unicode NFC. Empty lines come as empty strings, so that answers can be given line by line. Raises UserError on a
-    missing, empty, damaged or non-UTF-8 file.
-    """
-    named = isinstance(origin, Path)
-    lines = _read_lines(origin) if named else _decode_lines(origin, getattr(origin, "name", "the input"))
-    return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
-
-
-def utf8(text: str) -> str:
-    """The text of an argument, whose bytes are whatever the shell gave; UserError where they are not UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"the text {text!r} is not UTF-8") from None
-    return text
-
-
 def _tidy(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
 def _read_aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    sources, targets = _read_lines(source), _read_lines(target)
+    sources, targets = file_lines(source), file_lines(target)
     for number, (source_line, target_line) in enumerate(zip_longest(sources, targets), 1):
         if source_line is None:
             raise _unequal(source, target, number, targets)
@@ -219,7 +193,7 @@ def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -
 
 
 def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(_read_lines(path), 1):
+    for number, line in enumerate(file_lines(path), 1):
         tabs = line.count("\t")
         if tabs == 1:
             source, target = line.split("\t")
@@ -228,28 +202,3 @@ def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
             yield "", ""
         else:
             raise UserError(f"{path}, line {number}: {tabs} tabs, where one tab must part source and target")
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield from _decode_lines(stream, str(path))
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines end at line feeds alone: the other line ends that Unicode knows occur inside sentences."""
-    offset = 0
-    for number, line in enumerate(stream, 1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            place = f"byte {offset + error.start} (line {number})"
-            raise UserError(f"{name} is not UTF-8: see {place}; save it as UTF-8, with iconv for instance") from None
-        offset += len(line)
-        yield text.removeprefix("\ufeff") if number == 1 else text
-    if offset == 0:
-        raise UserError(f"{name} is empty")

@@ -112,7 +112,10 @@ class Author:
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
-        files = {TOKENIZER: self.tokenizer.save, CONDITIONS: partial(save_conditions, self.conditions)}
+        files: dict[str, Callable[[Path], object]] = {
+            TOKENIZER: self.tokenizer.save,
+            CONDITIONS: partial(save_conditions, self.conditions),
+        }
         bundle.save(folder, self.description, self.model.state_dict(), files)
 
     @property
