@@ -160,7 +160,7 @@ class Recipe(Generic[Architecture]):
             f"{name} (content of {path})": _digest(path)
             for name, paths in texts.items()
             for path in paths
-            if path.exists()
+            if path.is_file() or path.is_dir()
         }
 
     def description(self, model: nn.Module) -> dict[str, Any]:
