@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import words
@@ -81,6 +82,12 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--learning-rate", "-1"), "learning_rate is -1.0, but must be at least 0"),
         (train("--seed", "-1"), "seed is -1, but must be at least 0 and below 2 ** 63"),
         (train("--seed", str(2**63)), "seed is 9223372036854775808, but must be at least 0 and below 2 ** 63"),
+        (train("--threads", "99999999999999"), "threads is 99999999999999, but must be at most 4096"),
+        (["bench", "norms", "--threads", "99999999999999"], "threads is 99999999999999, but must be at most 4096"),
+        (["bench", "norms", "--seed", str(2**63)], "seed is 9223372036854775808, but must be at least 0 and below"),
+        (["run", "RUN", "caf\udce9"], "the text 'caf\\udce9' is not UTF-8"),
+        (["look", "RUN", "caf\udce9", "--out", "a.html"], "the text 'caf\\udce9' is not UTF-8"),
+        (train("--device", "hpu"), "device 'hpu' cannot be used on this machine: "),
         (train("--decoding.width", "0"), "n_best must be from 1 to the beam width, 0; it is 1"),
         (train("--device", "meta"), "device 'meta' cannot be used on this machine"),
         (["bench", "stepping", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),
@@ -159,9 +166,15 @@ def test_a_config_file(fails: Fails, tmp_path: Path, text: str, message: str) ->
 
 
 def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
-    for content, message in [(b"[5]", "holds no table of settings"), (b"{", "is damaged: "), (b"\xff", "is damaged: ")]:
+    damaged = [b"{", b"\xff", b"[" * 200_000]
+    for content, message in [(b"[5]", "holds no table of settings"), *((one, "is damaged: ") for one in damaged)]:
         (tmp_path / "recipe.json").write_bytes(content)
         assert fails(*train("--config", tmp_path / "recipe.json")).startswith(f"{tmp_path / 'recipe.json'} {message}")
+
+
+def test_a_closed_standard_input(fails: Fails, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert fails("run", trained.folder).startswith("no text: standard input is closed, and neither sentences nor a")
 
 
 @pytest.fixture
@@ -190,6 +203,21 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps(config))
     message = fails("run", copy, "cat")
     assert "'source_embedding.weight' is (100, 32) there, but (100, 31) in the model: probably config.json" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ({"max_length": "x"}, "config.json has the recipe.text.max_length 'x', which cannot be"),
+        ({"source": 5}, "config.json has the recipe.text.source 5, which cannot be"),
+        (5, "config.json has no recipe.text.source: what was trained, and on what, is lost"),
+    ],
+)
+def test_a_recipe_with_something_else_in_it(fails: Fails, copy: Path, trained: Trained, text: Any, told: str) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    text = config["recipe"]["text"] | text if isinstance(text, dict) else text
+    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], "text": text}}))
+    assert fails("eval", copy, "--data", trained.data) == told
 
 
 @pytest.mark.parametrize(("recipe", "lost"), [({}, "text.source"), ({"text": {"source": None}}, "text.from_language")])

@@ -71,6 +71,15 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
         assert word in table
 
 
+def test_a_label_is_shown_as_it_is(capsys: pytest.CaptureFixture) -> None:
+    from foveate.cli.eval import _show
+    from foveate.recipes.trained import Evaluation
+
+    _show(Evaluation([], {}, ["labels by", "[red]"], [["[/b]", "[pos] :cat:"]]))
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("[red]", "[/b]", "[pos] :cat:"))
+
+
 @pytest.mark.parametrize("verb", ["run", "eval"])
 def test_help_of_a_folder_is_that_of_its_task(folder: Path, capsys: pytest.CaptureFixture, verb: str) -> None:
     def help_text(*arguments: object) -> str:

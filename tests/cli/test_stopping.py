@@ -71,6 +71,13 @@ def test_control_c_outside_training(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert capsys.readouterr().err == "foveate: stopped\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_under_the_output() -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([*PROGRAM, "data"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (2, "foveate: No space left on device\n")
+
+
 def test_a_reader_that_has_had_enough() -> None:
     """As in `foveate data | head -1`: no complaint."""
     with subprocess.Popen([*PROGRAM, "data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

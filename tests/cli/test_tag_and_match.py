@@ -76,6 +76,16 @@ def test_a_file_of_pairs_gets_a_probability_for_each_line(matcher: Path, tmp_pat
     assert all(0 <= float(line.split("\t")[0]) <= 1 for line in lines if line)
 
 
+def test_a_pair_with_an_empty_side_does_not_belong_together(matcher: Path, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("red cat\t\n\tlune\n")
+    lines = output(capsys, "run", matcher, "--file", path).splitlines()
+    assert [(float(line.split("\t")[0]), *line.split("\t")[1:]) for line in lines] == [
+        (0, "red cat", ""),
+        (0, "", "lune"),
+    ]
+
+
 def test_a_matcher_beside_its_rules(matcher: Path, data: Path, capsys) -> None:
     table = output(capsys, "eval", matcher, "--data", data)
     assert all(name in table for name in ("siamese-attentive", "length ratio", "shared letter triples", "ROC AUC"))

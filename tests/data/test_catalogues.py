@@ -98,3 +98,12 @@ def test_languages_that_are_not_there(folder, languages, complaint):
 def test_a_folder_without_catalogues(tmp_path):
     with pytest.raises(UserError, match=r"^there are no gettext catalogues \(\.mo or \.po files\) below "):
         Catalogues([tmp_path], "en", "fr")
+
+
+def test_no_space_for_the_temporary_file(folder, tmp_path, monkeypatch, full_disk):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with (
+        pytest.raises(UserError, match=rf"^cannot write into {tmp_path}: File too large; TMPDIR can name another"),
+        full_disk(5),
+    ):
+        list(Catalogues([folder], "en", "fr")())

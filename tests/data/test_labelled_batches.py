@@ -46,6 +46,15 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     assert len(orders) == 3
 
 
+def test_texts_are_tokenised_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(batches().epoch(0))
+    monkeypatch.setattr("foveate.data.rows.PIECE", 3)
+    for one, other in zip(batches().epoch(0), whole, strict=True):
+        assert one.name == other.name
+        assert torch.equal(one.inputs["tokens"], other.inputs["tokens"])
+        assert torch.equal(one.labels, other.labels)
+
+
 def test_over_long_texts_are_counted() -> None:
     assert batches().report == "lengths: 1 of 10 texts left out for more than 11 tokens"
     with pytest.raises(UserError, match="lengths: each text has more than 0 tokens; raise the longest text"):

@@ -87,6 +87,12 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert Prose.from_paths([tmp_path / "one.txt"]).report == "one.txt: 2 paragraphs, 4 words"
 
 
+def test_a_dot_does_not_end_the_name_of_a_condition(tmp_path: Path) -> None:
+    for name in ("J. Austen.txt", "J. Verne.txt", ".txt"):
+        (tmp_path / name).write_text("Text.\n")
+    assert Prose.from_paths([tmp_path]).conditions() == [".txt", "J. Austen", "J. Verne"]
+
+
 def test_one_form_of_unicode_and_single_spaces() -> None:
     prose = Prose.from_paragraphs([Paragraph("here", "", " cafe\u0301\u00a0\n noir ")])
     assert [paragraph.text for paragraph in prose] == ["café noir"]

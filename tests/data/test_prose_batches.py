@@ -179,10 +179,30 @@ def test_an_example_larger_than_the_budget_comes_alone() -> None:
 def test_passages_with_their_batches() -> None:
     passages = random_passages()
     seen = []
-    for group, batch in PassageBatches(passages, Letters(), 40).with_passages():
-        assert rows(batch, "target") == [[START, *tokens] for tokens in Letters().encode([one.text for one in group])]
-        seen += group
-    assert sorted(seen) == sorted(passages)
+    for places, batch in PassageBatches(passages, Letters(), 40).in_order():
+        texts = [passages[place].text for place in places]
+        assert rows(batch, "target") == [[START, *tokens] for tokens in Letters().encode(texts)]
+        seen += places
+    assert sorted(seen) == list(range(len(passages)))
+
+
+@pytest.mark.parametrize("kind", [PassageBatches, SentenceBatches, ParagraphBatches])
+def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Noted(Letters):
+        def encode(self, texts: Sequence[str]) -> list[list[int]]:
+            at_once.append(len(texts))
+            return super().encode(texts)
+
+    at_once: list[int] = []
+    whole, passages = kind(random_passages(), Letters(), 80, 9, 3), random_passages()
+    monkeypatch.setattr("foveate.data.rows.PIECE", 7)
+    parts = kind(iter(passages), Noted(), 80, 9, 3)
+    assert max(at_once) == 7
+    assert parts.report == whole.report
+    assert not parts.report.startswith("0")
+    for one, other in zip(parts.epoch(0), whole.epoch(0), strict=True):
+        assert one.name == other.name
+        assert torch.equal(one.labels, other.labels)
 
 
 def test_it_is_known_how_many_batches_an_epoch_has() -> None:

@@ -11,7 +11,8 @@ import pytest
 from catalogue_maker import write_mo
 
 from foveate.contracts import UserError
-from foveate.data.text import Counts, ParallelText, read_sentences
+from foveate.data.lines import read_sentences
+from foveate.data.text import Counts, ParallelText
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -86,6 +87,13 @@ def test_held_out_pairs_share_no_sentence_with_the_rest():
     assert [list(part) for part in text.held_out(50)] == [list(learn), list(held)]
     with pytest.raises(UserError, match="talk: its pairs share sentences, so that none can be held out"):
         ParallelText.from_pairs([("a", "b")] * 41, "talk").held_out(2)
+
+
+def test_lines_without_a_pair_after_the_last_one_are_left_to_the_rest():
+    pairs = [(f"a{number}", f"b{number}") for number in range(23)]
+    learn, held = ParallelText.from_pairs([*pairs, ("hello", ""), ("", "")], "talk").held_out(2)
+    assert sorted([*learn, *held]) == sorted(pairs)
+    assert (learn.check().empty, held.check().empty) == (2, 0)
 
 
 def test_what_a_reader_leaves_out_is_reported():

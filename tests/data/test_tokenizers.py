@@ -164,3 +164,10 @@ def test_every_kind_of_vocabulary_is_learned_and_kept(tmp_path, train):
     assert load_tokenizer(tmp_path / "tokenizer.json").encode(TEXT) == second.encode(TEXT)
     with pytest.raises(UserError, match="there is no text to learn a vocabulary from"):
         train([""], 100)
+    with pytest.raises(UserError, match="a vocabulary of 4 entries is too small"):
+        train(TEXT, 4)
+
+
+def test_words_that_occur_once_are_no_vocabulary():
+    with pytest.raises(UserError, match="no text to learn a vocabulary from, or nothing in it occurs twice"):
+        train_words(["each word once"], 100)

@@ -30,6 +30,22 @@ def test_greedy_search_has_one_answer(scripted) -> None:
         decode(scripted(vocabulary=11), SOURCES, LENGTHS, Decoding("greedy", n_best=2))
 
 
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"length_extra": -1}, "length_extra is -1, but must be from 0 to 2,147,483,648"),
+        ({"length_extra": 2**63}, "length_extra is 9223372036854775808, but must be from 0 to"),
+        ({"length_factor": float("nan")}, "length_factor is nan, but must be from 0 to"),
+        ({"length_factor": float("inf")}, "length_factor is inf, but must be from 0 to"),
+        ({"length_factor": 0.0, "length_extra": 0}, "length_factor and length_extra are both 0"),
+    ],
+)
+def test_a_length_that_cannot_be(method: str, rule: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        from_dict(Decoding, {"method": method, **rule}, "test").check()
+
+
 def test_settings_come_from_plain_values() -> None:
     assert from_dict(Decoding, {"method": "sample", "top_p": 1}, "test") == Decoding("sample", top_p=1.0)
     with pytest.raises(UserError, match="did you mean width"):

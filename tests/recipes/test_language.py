@@ -2,11 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_prose
+import torch
 from rich.console import Console
 
 import foveate
@@ -70,11 +73,32 @@ def test_it_goes_on_from_a_beginning(author: Author) -> None:
 
 
 def test_draws_repeat_with_their_seed(author: Author) -> None:
+    with pytest.raises(UserError, match="seed is 9223372036854775808, but must be at least 0 and below"):
+        author.run(seed=2**63)
     first, again, other = (author.run(condition="land", seed=seed).text for seed in (3, 3, 4))
     assert first == again != other
     several = author.run("A farmer", n_best=3)
     assert len(several.others) == 2
     assert several.line.count("\tA farmer ") == 2
+
+
+def test_beginnings_are_read_in_batches_and_answered_in_order(author: Author, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long line fills up no other, and the draws of all come from one generator."""
+    texts, shapes, start = ["The cow", "The whale rests. " * 30, "", "A farmer"], [], author.model.start
+
+    def noted(prompt: torch.Tensor, **inputs: torch.Tensor) -> Any:
+        shapes.append(tuple(prompt.shape))
+        return start(prompt=prompt, **inputs)
+
+    monkeypatch.setattr(author.model, "start", noted)
+    monkeypatch.setattr(author, "batch_tokens", 20)
+    greedy = author.answer(texts, Writing(decoding=replace(author.decoding, method="greedy")))
+    assert [one.prompt for one in greedy] == texts
+    assert [one.text for one in greedy] == [author.run(text, method="greedy").text for text in texts]
+    assert [rows for rows, _ in shapes[:2]] == [1, 3]
+    assert shapes[1][1] < 20 < shapes[0][1]
+    drawn = [one.text for one in author.answer([""] * 40, Writing(seed=3, decoding=author.decoding))]
+    assert drawn[:20] != drawn[20:]
 
 
 def test_the_length_is_limited(author: Author) -> None:
@@ -135,6 +159,22 @@ def test_words_and_characters(tmp_path: Path) -> None:
         assert found.notes[1].startswith(unknown)
         assert found.figures["this model"]["words"] == 5
         author.run("The whale")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"conditions": 5}', "is damaged: 5 stands where a list of names must be"),
+        ('{"conditions": [1, 2]}', r"is damaged: \[1, 2\] stands where a list of names must be"),
+        ('{"conditions": ["a", "b", "c"]}', "has 3 conditions, but the model 2: probably they are of two different"),
+    ],
+)
+def test_damaged_conditions(author: Author, tmp_path: Path, content: str, message: str) -> None:
+    author.save(tmp_path)
+    assert foveate.load(tmp_path).conditions == ["land", "sea"]
+    (tmp_path / "conditions.json").write_text(content)
+    with pytest.raises(UserError, match=rf"conditions\.json {message}"):
+        foveate.load(tmp_path)
 
 
 def test_an_unknown_condition(author: Author) -> None:

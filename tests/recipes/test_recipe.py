@@ -11,6 +11,7 @@ from foveate.data import LabelledText
 from foveate.data.labelled import Labelled
 from foveate.models.text import rnn_seq2seq
 from foveate.recipes.language import Language
+from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.texts import held_out
 from foveate.recipes.translate import Text, Translate
 from foveate.training import Training
@@ -77,9 +78,41 @@ def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
     """Labels take turns, or every second line is empty: one line of twenty all the same."""
     labels = ["good", "bad"] * 200
     for blank in ((), (None,)):
-        lines = [line for n, label in enumerate(labels) for line in (Labelled(n, label, f"text {n}"), *blank)]
+        step = 1 + len(blank)
+        lines = [
+            line for n, label in enumerate(labels) for line in (Labelled(step * n + 1, label, f"text {n}"), *blank)
+        ]
         text = LabelledText("reviews", lambda lines=lines: lines)
         learn, check = held_out(text, "FILE", "texts")
         assert 10 <= check.check().kept <= 30
         assert learn.check().kept + check.check().kept == 400
         assert set(check.labels()) == {"good", "bad"}
+
+
+def test_a_label_that_occurs_once_is_learned() -> None:
+    """Whichever text has it; and blank lines, however many, are not drawn."""
+    for rare in range(20):
+        pairs = [("rare" if n == rare else "ab"[n % 2], f"text {n}") for n in range(40)]
+        lines = [line for n, pair in enumerate(pairs) for line in (*[None] * 9, Labelled(10 * n + 10, *pair))]
+        learn, check = held_out(LabelledText("reviews", lambda lines=lines: lines), "FILE", "texts")
+        assert learn.check().labels["rare"] == 1
+        assert check.check().kept in (1, 2)
+        assert learn.check().kept + check.check().kept == 40
+    with pytest.raises(UserError, match="reviews: it has too few texts of each label to hold some out; give text to"):
+        held_out(LabelledText.from_pairs([(f"label {n}", "text") for n in range(40)], "reviews"), "FILE", "texts")
+
+
+def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goes_on(tmp_path: Path) -> None:
+    prose, validation = tmp_path / "prose", tmp_path / "check.txt"
+    (prose / "old").mkdir(parents=True)
+    recipe = Language(text=LanguageText(data=(prose,), validation=(validation,)))
+
+    def changed(file: Path, text: str) -> set[str]:
+        before = recipe.identity()
+        file.write_text(text)
+        return {name for name, value in recipe.identity().items() if before.get(name) != value}
+
+    assert changed(validation, "One.") == changed(validation, "Two.") == {f"text.validation (content of {validation})"}
+    assert changed(prose / "old" / "a.txt", "A.") == {f"text.data (content of {prose})"}
+    assert changed(prose / "old" / "a.txt", "B.") == {f"text.data (content of {prose})"}
+    assert changed(prose / "metrics.jsonl", "{}") == set()

@@ -62,6 +62,17 @@ def test_rows_after_the_checkpoint_and_halves_of_rows_are_taken_out(tmp_path: Pa
     assert [json.loads(line)["step"] for line in path.read_text(encoding="utf-8").splitlines()] == [3, 6, 7]
 
 
+def test_a_damaged_file_keeps_the_rows_that_are_whole(tmp_path: Path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 3}\n\xff\xfe\n{"step": 5}\n')
+    JsonLines(path, 6)
+    assert path.read_text(encoding="utf-8") == '{"step": 3}\n{"step": 5}\n'
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UserError, match=r"^cannot read .*metrics.jsonl: Is a directory; remove it to go on$"):
+        JsonLines(path, 6)
+
+
 def test_no_space_left(tmp_path: Path, full_disk: Callable[[int], Any]):
     writer = JsonLines(tmp_path / "metrics.jsonl", 0)
     message = r"could not write .*metrics.jsonl: File too large; the checkpoints are intact"

@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_training
 import torch
+from rich.console import Console
 from tiny_training import TinyBatches, run
 from torch import nn
 
@@ -105,6 +107,19 @@ def test_a_truncated_newest_checkpoint_costs_only_time(tmp_path: Path, whole: An
     newest = tmp_path / "checkpoints" / "step-00000042.safetensors"
     newest.write_bytes(newest.read_bytes()[:-3])
     assert same(run(tmp_path), whole[:2])
+
+
+def test_damaged_checkpoints_of_before_are_left_out_of_the_average(tmp_path: Path, whole: Any):
+    shutil.copytree(whole[2], tmp_path / "copy")
+    older = sorted((tmp_path / "copy" / "checkpoints").glob("*.safetensors"))[:-1]
+    for path in older:
+        path.write_bytes(path.read_bytes()[:-3])
+    told = StringIO()
+    result = run(tmp_path / "copy", console=Console(file=told, width=500))[1]
+    assert result.kept == "step 60"
+    assert told.getvalue().count("passed over a checkpoint: ") == len(older) > 1
+    older[-1].unlink()
+    assert run(tmp_path / "copy")[1].kept == "step 60"
 
 
 def test_accumulated_batches_resume_in_the_middle_of_an_epoch(tmp_path: Path):

@@ -65,12 +65,14 @@ def measure(model: nn.Module) -> dict[str, float]:
 VALIDATION = Validation(measure, "error", higher_is_better=False)
 
 
-def run(folder: Path, model: nn.Module | None = None, batches: Any = None, **settings: Any) -> tuple[nn.Module, Result]:
+def run(
+    folder: Path, model: nn.Module | None = None, batches: Any = None, console: Console | None = None, **settings: Any
+) -> tuple[nn.Module, Result]:
     """Train a tiny model (or the given one) with settings that make much happen in few steps."""
     chosen: dict[str, Any] = {"steps": 60, "warmup": 5, "save_every": 7, "validate_every": 14, "log_every": 3}
     chosen |= {"average": 3, "patience": None, "learning_rate": 0.02, "device": "cpu", "threads": 1} | settings
     model = model or TinyModel()
-    console = Console(file=StringIO())
+    console = console or Console(file=StringIO())
     result = train(
         model, batches or TinyBatches(), CrossEntropy(0.1), Training(**chosen), folder, VALIDATION, console=console
     )

@@ -1,5 +1,6 @@
 """The command line: `foveate VERB ...`, one thin file for each verb."""
 
+import contextlib
 import gc
 import importlib
 import os
@@ -45,8 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail("stopped")
     except BrokenPipeError:
         # The reader of our output (such as `head`) has had enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except OSError as error:  # such as a full disk under our output
+        _drop_output()
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
+
+
+def _drop_output() -> None:
+    """Nothing is left that Python would write, and fail to, when it ends."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Generic, TypeVar
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from foveate import recipes
 from foveate.cli.folders import parse_with_task
@@ -67,9 +68,9 @@ def _write(path: Path, lines: Sequence[str], mode: str = "w") -> None:
 def _show(found: Evaluation) -> None:
     table = Table()
     for heading in found.headings:
-        table.add_column(heading, justify="right")
+        table.add_column(Text(heading), justify="right")
     for row in found.rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # a label such as [b] is no markup
     console = Console()
     console.print(table)
     for note in found.notes:

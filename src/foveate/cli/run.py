@@ -12,7 +12,7 @@ import tyro
 from foveate import recipes
 from foveate.cli.folders import check_place, parse_with_task
 from foveate.contracts import UserError
-from foveate.data import read_sentences
+from foveate.data import read_lines, utf8
 from foveate.recipes.trained import Prediction, Trained
 from foveate.sight.pictures import check_ending, save
 
@@ -69,9 +69,11 @@ def main(arguments: Sequence[str]) -> None:
 def _chunks(asked: Run) -> Iterator[list[str]]:
     """The sentences, as many together as can be answered before the first answer is shown."""
     if asked.text:
-        sentences: Iterator[str] = iter(asked.text)
+        sentences: Iterator[str] = map(utf8, asked.text)
+    elif asked.file is None and sys.stdin is None:
+        raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:
-        sentences = read_sentences(asked.file or sys.stdin.buffer)
+        sentences = read_lines(asked.file or sys.stdin.buffer)
     at_once = 1 if not asked.text and asked.file is None and sys.stdin.isatty() else CHUNK
     while chunk := list(islice(sentences, at_once)):
         yield chunk

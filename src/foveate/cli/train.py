@@ -62,7 +62,7 @@ def _read(path: Path) -> dict[str, Any]:
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
     recipe = values.get("recipe", values) if isinstance(values, dict) else None
     if not isinstance(recipe, dict):

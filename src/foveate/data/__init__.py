@@ -4,6 +4,7 @@ from foveate.data.batching import PairBatches, source_batches
 from foveate.data.labelled import Labelled, LabelledText
 from foveate.data.labelled_batches import LabelledBatches, text_batches
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
+from foveate.data.lines import read_lines, read_sentences, utf8
 from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
 from foveate.data.prose import Paragraph, Passage, Prose, sentences
 from foveate.data.prose_batches import (
@@ -15,7 +16,7 @@ from foveate.data.prose_batches import (
 )
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged, TaggedText
-from foveate.data.text import ParallelText, read_sentences
+from foveate.data.text import ParallelText
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, load_tokenizer, train_bpe
 from foveate.data.word_batches import TaggedBatches, word_batches
 
@@ -52,10 +53,12 @@ __all__ = [
     "match_inputs",
     "open_source",
     "paragraph_batches",
+    "read_lines",
     "read_sentences",
     "sentences",
     "source_batches",
     "text_batches",
     "train_bpe",
+    "utf8",
     "word_batches",
 ]

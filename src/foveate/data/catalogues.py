@@ -47,12 +47,16 @@ class Catalogues:
     def _cleaned(self) -> Iterator[tuple[str, str]]:
         left_out: Counter[str] = Counter()
         messages = (message for files in self._files for message in self._messages(files, left_out))
-        handle, name = tempfile.mkstemp(prefix="foveate-", suffix=".tsv")
-        weakref.finalize(self, Path(name).unlink, missing_ok=True)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as clean:
-            for source, target in sifted((sentences(*message) for message in messages), left_out):
-                clean.write(f"{source}\t{target}\n")  # neither has tabs or ends of lines: see `sentences`
-                yield source, target
+        try:
+            handle, name = tempfile.mkstemp(prefix="foveate-", suffix=".tsv")
+            weakref.finalize(self, Path(name).unlink, missing_ok=True)
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as clean:
+                for source, target in sifted((sentences(*message) for message in messages), left_out):
+                    clean.write(f"{source}\t{target}\n")  # neither has tabs or ends of lines: see `sentences`
+                    yield source, target
+        except OSError as error:
+            place = tempfile.gettempdir()
+            raise UserError(f"cannot write into {place}: {error.strerror}; TMPDIR can name another folder") from None
         self._clean, self.left_out = Path(name), left_out
 
     def _messages(self, files: Sequence[Path], left_out: Counter[str]) -> Iterator[tuple[str, str]]:

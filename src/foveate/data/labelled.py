@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.text import read_sentences
+from foveate.data.lines import read_sentences
 
 
 class Labelled(NamedTuple):
@@ -72,6 +72,21 @@ class LabelledText:
     def part(self, name: str, keep: Callable[[int], bool]) -> "LabelledText":
         """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
         return LabelledText(name, self._read, keep)
+
+    def held_out(self, drawn: Callable[[int], bool]) -> tuple["LabelledText", "LabelledText"]:
+        """The text without those of its examples whose number (from 1, empty lines not counted) is drawn, and these.
+
+        Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
+        are all of them.
+        """
+        labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
+        held = frozenset(
+            example.line for number, example in enumerate(self, 1) if drawn(number) and example.label in labels
+        )
+        if not held:
+            raise UserError(f"{self.name}: it has too few texts of each label to hold some out; give text to validate")
+        rest = self.part(self.name, lambda line: line not in held)
+        return rest, self.part(f"{self.name}, held out", held.__contains__)
 
     def __iter__(self) -> Iterator[Labelled]:
         return (example for example in self._lines() if example is not None)

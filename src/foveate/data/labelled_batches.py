@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from foveate.contracts import PAD, START, Batch, Tokenizer, UserError
-from foveate.data.labelled import Labelled, LabelledText
-from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
+from foveate.data.labelled import LabelledText
+from foveate.data.rows import Numbers, Rows, line_names, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
 
 
@@ -37,14 +37,20 @@ class LabelledBatches(ShuffledBatches):
                 f"raise the tokens in a batch or lower the longest text"
             )
         self._text, self._max_length = text, max_length
-        fitting = list(_fitting(text, tokenizer, max_length))
-        if not fitting:
-            raise UserError(f"{text.name}: each text has more than {max_length:,} tokens; raise the longest text")
         numbers = {label: number for number, label in enumerate(labels)}
-        self._rows = Rows([[START, *tokens] for _, tokens in fitting])
+        known: list[tuple[int, int]] = []
+
+        def texts() -> Iterator[str]:
+            for example in text:
+                known.append((example.line, numbers[example.label]))
+                yield example.text
+
+        self._rows, fitting = tokenised(texts(), tokenizer, max_length, end=())
+        if not len(fitting):
+            raise UserError(f"{text.name}: each text has more than {max_length:,} tokens; raise the longest text")
         super().__init__(self._rows.lengths, tokens, seed)
-        self._labels = torch.tensor([numbers[example.label] for example, _ in fitting])
-        self._lines = np.array([example.line for example, _ in fitting])
+        self._lines, of_label = np.array(known)[fitting].T
+        self._labels = torch.from_numpy(of_label.copy())
 
     @property
     def report(self) -> str:
@@ -72,10 +78,3 @@ def text_batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[tuple[
 def _inputs(rows: Rows, group: Numbers) -> dict[str, Tensor]:
     tokens, lengths = padded(rows.take(group), PAD)
     return {"tokens": tokens, "lengths": lengths}
-
-
-def _fitting(text: LabelledText, tokenizer: Tokenizer, most: int) -> Iterator[tuple[Labelled, list[int]]]:
-    """The examples that are short enough, with their tokens."""
-    examples = list(text)
-    tokens = tokenizer.encode([example.text for example in examples])
-    return (pair for pair in zip(examples, tokens, strict=True) if len(pair[1]) <= most)

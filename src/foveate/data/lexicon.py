@@ -39,7 +39,9 @@ class Lexicon:
                 tags_of_word[word][tag] += 1
         words = {word: _most_frequent(tags) for word, tags in sorted(tags_of_word.items(), key=_rarity)}
         repeated = sum(tags.total() > 1 for tags in tags_of_word.values())
-        all_tags = sum(tags_of_word.values(), Counter())
+        all_tags: Counter[str] = Counter()
+        for tags in tags_of_word.values():
+            all_tags.update(tags)
         return cls(words, repeated, tuple(tag for tag, _ in all_tags.most_common()))
 
     @property

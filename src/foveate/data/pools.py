@@ -7,14 +7,11 @@ from itertools import islice
 import numpy as np
 
 from foveate.contracts import END, START, Tokenizer, UserError
-from foveate.data.rows import Numbers, Rows
+from foveate.data.rows import PIECE, Numbers, Rows
 from foveate.data.text import Pair, ParallelText
 
 KEPT_TOKENS = 100_000_000
 """Tokens that are kept from one pass to the next, both sides together: 400 MB."""
-
-PIECE = 5_000
-"""Pairs that are lists of Python's numbers at a time: ten times as much memory as arrays."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.text import read_sentences
+from foveate.data.lines import read_sentences
 
 _MAY_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])""")
 """A mark that ends sentences, and after it something that may begin one."""
@@ -75,7 +75,7 @@ class Prose:
     def from_paths(cls, paths: Sequence[Path]) -> "Prose":
         """Plain text files (or .gz), and folders of `.txt` files: empty lines part their paragraphs.
 
-        The condition of a paragraph is the name of its file, without endings.
+        The condition of a paragraph is the name of its file, without .txt and .gz.
         """
         files = [file for path in paths for file in _files(path)]
         name = files[0].name if len(files) == 1 else f"{len(files)} files"
@@ -187,7 +187,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _paragraphs(file: Path) -> Iterator[Paragraph]:
-    condition = file.name.partition(".")[0] or file.name
+    condition = file.name.removesuffix(".gz").removesuffix(".txt") or file.name
     lines: list[str] = []
     for number, line in enumerate(read_sentences(file), 1):
         if line:

@@ -1,6 +1,7 @@
 """Batches of prose: passages to learn to write, and paragraphs, sentence by sentence, to learn to write again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,7 +10,7 @@ import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, UserError
 from foveate.data.prose import Passage
-from foveate.data.rows import Numbers, Rows, padded, within_budget
+from foveate.data.rows import Numbers, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
 
 
@@ -19,14 +20,14 @@ class PassageBatches(ShuffledBatches):
     inputs: `target` (B, T), beginning with START, filled up with PAD; `target_lengths` (B,); with conditions,
     `condition` (B,). labels (B, T): the target one place on, with END, then IGNORE.
 
-    `conditions` numbers the conditions of passages, from 1; without it the batches name none. All is tokenised once and
-    kept, four bytes a token. Passages with more than `max_length` tokens are left out, counted, and told by `report`;
-    UserError when none is left.
+    `conditions` numbers the conditions of passages, from 1; without it the batches name none. The passages are read and
+    tokenised once, and kept as numbers, four bytes a token. Those with more than `max_length` tokens are left out,
+    counted, and told by `report`; UserError when none is left.
     """
 
     def __init__(
         self,
-        passages: Sequence[Passage],
+        passages: Iterable[Passage],
         tokenizer: Tokenizer,
         tokens: int,
         max_length: int | None = None,
@@ -34,26 +35,32 @@ class PassageBatches(ShuffledBatches):
         conditions: Mapping[str, int] | None = None,
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        encoded = tokenizer.encode([passage.text for passage in passages])
-        fitting = [place for place, found in enumerate(encoded) if max_length is None or len(found) <= max_length]
-        self.report = _left_out("passages", len(passages), len(fitting), max_length)
-        self.passages = [passages[place] for place in fitting]
-        self._rows = Rows([[START, *encoded[place], END] for place in fitting])
-        super().__init__(self._rows.lengths - 1, tokens, seed)
-        numbers = [0 if conditions is None else conditions.get(passage.condition, 0) for passage in self.passages]
-        self._conditions = None if conditions is None else torch.tensor(numbers)
+        places, numbers = [], []
 
-    def with_passages(self) -> Iterator[tuple[list[Passage], Batch]]:
-        """All batches once, each with its passages."""
+        def texts() -> Iterator[str]:
+            for passage in passages:
+                places.append(passage.place)
+                numbers.append((conditions or {}).get(passage.condition, 0))
+                yield passage.text
+
+        most = math.inf if max_length is None else max_length
+        self._rows, fitting = tokenised(texts(), tokenizer, most)
+        self.report = _left_out("passages", len(places), len(fitting), max_length)
+        super().__init__(self._rows.lengths - 1, tokens, seed)
+        self._places = [places[place] for place in fitting.tolist()]
+        self._conditions = None if conditions is None else torch.tensor(numbers)[fitting]
+
+    def in_order(self) -> Iterator[tuple[list[int], Batch]]:
+        """All batches once, each with the places of its passages among those that are not left out."""
         order = np.argsort(self._rows.lengths, kind="stable")
         for group in within_budget(order, self._rows.lengths, self._tokens):
-            yield [self.passages[place] for place in group.tolist()], self._batch(group)
+            yield group.tolist(), self._batch(group)
 
     def _batch(self, places: Numbers) -> Batch:
         inputs, labels = _to_write(self._rows.take(places))
         if self._conditions is not None:
             inputs["condition"] = self._conditions[places]
-        return Batch(inputs, labels, _named([passage.place for passage in self.passages], places))
+        return Batch(inputs, labels, _named(self._places, places))
 
 
 class SentenceBatches(ShuffledBatches):
@@ -67,14 +74,19 @@ class SentenceBatches(ShuffledBatches):
     """
 
     def __init__(
-        self, passages: Sequence[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
+        self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        encoded = tokenizer.encode([passage.text for passage in passages])
-        fitting = [place for place, found in enumerate(encoded) if len(found) <= max_length]
-        self.report = _left_out("passages", len(passages), len(fitting), max_length)
-        self._places = [passages[place].place for place in fitting]
-        self._rows = Rows([[START, *encoded[place], END] for place in fitting])
+        places = []
+
+        def texts() -> Iterator[str]:
+            for passage in passages:
+                places.append(passage.place)
+                yield passage.text
+
+        self._rows, fitting = tokenised(texts(), tokenizer, max_length)
+        self.report = _left_out("passages", len(places), len(fitting), max_length)
+        self._places = [places[place] for place in fitting.tolist()]
         super().__init__(self._rows.lengths - 1, tokens, seed)
 
     def _batch(self, passages: Numbers) -> Batch:
@@ -115,22 +127,34 @@ class ParagraphBatches(ShuffledBatches):
     """
 
     def __init__(
-        self, passages: Sequence[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
+        self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        encoded = encode_sentences(passages, tokenizer)
-        fitting = [place for place, found in enumerate(encoded) if max(map(len, found)) <= max_length]
-        self.report = _left_out("paragraphs", len(passages), len(fitting), max_length)
-        self._places = [passages[place].place for place in fitting]
-        self._paragraphs = [[*encoded[place], []] for place in fitting]
-        longest, self._sentences = _sizes(self._paragraphs)
-        super().__init__(longest, tokens, seed)
+        places: list[str] = []
+        counts: list[int] = []
+
+        def texts() -> Iterator[str]:
+            for passage in passages:
+                places.append(passage.place)
+                counts.append(len(passage.sentences))
+                yield from passage.sentences
+
+        self._rows, _ = tokenised(texts(), tokenizer, begin=(), end=())
+        ends = np.cumsum(counts, dtype=np.int64)
+        longest = np.maximum.reduceat(self._rows.lengths, ends - counts)
+        fitting = np.flatnonzero(longest <= max_length)
+        self.report = _left_out("paragraphs", len(places), len(fitting), max_length)
+        self._places = [places[place] for place in fitting.tolist()]
+        self._ends, self._counts = ends[fitting], np.array(counts)[fitting]
+        super().__init__(longest[fitting] + 1, tokens, seed)
 
     def _cut(self, order: Numbers) -> list[Numbers]:
-        return _cut(order, self._lengths, self._tokens, self._sentences)
+        return _cut(order, self._lengths, self._tokens, self._counts + 1)
 
     def _batch(self, group: Numbers) -> Batch:
-        paragraphs = [self._paragraphs[place] for place in group.tolist()]
+        sides = zip(self._ends[group], self._counts[group], strict=True)
+        rows = [self._rows.take(np.arange(end - count, end)) for end, count in sides]
+        paragraphs = [[*(row.tolist() for row in sentences), []] for sentences in rows]
         targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
         inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
         return ParagraphBatch(inputs, labels, _named(self._places, group))

@@ -1,14 +1,20 @@
 """Sequences of numbers, end to end in one array; how they are cut into batches, filled up, and named to the user."""
 
+import math
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from foveate.contracts import END, START, Tokenizer
+
 Numbers = np.ndarray
+
+PIECE = 5_000
+"""Texts that are lists of Python's numbers at a time: ten times as much memory as arrays."""
 
 
 class Rows:
@@ -32,6 +38,27 @@ class Rows:
         """Each of the rows, as a view of the one array."""
         ends = self._ends[rows]
         return [self._tokens[begin:end] for begin, end in zip(ends - self.lengths[rows], ends, strict=True)]
+
+
+def tokenised(
+    texts: Iterable[str],
+    tokenizer: Tokenizer,
+    most: float = math.inf,
+    begin: Sequence[int] = (START,),
+    end: Sequence[int] = (END,),
+) -> tuple[Rows, Numbers]:
+    """The tokens of each text that has at most so many, between `begin` and `end`; and the places of these texts.
+
+    The texts are read once, and a piece of them held at a time.
+    """
+    texts, read, rows, places = iter(texts), 0, [], [np.zeros(0, np.int64)]
+    while piece := list(islice(texts, PIECE)):
+        found = tokenizer.encode(piece)
+        fitting = [place for place, tokens in enumerate(found) if len(tokens) <= most]
+        rows.append(Rows([[*begin, *found[place], *end] for place in fitting]))
+        places.append(np.array(fitting, np.int64) + read)
+        read += len(piece)
+    return Rows.joined(rows), np.concatenate(places)
 
 
 def within_budget(order: Numbers, lengths: Numbers, budget: int) -> list[Numbers]:

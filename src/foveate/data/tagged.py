@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.text import read_sentences
+from foveate.data.lines import read_sentences
 
 
 class Tagged(NamedTuple):

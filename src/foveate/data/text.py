@@ -1,8 +1,6 @@
-"""Text as the user has it: sentence pairs and plain sentences, streamed from disk, in Unicode NFC, counted."""
+"""Pairs of sentences as the user has them: streamed from disk, in Unicode NFC, counted."""
 
-import gzip
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -13,6 +11,7 @@ import numpy as np
 
 from foveate.contracts import UserError
 from foveate.data.catalogues import Catalogues
+from foveate.data.lines import file_lines
 from foveate.data.sides import draws
 
 
@@ -118,11 +117,10 @@ class ParallelText:
             raise UserError(
                 f"{self.name}: its pairs share sentences, so that none can be held out: give text to validate"
             )
-        held = np.zeros(lines.max() + 1, bool)
-        held[lines] = chosen
-        rest = self.part(self.name, lambda line: not held[line])
+        held = frozenset(lines[chosen].tolist())
+        rest = self.part(self.name, lambda line: line not in held)
         # what the reader leaves out is told once, by the rest
-        return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, lambda line: bool(held[line]))
+        return rest, ParallelText(f"{self.name}, held out", self._read, self.notes, held.__contains__)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return ((source, target) for _, source, target in self.pairs())
@@ -172,23 +170,12 @@ class ParallelText:
                 yield Pair(line, _tidy(source), _tidy(target))
 
 
-def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
-    """The sentences of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, one a line.
-
-    In Unicode NFC, without surrounding space. Empty lines come as empty strings, so that answers can be given line by
-    line. Raises UserError on a missing, empty, damaged or non-UTF-8 file.
-    """
-    if isinstance(origin, Path):
-        return map(_tidy, _read_lines(origin))
-    return map(_tidy, _decode_lines(origin, getattr(origin, "name", "the input")))
-
-
 def _tidy(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
 def _read_aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    sources, targets = _read_lines(source), _read_lines(target)
+    sources, targets = file_lines(source), file_lines(target)
     for number, (source_line, target_line) in enumerate(zip_longest(sources, targets), 1):
         if source_line is None:
             raise _unequal(source, target, number, targets)
@@ -206,7 +193,7 @@ def _unequal(shorter: Path, longer: Path, first_odd: int, rest: Iterable[str]) -
 
 
 def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(_read_lines(path), 1):
+    for number, line in enumerate(file_lines(path), 1):
         tabs = line.count("\t")
         if tabs == 1:
             source, target = line.split("\t")
@@ -215,28 +202,3 @@ def _read_tsv(path: Path) -> Iterator[tuple[str, str]]:
             yield "", ""
         else:
             raise UserError(f"{path}, line {number}: {tabs} tabs, where one tab must part source and target")
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield from _decode_lines(stream, str(path))
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines end at line feeds alone: the other line ends that Unicode knows occur inside sentences."""
-    offset = 0
-    for number, line in enumerate(stream, 1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            place = f"byte {offset + error.start} (line {number})"
-            raise UserError(f"{name} is not UTF-8: see {place}; save it as UTF-8, with iconv for instance") from None
-        offset += len(line)
-        yield text.removeprefix("\ufeff") if number == 1 else text
-    if offset == 0:
-        raise UserError(f"{name} is empty")

@@ -108,8 +108,10 @@ def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowerca
     )
     tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
     tokenizer.train_from_iterator(texts, trainer)
+    if trainer.vocab_size <= len(SPECIAL):
+        raise UserError(f"a vocabulary of {trainer.vocab_size} entries is too small: {len(SPECIAL)} are special ones")
     if tokenizer.get_vocab_size() == len(SPECIAL):
-        raise UserError("there is no text to learn a vocabulary from")
+        raise UserError("there is no text to learn a vocabulary from, or nothing in it occurs twice")
     return SubwordTokenizer(tokenizer)
 
 

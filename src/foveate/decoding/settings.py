@@ -12,6 +12,9 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import check_sampling, sample
 
+LONGEST = 2**31
+"""A bound on both numbers of the length, above which a computer's whole numbers would overflow."""
+
 
 @dataclass
 class Decoding:
@@ -44,6 +47,11 @@ class Decoding:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
+        for name in ("length_factor", "length_extra"):
+            if not 0 <= getattr(self, name) <= LONGEST:
+                raise UserError(f"{name} is {getattr(self, name)}, but must be from 0 to {LONGEST:,}")
+        if not self.length_factor and not self.length_extra:
+            raise UserError("length_factor and length_extra are both 0: no output may have a token")
         match self.method:
             case "beam":
                 check_beam(self.width, self.n_best, self.length_penalty, self.patience, self.growth)

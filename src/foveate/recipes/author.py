@@ -1,8 +1,8 @@
 """A trained language model: it goes on from a beginning, writes a kind of text, and is measured by perplexity."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,14 +27,16 @@ from foveate.contracts import (
     unknown,
 )
 from foveate.data import Passage, PassageBatches
-from foveate.data.rows import padded
+from foveate.data.rows import Rows, padded, within_budget
 from foveate.decoding import Decoding, decode
+from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditions
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
+from foveate.training.settings import check_seed
 
-TOKENIZER, CONDITIONS = "tokenizer.json", "conditions.json"
+TOKENIZER = "tokenizer.json"
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 """The n-grams that a model is compared with."""
@@ -95,7 +97,7 @@ class Author:
         return cls(
             found.model,
             found.tokenizer(TOKENIZER, "vocabulary"),
-            list(bundle.read_json(found.files.path(CONDITIONS)).get("conditions", [])),
+            load_conditions(found.files.path(CONDITIONS), found.description.architecture["conditions"] - 1),
             found.files.description,
             cls.run_options(found.description.recipe, found.where).decoding,
         )
@@ -110,12 +112,15 @@ class Author:
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
-
-        def write_conditions(path: Path) -> None:
-            path.write_text(json.dumps({"conditions": self.conditions}, ensure_ascii=False) + "\n", encoding="utf-8")
-
-        files = {TOKENIZER: self.tokenizer.save, CONDITIONS: write_conditions}
+        files: dict[str, Callable[[Path], object]] = {
+            TOKENIZER: self.tokenizer.save,
+            CONDITIONS: partial(save_conditions, self.conditions),
+        }
         bundle.save(folder, self.description, self.model.state_dict(), files)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     @property
     def numbers(self) -> dict[str, int] | None:
@@ -128,13 +133,16 @@ class Author:
 
     def answer(self, texts: Sequence[str], options: Writing) -> list[Continuation]:
         """Each text with what the model wrote after it. An empty one is written from the start."""
-        inputs = self._inputs(texts, options.condition)
-        generator = torch.Generator(inputs["prompt"].device).manual_seed(options.seed)
-        nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
-        with torch.inference_mode():
-            found = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
+        check_seed(options.seed)
         starts = self.tokenizer.encode(list(texts))
-        return [self._continued(*parts) for parts in zip(texts, starts, found, strict=True)]
+        generator = torch.Generator(self._device).manual_seed(options.seed)
+        found: dict[int, list[Hypothesis]] = {}
+        for places, inputs in self._batches_to_write(starts, options.condition):
+            nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
+            with torch.inference_mode():
+                ends = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
+            found |= zip(places, ends, strict=True)
+        return [self._continued(text, starts[place], found[place]) for place, text in enumerate(texts)]
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """None: a recurrent network reads beginnings of any length."""
@@ -144,7 +152,7 @@ class Author:
         """What the model is given to read a text, and what to call its tokens."""
         ((_, batch),) = self.batches([Passage("the input", "", (text,))])
         pieces = [START_SIGN, *self.tokenizer.pieces(batch.inputs["target"][0, 1:].tolist())]
-        return Reading(batch.to(next(self.model.parameters()).device).inputs, pieces, len(pieces))
+        return Reading(batch.to(self._device).inputs, pieces, len(pieces))
 
     def picture(self, prediction: Continuation) -> Picture | None:
         """None: a recurrent language model does not attend."""
@@ -152,7 +160,8 @@ class Author:
 
     def batches(self, passages: Sequence[Passage]) -> Iterator[tuple[list[Passage], Batch]]:
         """All the passages, in batches to measure the model on, each with its passages."""
-        return PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers).with_passages()
+        batches = PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers)
+        return (([passages[place] for place in places], batch) for places, batch in batches.in_order())
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Perplexity, beside n-grams counted in the training text; with conditions, also told none and a wrong one."""
@@ -203,19 +212,26 @@ class Author:
     def _sequences(self, passages: Iterable[Passage]) -> list[list[int]]:
         return [[*tokens, END] for tokens in self.tokenizer.encode([passage.text for passage in passages])]
 
-    def _inputs(self, texts: Sequence[str], condition: str | None) -> dict[str, Tensor]:
-        """What the model starts from: the beginnings, and what kind of text to write."""
-        prompt, lengths = padded([np.array([START, *tokens]) for tokens in self.tokenizer.encode(list(texts))], PAD)
-        inputs = {"prompt": prompt, "prompt_lengths": lengths}
-        if self.conditions:
-            number = 0 if condition is None else self._number(condition)
-            inputs["condition"] = torch.full_like(lengths, number)
-        elif condition is not None:
-            raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
-        device = next(self.model.parameters()).device
-        return {name: value.to(device) for name, value in inputs.items()}
+    def _batches_to_write(
+        self, starts: Sequence[Sequence[int]], condition: str | None
+    ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+        """What the model starts from: the beginnings, and what kind of text to write; with the places of the beginnings
+        in the list, longest first, so that what does not fit into memory shows at once."""
+        number = self._number(condition)
+        rows = Rows([[START, *tokens] for tokens in starts])
+        for group in within_budget(np.argsort(-rows.lengths, kind="stable"), rows.lengths, self.batch_tokens):
+            prompt, lengths = padded(rows.take(group), PAD)
+            inputs = {"prompt": prompt, "prompt_lengths": lengths}
+            if self.conditions:
+                inputs["condition"] = torch.full_like(lengths, number)
+            yield group.tolist(), {name: value.to(self._device) for name, value in inputs.items()}
 
-    def _number(self, condition: str) -> int:
+    def _number(self, condition: str | None) -> int:
+        """That of a condition; 0 for none. Raises UserError for one that the model was not trained on."""
+        if condition is None:
+            return 0
+        if not self.conditions:
+            raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
         if condition not in self.conditions:
             raise unknown("condition", condition, self.conditions)
         return self.conditions.index(condition) + 1

@@ -142,7 +142,7 @@ class Autoencoder:
 
     def fitting(self, prose: Prose) -> list[Passage]:
         """The passages of a text that are not longer than those the model learns from."""
-        passages = self.rewriting.passages(prose, self._text.passage_words)
+        passages = list(self.rewriting.passages(prose, self._text.passage_words))
         lengths = self.rewriting.lengths(passages)
         return [one for one, length in zip(passages, lengths, strict=True) if length <= self._text.max_length]
 

@@ -15,7 +15,7 @@ from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
 from foveate.data import LabelledText, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
+from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -117,9 +117,9 @@ class Classifier:
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """The places of texts with more tokens than any that the model was trained on."""
-        limit = self.description.get("recipe", {}).get("text", {}).get("max_length")
+        limit = longest_learned(self.description)
         lengths = map(len, self.tokenizer.encode(list(texts)))
-        return [] if limit is None else [place for place, length in enumerate(lengths) if length > limit]
+        return [place for place, length in enumerate(lengths) if length > limit]
 
     def reading(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
@@ -152,7 +152,8 @@ class Classifier:
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training text."""
-        source, preset = said(self.description, "text", "source"), said(self.description, "model")
+        source = said(self.description, "text", "source", kind=str | None)
+        preset = said(self.description, "model", kind=str)
         text = to_measure_on(
             source, data, lambda: open_source(source, task="classify"), LabelledText.from_paths, "FILE"
         )

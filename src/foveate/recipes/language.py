@@ -58,11 +58,11 @@ def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console 
     learn, check = (splits.train, splits.dev) if splits else text.open(recipe.task)
     for prose in (learn, check):
         console.print(prose.report, markup=False, highlight=False)
-    passages = list(learn.passages(text.passage_words))
-    tokenizer = text.tokenizer(passage.text for passage in passages)
+    tokenizer = text.tokenizer(passage.text for passage in learn.passages(text.passage_words))
     conditions = _conditions(recipe, learn)
     model = recipe.build(vocabulary=len(tokenizer), conditions=1 + len(conditions))
     author = Author(model, tokenizer, conditions, recipe.description(model), recipe.decoding)
+    passages = learn.passages(text.passage_words)
     batches = PassageBatches(
         passages, tokenizer, text.batch_tokens, text.max_length, recipe.training.seed, author.numbers
     )

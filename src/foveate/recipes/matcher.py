@@ -15,7 +15,7 @@ from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
-from foveate.recipes.trained import Evaluation, NoOptions, opened, said
+from foveate.recipes.trained import Evaluation, NoOptions, longest_learned, opened, said
 from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER, pairs_to_measure_on
 from foveate.sight import Alignment, alignments, look
 
@@ -121,9 +121,7 @@ class Matcher:
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """The places of pairs with more tokens on a side than any that the model was trained on."""
-        limit = self.description.get("recipe", {}).get("text", {}).get("max_length")
-        if limit is None:
-            return []
+        limit = longest_learned(self.description)
         sources, targets = zip(*map(_pair, texts), strict=True)
         lengths = zip(self.source_tokenizer.encode(sources), self.target_tokenizer.encode(targets), strict=True)
         return [place for place, sides in enumerate(lengths) if max(map(len, sides)) > limit]
@@ -151,7 +149,7 @@ class Matcher:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, macro F1 and the area under the ROC curve on the pairs of a text and as many wrong ones; beside
         rules that were fitted to the training text."""
-        preset = said(self.description, "model")
+        preset = said(self.description, "model", kind=str)
         text = pairs_to_measure_on(self.description, data, "match")
         console.print(text.report, markup=False, highlight=False)
         pairs = judged_pairs(list(text), TEST_SEED)

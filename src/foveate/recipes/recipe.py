@@ -22,6 +22,9 @@ Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
 
+READ = (".txt", ".txt.gz", ".mo", ".po")
+"""How the names of those files end that are read out of a folder: it may hold others, such as the run folder itself."""
+
 AS_USUAL = Training()
 """Stands for the training that is usual for a task and a preset."""
 
@@ -152,7 +155,13 @@ class Recipe(Generic[Architecture]):
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
         chosen = {name: value for name, value in self.as_json().items() if name in ("text", "model", "architecture")}
-        return chosen | {f"text.data (content of {path})": _digest(path) for path in self.text.data if path.is_file()}
+        texts = {"text.data": self.text.data, "text.validation": self.text.validation}
+        return chosen | {
+            f"{name} (content of {path})": _digest(path)
+            for name, paths in texts.items()
+            for path in paths
+            if path.is_file() or path.is_dir()
+        }
 
     def description(self, model: nn.Module) -> dict[str, Any]:
         """What `config.json` says of the trained `model`."""
@@ -161,6 +170,13 @@ class Recipe(Generic[Architecture]):
 
 
 def _digest(path: Path) -> str:
-    """A few letters that are others for other content (as good as always)."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
+    """A few letters that are others for other content (as good as always) of a file, or of what is read of a folder."""
+    try:
+        if not path.is_dir():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
+        files = sorted(file for file in path.rglob("*") if file.name.endswith(READ) and file.is_file())
+        listed = "".join(f"{file.relative_to(path)}\0{_digest(file)}\n" for file in files)
+        return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None

@@ -1,6 +1,6 @@
 """The two ways in which auto-encoders read and write: a sentence at once, or a paragraph sentence by sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,7 @@ from foveate.data import (
     paragraph_batches,
     source_batches,
 )
-from foveate.data.rows import padded
+from foveate.data.rows import padded, tokenised
 from foveate.decoding import Decoding, decode
 from foveate.models.text.hierarchical_autoencoder import HierarchicalAutoencoder
 from foveate.models.text.rnn_autoencoder import RNNAutoencoder
@@ -35,14 +35,14 @@ Inputs = dict[str, Tensor]
 class Rewriting(Protocol):
     """How a model reads passages, and writes them again."""
 
-    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
+    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
         """What of the prose is read into one vector each."""
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
         """How many tokens of each passage the model reads in a row, at most."""
 
     def training_batches(
-        self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int
+        self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int
     ) -> SentenceBatches | ParagraphBatches:
         """Batches to train on, with a `report` of what was left out."""
 
@@ -59,13 +59,14 @@ class SentenceRewriting:
     def __init__(self, model: RNNAutoencoder, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
 
-    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
-        return list(prose.sentences() if words is None else prose.whole_passages(words))
+    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
+        return prose.sentences() if words is None else prose.whole_passages(words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
-        return [len(tokens) for tokens in self.tokenizer.encode([passage.text for passage in passages])]
+        rows, _ = tokenised((passage.text for passage in passages), self.tokenizer, begin=(), end=())
+        return rows.lengths.tolist()
 
-    def training_batches(self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int) -> SentenceBatches:
+    def training_batches(self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int) -> SentenceBatches:
         return SentenceBatches(passages, self.tokenizer, tokens, max_length, seed)
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
@@ -82,14 +83,14 @@ class ParagraphRewriting:
     def __init__(self, model: HierarchicalAutoencoder, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
 
-    def passages(self, prose: Prose, words: int | None) -> list[Passage]:
-        return list(prose.whole_passages(PASSAGE_WORDS if words is None else words))
+    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
+        return prose.whole_passages(PASSAGE_WORDS if words is None else words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
         return [max(map(len, sentences), default=0) for sentences in encode_sentences(passages, self.tokenizer)]
 
     def training_batches(
-        self, passages: Sequence[Passage], tokens: int, max_length: int, seed: int
+        self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int
     ) -> ParagraphBatches:
         return ParagraphBatches(passages, self.tokenizer, tokens, max_length, seed)
 

@@ -14,7 +14,7 @@ from foveate.contracts import Picture, UserError
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened, said
+from foveate.recipes.trained import Evaluation, NoOptions, Reading, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
 
 LEXICON = "lexicon.json"
@@ -96,8 +96,8 @@ class Tagger:
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """The places of sentences with more words than any that the model was trained on."""
-        limit = self.description.get("recipe", {}).get("text", {}).get("max_length")
-        return [place for place, text in enumerate(texts) if limit is not None and len(text.split()) > limit]
+        limit = longest_learned(self.description)
+        return [place for place, text in enumerate(texts) if len(text.split()) > limit]
 
     def reading(self, text: str) -> Reading:
         """What the model is given to read one sentence, and what to call its places."""
@@ -120,7 +120,8 @@ class Tagger:
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, over all words and over those that the training text does not have, and macro F1; beside a tagger
         that knows each word's most frequent tag, and the most frequent tag of all."""
-        source, preset = said(self.description, "text", "source"), said(self.description, "model")
+        source = said(self.description, "text", "source", kind=str | None)
+        preset = said(self.description, "model", kind=str)
         text = to_measure_on(source, data, lambda: open_source(source, task="tag"), TaggedText.from_paths, "FILE")
         console.print(text.report, markup=False, highlight=False)
         sentences = list(text)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from foveate.contracts import UserError
-from foveate.data import ParallelText, Splits
+from foveate.data import LabelledText, ParallelText, Splits
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""
@@ -71,7 +71,7 @@ def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
     """The text without one of every twenty lines (or, in a long one, fewer), and these lines.
 
     Which one is drawn, the same each time, since files often repeat a pattern. Of pairs as many are chosen so that no
-    sentence that is held out is seen in training.
+    sentence that is held out is seen in training, and of labelled texts so that every label is.
     """
     kept = text.check().kept
     every = max(20, math.ceil(kept / HELD_OUT))
@@ -85,4 +85,7 @@ def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
         span, place = divmod(line - 1, every)
         return Random(span).randrange(every) == place
 
+    if isinstance(text, LabelledText):
+        labelled: Any = text.held_out(drawn)
+        return labelled
     return text.part(text.name, lambda line: not drawn(line)), text.part(f"{text.name}, held out", drawn)

@@ -1,5 +1,6 @@
 """What a trained task offers, whichever it is: `foveate run` and `foveate eval` know no more of it than this."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,14 +140,26 @@ def describe(found: bundle.Bundle) -> Description:
     return from_dict(Description, found.description, str(found.folder / bundle.CONFIG))
 
 
-def said(description: dict[str, Any], *names: str) -> Any:
-    """What the recipe in a folder's description says under these names. UserError where somebody took it out."""
+def said(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
+    """What the recipe in a folder's description says under these names, a value of this kind.
+
+    Raises UserError where somebody took it out, or put something else in.
+    """
     value = description["recipe"]
     for name in names:
         if not isinstance(value, dict) or name not in value:
             raise UserError(f"{bundle.CONFIG} has no recipe.{'.'.join(names)}: what was trained, and on what, is lost")
         value = value[name]
+    if not isinstance(value, kind):
+        raise UserError(f"{bundle.CONFIG} has the recipe.{'.'.join(names)} {value!r}, which cannot be")
     return value
+
+
+def longest_learned(description: dict[str, Any]) -> float:
+    """The most tokens of a text that the model learned from; without limit where its description does not say."""
+    text = description.get("recipe", {}).get("text")
+    known = isinstance(text, dict) and text.get("max_length") is not None
+    return said(description, "text", "max_length", kind=int) if known else math.inf
 
 
 def opened(folder: Path | str, device: str) -> Opened:

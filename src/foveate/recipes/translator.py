@@ -17,7 +17,7 @@ from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, opened, said
+from foveate.recipes.trained import Evaluation, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
@@ -163,9 +163,9 @@ class Translator:
 
     def too_long(self, sentences: Iterable[str]) -> list[int]:
         """The places of sentences with more tokens than any that the model was trained on."""
-        limit = self.description.get("recipe", {}).get("text", {}).get("max_length")
+        limit = longest_learned(self.description)
         lengths = map(len, self.source_tokenizer.encode(list(sentences)))
-        return [] if limit is None else [place for place, length in enumerate(lengths) if length > limit]
+        return [place for place, length in enumerate(lengths) if length > limit]
 
     def inputs(self, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
         """What the model is given to read one source and its translation at once, as it does in training."""
@@ -229,8 +229,8 @@ def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task:
 
     Raises UserError where there is neither.
     """
-    source = said(description, "text", "source")
-    languages = said(description, "text", "from_language"), said(description, "text", "to_language")
+    source = said(description, "text", "source", kind=str | None)
+    languages = said(description, "text", "from_language", kind=str), said(description, "text", "to_language", kind=str)
     return to_measure_on(
         source,
         data,

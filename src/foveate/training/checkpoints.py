@@ -148,6 +148,16 @@ class Checkpoints:
         regular = [step for step in steps if self.settings.saves(step) or step == steps[-1]]
         return regular[-self.settings.average :]
 
+    def damaged(self, steps: Iterable[int]) -> dict[int, str]:
+        """What is wrong with those of the checkpoints at `steps` that cannot be read."""
+        found = {}
+        for step in steps:
+            try:
+                self._metadata(step)
+            except UserError as error:
+                found[step] = str(error)
+        return found
+
     def average(self, steps: Sequence[int]) -> dict[str, Tensor]:
         """The mean of the models at `steps`; what is no floating-point number (a counter) is that of the last."""
         sums: dict[str, Tensor] = {}

@@ -29,7 +29,7 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch raises either, with a page of text
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch raises any, with a page of text
         reason = str(error).split("\n")[0].split(". ")[0]
         raise UserError(f"device '{name}' cannot be used on this machine: {reason}") from None
     if device.type == "meta":

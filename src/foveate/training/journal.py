@@ -34,7 +34,7 @@ class JsonLines:
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
         if path.exists():
-            kept = [line for line in path.read_text(encoding="utf-8").splitlines() if _is_before(line, step)]
+            kept = [line for line in _lines(path) if _is_before(line, step)]
             with written(path) as temporary:
                 temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
@@ -119,6 +119,14 @@ class Journal:
         row = {"step": progress.step, "epoch": epoch, "seconds": round(progress.seconds, 3), **values}
         for writer in self.writers:
             writer.write(row)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, even of one that is damaged."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; remove it to go on") from None
 
 
 def _is_before(line: str, step: int) -> bool:

@@ -26,6 +26,8 @@ from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
 
+PASSED_OVER = "passed over a checkpoint: "
+
 
 @runtime_checkable
 class Batches(Protocol):
@@ -168,8 +170,13 @@ class _Run:
         return kept, compared
 
     def _candidates(self) -> dict[str, list[int]]:
-        """The steps of the average and the best step, by what the result calls them."""
+        """The steps of the average and the best step, by what the result calls them; damaged ones are left out."""
         last, best = self.checkpoints.last_regular(), self.progress.best_step
+        damaged = self.checkpoints.damaged({*last, best or last[-1]})
+        for line in damaged.values():
+            self.display.say(PASSED_OVER + line)
+        last = [step for step in last if step not in damaged]
+        best = 0 if best in damaged else best
         candidates = {f"the average of steps {', '.join(map(str, last))}": last} if len(last) > 1 else {}
         if best or not candidates:
             step = best or last[-1]
@@ -234,6 +241,6 @@ def _writers(
 
 def _greet(console: Console, progress: Progress, damaged: list[str]) -> None:
     for line in damaged:
-        console.print(f"passed over a checkpoint: {line}", markup=False, soft_wrap=True)
+        console.print(PASSED_OVER + line, markup=False, soft_wrap=True)
     if progress.step:
         console.print(f"resuming from step {progress.step:,}", markup=False, soft_wrap=True)

@@ -13,6 +13,9 @@ FREE = frozenset(
 
 DEFAULT_STEPS = 10_000
 
+MOST_THREADS = 4096
+"""More than any machine has processors."""
+
 
 @dataclass
 class Training:
@@ -82,12 +85,12 @@ class Training:
         """Raise UserError for a value that cannot be."""
         for name in ("accumulate", "validate_every", "save_every", "average", "log_every"):
             at_least(1, name, getattr(self, name))
-        for name in ("steps", "epochs", "patience", "threads"):
+        for name in ("steps", "epochs", "patience"):
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
+        check_threads(1 if self.threads is None else self.threads)
+        check_seed(self.seed)
         for name in ("warmup", "weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
             at_least(0, name, getattr(self, name))
-        if not 0 <= self.seed < 2**63:
-            raise UserError(f"seed is {self.seed}, but must be at least 0 and below 2 ** 63")
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be above 0")
@@ -174,3 +177,16 @@ def learning_rate(settings: Training, progress: Progress) -> float:
             return rate * (1 - progress.done(settings))
         case "constant":
             return rate
+
+
+def check_seed(seed: int) -> None:
+    """Raise UserError for what PyTorch takes no random numbers from."""
+    if not 0 <= seed < 2**63:
+        raise UserError(f"seed is {seed}, but must be at least 0 and below 2 ** 63")
+
+
+def check_threads(threads: int) -> None:
+    """Raise UserError for a number of threads that no machine can be asked for."""
+    at_least(1, "threads", threads)
+    if threads > MOST_THREADS:
+        raise UserError(f"threads is {threads}, but must be at most {MOST_THREADS}")

@@ -84,6 +84,26 @@ def test_no_held_out_name_is_in_training(tmp_path, monkeypatch):
     assert [chr(0x1F300 + int(name.split()[1])) for name in source.split(", ")] == note.split()
 
 
+@pytest.mark.parametrize("content", [None, b"no wheel", b""])
+def test_a_damaged_wheel_can_be_fetched_again(tmp_path, monkeypatch, content):
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
+    folder = tmp_path / f"emoji-{emoji.VERSION}"
+    folder.mkdir()
+    if content is not None:
+        (folder / emoji.WHEEL).write_bytes(content)
+    with pytest.raises(UserError, match=rf"^{folder} is damaged: cannot read .*; remove it to fetch it again\Z"):
+        open_source("emoji")
+
+
+def test_a_wheel_without_a_language_can_be_fetched_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
+    (tmp_path / f"emoji-{emoji.VERSION}").mkdir()
+    with zipfile.ZipFile(tmp_path / f"emoji-{emoji.VERSION}" / emoji.WHEEL, "w") as package:
+        many_names(package)
+    with pytest.raises(UserError, match=r"is damaged: 'emoji/unicode_codes/emoji_de.json'; remove it to"):
+        open_source("emoji", "en", "de")
+
+
 def test_another_wheel_is_refused(tmp_path, monkeypatch, wheel):
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
 

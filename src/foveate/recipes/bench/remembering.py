@@ -12,23 +12,34 @@ from foveate.contracts import UserError
 def remembered(path: Path, of: dict[str, Any], measure: Callable[[], Any]) -> Any:
     """What `measure` gives, which JSON can hold: from `path` if it is there already, else it is written there.
 
-    `of` says what was measured, in JSON values. Raises UserError if the file is of something else, or damaged.
+    `of` says what is measured, in JSON values; it is written before, so that a training that was broken off on the way
+    is not continued as another one. Raises UserError if the file is of something else, or damaged.
     """
     if path.is_file():
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            before, measured = found["of"], found["measured"]
-        except (ValueError, TypeError, KeyError):
-            raise UserError(f"{path} is damaged; remove it, and it is measured again") from None
-        if before != of:
-            other = [name for name in {**before, **of} if before.get(name) != of.get(name)]
+        found = _read(path)
+        if other := [name for name in {**found["of"], **of} if found["of"].get(name) != of.get(name)]:
             raise UserError(
-                f"{path.parent} was measured with another {other[0]}, {before.get(other[0])!r} and not "
+                f"{path.parent} was begun with another {other[0]}, {found['of'].get(other[0])!r} and not "
                 f"{of.get(other[0])!r}; remove it or choose another --out"
             )
-        return measured
+        if "measured" in found:
+            return found["measured"]
+    _write(path, {"of": of})
     measured = measure()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with bundle.written(path) as temporary:
-        temporary.write_text(json.dumps({"of": of, "measured": measured}, indent=1), encoding="utf-8")
+    _write(path, {"of": of, "measured": measured})
     return measured
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("of"), dict):
+        raise UserError(f"{path} is damaged; remove it, and it is measured again")
+    return found
+
+
+def _write(path: Path, found: dict[str, Any]) -> None:
+    with bundle.written(path) as temporary:
+        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from foveate.contracts import UserError
+from foveate.data import utf8
 from foveate.sight.seen import File, Input, Takes
 
 LARGEST = 64 * 2**20
@@ -46,7 +47,7 @@ def text_of(given: Input, name: str) -> str:
         raise UserError(f"{given.name} is a file, but {name} reads text")
     if not given.strip():
         raise UserError("the text is empty: there is nothing to look at")
-    return given
+    return utf8(given)
 
 
 def file_of(given: Input, name: str, takes: Takes) -> File:

@@ -1,0 +1,59 @@
+"""Lines of text as the user gives them, in files, streams and arguments; what is no text is told with its place."""
+
+import gzip
+import unicodedata
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from foveate.contracts import UserError
+
+
+def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
+    """As `read_lines`, without surrounding space."""
+    return map(str.strip, read_lines(origin))
+
+
+def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
+    """The lines of a file (plain or .gz) or of an open binary stream such as `sys.stdin.buffer`, without their ends.
+
+    In Unicode NFC. Empty lines come as empty strings, so that answers can be given line by line. Raises UserError on a
+    missing, empty, damaged or non-UTF-8 file.
+    """
+    lines = file_lines(origin) if isinstance(origin, Path) else _decoded(origin, getattr(origin, "name", "the input"))
+    return (unicodedata.normalize("NFC", line).rstrip("\r\n") for line in lines)
+
+
+def utf8(text: str) -> str:
+    """The text of an argument, whose bytes are whatever the shell gave; UserError where they are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the text {text!r} is not UTF-8") from None
+    return text
+
+
+def file_lines(path: Path) -> Iterator[str]:
+    """The lines of a file as they are, with their ends. Raises UserError as `read_lines`."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield from _decoded(stream, str(path))
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines end at line feeds alone: the other line ends that Unicode knows occur inside sentences."""
+    offset = 0
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            place = f"byte {offset + error.start} (line {number})"
+            raise UserError(f"{name} is not UTF-8: see {place}; save it as UTF-8, with iconv for instance") from None
+        offset += len(line)
+        yield text.removeprefix("\ufeff") if number == 1 else text
+    if offset == 0:
+        raise UserError(f"{name} is empty")
