@@ -5,7 +5,8 @@ from dataclasses import replace
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.sight.site import Rows, Site
+from foveate.sight.rows import Rows
+from foveate.sight.site import Site
 from foveate.sight.steps import Keys, Span, bare, own, parent_rows
 from foveate.sight.unwritten import REMEMBERED, Unwritten
 

@@ -1,7 +1,7 @@
 """One map of attention: which module made it, and all that can be asked of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,38 +14,11 @@ from foveate.sight import measures
 from foveate.sight.blocks import exact
 from foveate.sight.measures import ALL, Choice, Top, places
 from foveate.sight.of_keys import CELLS, cells
-from foveate.sight.steps import Keys, Span
-from foveate.sight.unwritten import Unwritten
+from foveate.sight.rows import Rows
+from foveate.sight.steps import Keys
 
 BLOCK = 2**21
 """How many weights are pooled at once."""
-
-
-@dataclass(eq=False)
-class Rows:
-    """One call: some rows of a map."""
-
-    call: Call
-    """With the queries; the keys are in the map's `Keys`."""
-    span: Span
-    start: int
-    """How many rows the map had before."""
-    run: int
-    """Which run of the model made the call, counted from 1."""
-    choice: Int[Tensor, "... T"] | None = None
-    lent: Sequence[Unwritten] = ()
-    """Tensors that are still the model's own."""
-    measured: dict[str, Any] = field(default_factory=dict)
-    """What was measured already."""
-
-    @property
-    def count(self) -> int:
-        return self.call.queries.shape[-2]
-
-    @property
-    def end(self) -> int:
-        """The place behind its last key."""
-        return self.span.first + self.span.length
 
 
 class Site:
