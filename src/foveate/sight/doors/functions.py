@@ -1,14 +1,13 @@
 """torch's own attention functions, seen by a mode that is handed every call of a torch function."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool
 from torch import Tensor
 from torch._higher_order_ops.flex_attention import flex_attention as flex_operator
-from torch.nn.attention.bias import CausalBias, CausalVariant
 from torch.overrides import TorchFunctionMode
 
 from foveate.attention import Attended
@@ -20,11 +19,14 @@ from foveate.sight.recorder import Recorder
 Function = Callable[..., Any]
 
 
-def _told(bias: CausalBias, query: Tensor) -> Bool[Tensor, "T S"]:
-    """What torch's own name for a causal mask hides: it counts from the first or from the last key."""
-    first = bias.seq_len_kv - bias.seq_len_q if bias.variant == CausalVariant.LOWER_RIGHT else 0
-    shape = bias.seq_len_q, bias.seq_len_kv
-    return torch.ones(shape, dtype=torch.bool, device=query.device).tril(first)
+def _told(mask: Tensor | None, device: torch.device) -> Tensor | None:
+    """A mask with its numbers: torch has causal ones of a kind that are only named, from the first or the last key."""
+    named = sys.modules.get("torch.nn.attention.bias")  # it loads torch's compiler, as the model has if it has one
+    if named is None or not isinstance(mask, named.CausalBias):
+        return mask
+    steps, keys = mask.seq_len_q, mask.seq_len_kv
+    first = keys - steps if mask.variant == named.CausalVariant.LOWER_RIGHT else 0
+    return torch.ones(steps, keys, dtype=torch.bool, device=device).tril(first)
 
 
 class Functions(TorchFunctionMode):
@@ -65,7 +67,7 @@ class Functions(TorchFunctionMode):
         if query.is_nested:
             self._recorder.hidden.nested()
             return output
-        mask = _told(attn_mask, query) if isinstance(attn_mask, CausalBias) else attn_mask
+        mask = _told(attn_mask, query.device)
         call = self._translator.call(query, key, value, mask, causal=is_causal, scale=scale, dropout=dropout_p)
         self._recorder.note(call, Attended(output))
         return output
