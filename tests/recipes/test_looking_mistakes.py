@@ -236,7 +236,7 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(UserError, match=r"needs the transformers library: pip install 'foveate\[hf\]'$"):
+    with pytest.raises(UserError, match=r"needs the transformers library: pip install 'transformers>=5,<6'$"):
         open_model(folder)
 
 

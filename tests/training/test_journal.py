@@ -89,7 +89,7 @@ def test_tensorboard_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.M
         return plain(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"^TensorBoard is not installed: pip install foveate\[tensorboard\]$"):
+    with pytest.raises(UserError, match=r"^TensorBoard is not installed: pip install tensorboard$"):
         TensorBoard(tmp_path, 0)
 
 

@@ -48,7 +48,7 @@ class Writing:
 
     condition: str | None = None
     """What kind of text to write, for a model that was trained on several: the decade of an address, such as 1860s, or
-    the name of one of the files."""
+    the name of one of the files, without .txt and .gz."""
     seed: int = 1
     """Seed of random draws."""
     decoding: Decoding = field(default_factory=Decoding)

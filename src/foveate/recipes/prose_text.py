@@ -23,7 +23,7 @@ class ProseText:
     source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
     """Prose by name, instead of your own files: see `foveate data`."""
     data: tuple[Path, ...] = ()
-    """Your own prose: plain text files (or .gz) or folders of .txt files; empty lines part paragraphs."""
+    """Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part paragraphs."""
     validation: tuple[Path, ...] = ()
     """Prose to validate on, likewise. Without it, up to 1,000 paragraphs of the data are held out."""
     tokens: Literal["subwords", "words", "characters"] = "subwords"

@@ -56,7 +56,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise UserError("TensorBoard is not installed: pip install foveate[tensorboard]") from None
+            raise UserError("TensorBoard is not installed: pip install tensorboard") from None
         self.writer = SummaryWriter(str(folder), purge_step=step + 1)
 
     def write(self, row: Row) -> None:

@@ -23,7 +23,7 @@ class Training:
     10,000 steps. A step is one update of the weights."""
 
     steps: int | None = None
-    """Stop after this many steps."""
+    """Stop after this many steps; after 10,000 where no limit is given."""
     epochs: int | None = None
     """Stop after this many passes over the training data."""
     minutes: float | None = None
@@ -79,7 +79,7 @@ class Training:
     """Of several processes (torchrun) each holds a replica of the model, or a shard of it. Auto shards a model whose
     weights, gradients and optimizer would fill more than half of a process' memory."""
     tensorboard: bool = False
-    """Write TensorBoard logs too (needs `pip install foveate[tensorboard]`)."""
+    """Write TensorBoard logs too (needs `pip install tensorboard`)."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

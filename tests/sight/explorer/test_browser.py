@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from served_model import Client, Serve
 
-sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'foveate[test]'")
+sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt install chromium")

@@ -43,7 +43,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, page.Docume
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """A running browser; the test is skipped where there is none."""
-    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'foveate[test]'")
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
         pytest.skip("no chromium on the path: apt install chromium")

@@ -75,7 +75,7 @@ def library() -> Any:
         import transformers
     except ImportError:
         raise UserError(
-            "this is a folder of Hugging Face's, which needs the transformers library: pip install 'foveate[hf]'"
+            "this is a folder of Hugging Face's, which needs the transformers library: pip install 'transformers>=5,<6'"
         ) from None
     transformers.logging.set_verbosity(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
