@@ -142,10 +142,36 @@ def test_lines(opened: Opener, documents: dict[str, page.Document]) -> None:
     far.keyboard.type("400")
     far.keyboard.press("Enter")
     settled(far)
-    assert float(far.inner_text(".beyond.above")[2:]) > 0.2
+    rows = documents["long"].sites[0].rows
+    first = far.eval_on_selector(".of-key", "(list) => Math.floor(list.scrollTop / 24)")
+    unseen = rows.weights[2, 400][(rows.keys[2, 400] >= 0) & (rows.keys[2, 400] < first)].sum()
+    assert float(far.inner_text(".beyond.above")[2:]) == pytest.approx(unseen, rel=1e-2)
+    assert unseen > 0.2
+    far.keyboard.press("ArrowRight")  # the next head, at the same query
+    settled(far)
+    assert far.locator("#query-400").is_visible()
+    far.keyboard.press("ArrowLeft")
+    settled(far)
     far.click(".beyond.above")
     settled(far)
     assert far.locator("#key-0").is_visible()
+
+
+def test_skipping_to_the_maps_stays_at_the_head(opened: Opener) -> None:
+    tab = opened("translation", "#4/1")
+    tab.focus(".skip")
+    tab.keyboard.press("Enter")
+    settled(tab)
+    assert tab.evaluate("[location.hash, document.activeElement.id]") == ["#4/1", "main"]
+    assert tab.locator(".stage").is_visible()
+
+
+def test_beside_the_plot_is_no_cell(opened: Opener) -> None:
+    tab = opened("translation", "#4/1")
+    box = tab.locator("canvas.map").bounding_box()
+    tab.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2)
+    settled(tab)
+    assert tab.inner_text("#said") == "decoder.0.cross, head 1"
 
 
 def test_image(opened: Opener, documents: dict[str, page.Document]) -> None:

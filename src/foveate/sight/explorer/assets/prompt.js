@@ -105,10 +105,10 @@ class Prompt {
     if (!known || this.busy) return;
     await this.attempt(async () => {
       try {
-        await this.show(id, await this.done(id));
         if (this.about.takes === "text" && known.text) this.field.value = known.text;
+        await this.show(id, await this.done(id));
       } catch (error) {
-        this.past = this.past.filter((each) => each !== known);
+        if (error.gone) this.past = this.past.filter((each) => each !== known);
         this.listPast(this.source.name);
         throw error;
       }

@@ -13,7 +13,8 @@ async function asked(path, options) {
   }
   if (response.ok) return response;
   const { message } = await response.json().catch(() => ({}));
-  throw new Error(message ?? `The explorer answered with the number ${response.status}.`);
+  const error = new Error(message ?? `The explorer answered with the number ${response.status}.`);
+  throw Object.assign(error, { gone: response.status === 404 });
 }
 
 class RemoteSource {

@@ -58,6 +58,21 @@ class Head {
     return { keys: found.keys.subarray(from, to), weights: found.weights.subarray(from, to), rest: found.rest[place] };
   }
 
+  /** What is chosen, in words: a query, a key, or both. */
+  told(query, key) {
+    const parts = [];
+    const [best] = query === null ? [] : this.top(query);
+    if (query !== null) parts.push(`query ${query}, ${this.queries.label(query)}`);
+    if (best && key === null)
+      parts.push(`looks most at ${best.key}, ${this.keys.label(best.key)}: ${figures(best.weight)}`);
+    if (key !== null) parts.push(`key ${key}, ${this.keys.label(key)}`);
+    if (query !== null && key !== null) {
+      const { weight, below } = this.weight(query, key) ?? {};
+      parts.push(below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`);
+    }
+    return parts.join("; ");
+  }
+
   /** The keys of a row that have weight, the largest first. */
   top(query) {
     const row = this.row(query);

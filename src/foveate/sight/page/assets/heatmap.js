@@ -139,9 +139,13 @@ class Heatmap {
 
   hover(x, y) {
     const at = this.camera.at(x - this.left, y - this.top);
-    const inside = x < this.left + this.plotWidth && y < this.top + this.plotHeight;
+    const inside = this.within(x - this.left, this.plotWidth) && this.within(y - this.top, this.plotHeight);
     this.page.hover(at && inside ? at : null);
     if (at && inside) this.page.tip(this.told(at), this.canvas, x, y);
+  }
+
+  within(offset, size) {
+    return offset >= 0 && offset < size;
   }
 
   /** What is known of a pair, as lines of a tip. */
@@ -158,12 +162,13 @@ class Heatmap {
   }
 
   choose(x, y) {
-    const across = x - this.left;
-    const at = this.camera.at(clamp(across, 0, this.plotWidth - 1), clamp(y - this.top, 0, this.plotHeight - 1));
-    if (!at) return;
+    const [across, down] = [x - this.left, y - this.top];
+    const [column, row] = [this.within(across, this.plotWidth), this.within(down, this.plotHeight)];
+    const at = this.camera.at(clamp(across, 0, this.plotWidth - 1), clamp(down, 0, this.plotHeight - 1));
+    if (!at || (!row && !column)) return;
     const same = this.page.query === at.query && this.page.key === at.key;
-    if (across < 0) this.page.choose({ query: at.query, key: null });
-    else if (y < this.top) this.page.choose({ query: null, key: at.key });
+    if (!column) this.page.choose({ query: at.query, key: null }); // its label, or what remains of it
+    else if (!row) this.page.choose({ query: null, key: at.key });
     else this.page.choose(same ? { query: null, key: null } : at);
   }
 

@@ -2,6 +2,7 @@
 // together; others each for itself.
 
 const FAINT = 0.02; // a part of the largest weight; lines of less are not drawn
+const TOLD = 0.001; // so much weight on keys out of sight is told
 
 class Lines {
   constructor(page) {
@@ -42,7 +43,7 @@ class Lines {
     this.over = null;
     this.queries.open(head.queries);
     this.keys.open(head.keys);
-    this.draw();
+    this.reveal(this.page.query, this.page.key);
   }
 
   get together() {
@@ -110,7 +111,7 @@ class Lines {
     };
     this.queries.paint(look("query", "key", page.matches.queries, head.queries), page.query);
     this.keys.paint(look("key", "query", page.matches.keys, head.keys), page.key);
-    this.tellBeyond(focus.query === null ? [] : strong);
+    this.tellBeyond(focus.query === null ? [] : head.top(focus.query));
   }
 
   /** The lines of the queries in sight, and those that stand out, of a key all that are known: with their share of the
@@ -150,28 +151,22 @@ class Lines {
   }
 
   /** How much of the query's weight lies on keys out of sight, and the way to the largest of them. */
-  tellBeyond(lines) {
+  tellBeyond(looked) {
     const { from, to } = this.keys.sight;
+    const least = this.head.exact ? "" : "at least "; // of a long row only the largest weights are known
     const tell = (button, arrow, where, beyond) => {
       const sum = beyond.reduce((total, { weight }) => total + weight, 0);
-      button.hidden = !beyond.length;
-      if (!beyond.length) return;
-      const most = beyond.reduce((best, line) => (line.weight > best.weight ? line : best));
+      button.hidden = sum < TOLD;
+      if (button.hidden) return;
+      const [most] = beyond; // the largest come first
       button.dataset.key = most.key;
       button.textContent = `${arrow} ${figures(sum)}`;
-      button.setAttribute("aria-label", `${figures(sum)} of the weight is on keys ${where}: go to key ${most.key}`);
+      const told = `${least}${figures(sum)} of the weight is on keys ${where}: go to key ${most.key}`;
+      button.setAttribute("aria-label", told);
     };
-    tell(
-      this.above,
-      "↑",
-      "above",
-      lines.filter(({ key }) => key < from),
-    );
-    tell(
-      this.below,
-      "↓",
-      "below",
-      lines.filter(({ key }) => key >= to),
-    );
+    const above = looked.filter(({ key }) => key < from);
+    const below = looked.filter(({ key }) => key >= to);
+    tell(this.above, "↑", "above", above);
+    tell(this.below, "↓", "below", below);
   }
 }

@@ -18,6 +18,12 @@ class Page {
     find("alike").addEventListener("click", () => this.compare(true));
     document.addEventListener("keydown", (event) => press(this, event));
     window.addEventListener("popstate", () => this.attempt(() => this.route()));
+    this.wide = matchMedia(WIDE);
+    this.wide.addEventListener("change", () => this.stage?.arrange());
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault(); // the address is for heads
+      find("main").focus();
+    });
     if (source.prompt) find("above").append(source.prompt);
   }
 
@@ -53,12 +59,17 @@ class Page {
   }
 
   maps(site) {
-    if (!this.kept.has(site)) this.kept.set(site, this.source.maps(site));
+    if (!this.kept.has(site)) {
+      const asked = this.source.maps(site);
+      this.kept.set(site, asked);
+      asked.catch(() => this.kept.get(site) === asked && this.kept.delete(site)); // it may work the next time
+    }
     return this.kept.get(site);
   }
 
   /** Show what the address names: "#3/5" is head 5 of site 3. */
   async route() {
+    if (!this.overview) return;
     const [, site, head] = /^#(\d+)\/(\d+)$/.exec(location.hash) ?? [];
     if (this.overview.sites[site] && head < this.overview.sites[site].heads)
       await this.enter(Number(site), Number(head));
@@ -95,6 +106,7 @@ class Page {
     }
     find("exactness").textContent = this.head.exactness;
     await this.head.want(0, Math.min(this.head.queries.count, this.source.ahead ?? 4 * BATCH));
+    this.forget();
     this.search.show(true);
     this.stage.open(this.head, maps);
     if (!before) this.stage.element.focus({ preventScroll: true });
@@ -110,6 +122,7 @@ class Page {
   leave() {
     const from = this.head;
     this.head = null;
+    this.forget();
     this.tip(null);
     this.search.show(false);
     document.body.classList.remove("open");
@@ -218,19 +231,7 @@ class Page {
   }
 
   sayChosen() {
-    const { head, query, key } = this;
-    if (query === null && key === null) return;
-    const [best] = query === null ? [] : head.top(query);
-    const parts = [];
-    if (query !== null) parts.push(`query ${query}, ${head.queries.label(query)}`);
-    if (best && key === null)
-      parts.push(`looks most at ${best.key}, ${head.keys.label(best.key)}: ${figures(best.weight)}`);
-    if (key !== null) parts.push(`key ${key}, ${head.keys.label(key)}`);
-    if (query !== null && key !== null) {
-      const { weight, below } = head.weight(query, key) ?? {};
-      parts.push(below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`);
-    }
-    this.say(parts.join("; "));
+    if (this.query !== null || this.key !== null) this.say(this.head.told(this.query, this.key));
   }
 
   say(text) {

@@ -7,8 +7,6 @@ class Stage {
     this.page = page;
     this.views = { map: new Heatmap(page), lines: new Lines(page), picture: new Picture(page) };
     this.details = new Details(page);
-    this.wide = matchMedia(WIDE);
-    this.wide.addEventListener("change", () => this.arrange());
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
     page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
@@ -58,7 +56,7 @@ class Stage {
   /** The views that are shown: the chosen one, beside the map where there is room. */
   get shown() {
     const { chosen } = this;
-    if (!this.wide.matches) return [chosen];
+    if (!this.page.wide.matches) return [chosen];
     return ["map", chosen === "map" ? (this.head.keys.picture ? "picture" : "lines") : chosen];
   }
 
@@ -71,7 +69,7 @@ class Stage {
       lines: "Lines",
       picture: this.head.keys.picture?.kind === "audio" ? "Sound" : "Picture",
     };
-    const offered = this.wide.matches ? this.names.filter((name) => name !== "map") : this.names;
+    const offered = this.page.wide.matches ? this.names.filter((name) => name !== "map") : this.names;
     const current = shown[shown.length - 1];
     const tabs = offered.map((name) => {
       const tab = make(
@@ -91,10 +89,17 @@ class Stage {
     refill(this.tabs, ...tabs);
     this.bar.hidden = tabs.length < 2;
     this.bar.classList.toggle("beside", shown.length > 1);
-    this.first.replaceChildren(this.views[shown[0]].element);
-    this.second.replaceChildren(...shown.slice(1).map((name) => this.views[name].element));
+    this.put(this.first, shown.slice(0, 1));
+    this.put(this.second, shown.slice(1));
     this.second.hidden = shown.length === 1;
     for (const name of shown) this.views[name].open(this.head);
+  }
+
+  /** Put views into a pane; one that is there stays, because lists that are put back begin at their tops again. */
+  put(pane, names) {
+    const elements = names.map((name) => this.views[name].element);
+    if (elements.some((element) => element.parentNode !== pane) || pane.childElementCount !== elements.length)
+      pane.replaceChildren(...elements);
   }
 
   fillFilm(head, maps) {
