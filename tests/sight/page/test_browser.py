@@ -40,6 +40,13 @@ def test_the_first_view_comes_soon(opened: Opener, record_property: Callable[[st
     assert time < 10_000
 
 
+def test_what_nobody_scrolls_to_is_painted_too(opened: Opener) -> None:
+    """For those who print the page."""
+    tab = opened("translation", width=400, height=120)
+    tab.wait_for_selector(".thumb canvas:not(.painted)", state="detached")
+    assert tab.evaluate("scrollY") == 0
+
+
 def test_keyboard(opened: Opener) -> None:
     """Heads, layers and rows by arrows; Enter opens, Escape goes back to the same place."""
     tab = opened("story")

@@ -13,11 +13,18 @@ class Overview {
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
     const groups = this.groups().map(([name, sites]) => this.group(name, sites));
     this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
-    this.fits = new ResizeObserver((entries) =>
-      entries.forEach(({ target, contentRect }) => this.fit(target, contentRect.width)),
-    );
+    const fit = ({ target, contentRect }) => this.fit(target, contentRect.width);
+    this.fits = new ResizeObserver((entries) => entries.forEach(fit));
     groups.forEach((group) => this.fits.observe(group));
     this.first().tabIndex = 0;
+    if (page.source.ahead === undefined) this.fill();
+  }
+
+  /** Paint what nobody has scrolled to, when there is nothing else to do: who prints the page scrolls nothing. */
+  async fill() {
+    const idle = () => new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
+    for (const target of this.element.querySelectorAll(".layer[data-site]"))
+      await idle().then(() => this.reveal([{ isIntersecting: true, target }]));
   }
 
   first() {
@@ -87,11 +94,8 @@ class Overview {
       );
     }
     sites.forEach((place, row) => grid.append(this.layer(place, same ? "" : sizes[row])));
-    const title = make(
-      "h2",
-      {},
-      ...name.split(/(\*)/).map((part) => (part === "*" ? make("span", { class: "star" }, "∗") : part)),
-    );
+    const parts = name.split(/(\*)/).map((part) => (part === "*" ? make("span", { class: "star" }, "∗") : part));
+    const title = make("h2", {}, ...parts);
     const line = make(
       "div",
       { class: "group-head" },
