@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from demo_pages import evil_page, image_page, long_page, sound_page, story_page, translation_page
+from demo_pages import evil_page, image_page, long_page, odd_page, sound_page, story_page, translation_page
 
 from foveate.sight import page
 
@@ -23,6 +23,7 @@ DOCUMENTS: dict[str, Callable[[], page.Document]] = {
     "sound": sound_page,
     "long": lambda: long_page(2, 521),
     "evil": evil_page,
+    "odd": odd_page,
 }
 
 Opener = Callable[..., Any]

@@ -237,3 +237,16 @@ def long_page(layers: int, tokens: int) -> Document:
 def evil_page() -> Document:
     weights = torch.randn(1, 2, len(EVIL), len(EVIL)).softmax(-1)
     return document(sight_of({"<b>h</b>.0.attn": weights}), EVIL, title=EVIL[0], notes=EVIL)
+
+
+def odd_page() -> Document:
+    """Emoji, a decomposed umlaut and a long text at layers with long names; and a portrait of one column."""
+    portrait = Image.of(np.zeros((400, 100, 3), np.uint8), 8, 1)
+    weights = torch.randn(1, 2, 3, 3).softmax(-1)
+    maps = {
+        "stages.10.blocks.11.parts.12.attn": weights,
+        "cross": torch.randn(1, 1, 3, 8).softmax(-1),
+        "stages.11.blocks.12.parts.13.attn": weights,
+    }
+    texts = ["😀" * 25, "mu\u0308de", "x" * 300]
+    return document(sight_of(maps), {"stages*": texts, "cross": (texts, portrait)}, title="Odd")

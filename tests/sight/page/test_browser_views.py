@@ -211,3 +211,61 @@ def test_sound(opened: Opener) -> None:
     tab.mouse.move(box["x"] + box["width"] / 4, box["y"] + 20)
     settled(tab)
     assert re.search(r"1\.\d\d s", tab.inner_text("#tip"))  # a quarter of six seconds
+    tab.mouse.move(5, 5)
+    settled(tab)
+    assert not marked(tab)
+    tab.mouse.click(box["x"] + box["width"] / 4, box["y"] + 20)
+    tab.mouse.move(5, 5)
+    settled(tab)
+    assert marked(tab)  # also when the pointer is gone
+
+
+def marked(tab: Any) -> bool:
+    """Whether a moment has the colour of a chosen key."""
+    return bool((painted(tab, ".picture-weights")[5, :, :3] == (0xFF, 0xB1, 0x4E)).all(1).any())
+
+
+def test_a_portrait_on_a_narrow_screen_has_its_size_at_once(opened: Opener) -> None:
+    tab = opened("odd", "#1/0", width=400)
+    high = tab.eval_on_selector(".picture-frame", "(frame) => frame.offsetHeight")
+    assert high == 640  # of the screen's 800
+    tab.wait_for_timeout(200)
+    assert tab.eval_on_selector(".picture-frame", "(frame) => frame.offsetHeight") == high
+
+
+def test_labels_are_not_cut_where_there_is_room(opened: Opener) -> None:
+    """From afar a label has its number as well, and room for both, also on the longer side."""
+    tab = opened("story", "#0/0")
+    tab.fill("#wanted", "lighthouse")
+    tab.evaluate(
+        "() => { const write = CanvasRenderingContext2D.prototype.fillText; window.written = [];"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {"
+        "window.written.push(text); return write.call(this, text, ...at); }; }"
+    )
+    for width in (1900, 1200):
+        tab.evaluate("window.written = []")
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.wait_for_timeout(200)
+        settled(tab)
+        written = tab.evaluate("window.written")
+        assert "3 lighthouse" in written  # the longest, written as it is found
+        assert not [text for text in written if "…" in text]
+
+
+def test_texts_that_are_composed(opened: Opener) -> None:
+    """An umlaut of two characters is found as one; an emoji counts as one; a long name of a layer has its room."""
+    tab = opened("odd", "#0/0")
+    tab.keyboard.press("2")
+    tab.fill("#wanted", "müde")
+    settled(tab)
+    assert tab.locator("#found .option .muted").all_inner_texts() == ["query 1", "key 1"]
+    assert tab.inner_text("#query-0 .text") == "😀" * 25
+    assert tab.inner_text("#query-2 .text") == "x" * 39 + "…"
+    tab.click(".back")
+    settled(tab)
+    right = tab.eval_on_selector(
+        ".layer:not(.numbers) .layer-name",
+        "(name) => { const text = document.createRange(); text.selectNodeContents(name);"
+        "return text.getBoundingClientRect().right; }",
+    )
+    assert right <= tab.locator(".layer:not(.numbers) .maps").first.bounding_box()["x"]

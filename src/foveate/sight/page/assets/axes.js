@@ -9,22 +9,28 @@ const SLANT = Math.SQRT1_2; // how far a text at 45 degrees rises for its length
 function arrange(map, width, height) {
   const { head, camera } = map;
   const context = map.canvas.getContext("2d");
-  context.font = FONT;
+  context.font = `600 ${FONT}`; // as a chosen one is written
   const most = Math.min(120, width * 0.22);
-  const widest = (side, room) => {
-    const step = Math.max(1, Math.floor(side.count / 60));
-    const apart = side.count * LEGIBLE > room ? 2 : 1; // from afar not all are labelled, and those that are have numbers
+  const widest = (side, steps) => {
+    const apart = Math.max(1, Math.floor(side.count / 60));
     let found = 24;
-    for (let place = 0; place < side.count; place += step) {
-      found = Math.max(found, context.measureText(labelled(side, place, apart)).width);
+    for (let place = 0; place < side.count; place += apart) {
+      for (const step of steps) found = Math.max(found, context.measureText(labelled(side, place, step)).width);
     }
     return Math.min(found + 2, most);
   };
-  map.beside = widest(head.queries, height) + 14;
-  map.slant = widest(head.keys, width);
-  const above = Math.ceil((map.slant + 12) * SLANT) + 10;
-  const margin = Math.max(above, head.exact ? 0 : REST + 14);
-  camera.layout(width - map.beside - margin, height - above - 8);
+  const parted = (...steps) => {
+    const [beside, slant] = [widest(head.queries, steps) + 14, widest(head.keys, steps)];
+    const above = Math.ceil((slant + 12) * SLANT) + 10;
+    const margin = Math.max(above, head.exact ? 0 : REST + 14);
+    return { beside, slant, above, plot: [width - beside - margin, height - above - 8] };
+  };
+  let parts = parted(1);
+  const cell = Math.min(parts.plot[0] / head.keys.count, parts.plot[1] / head.queries.count);
+  if (cell < LEGIBLE / SLANT) parts = parted(1, 2); // from afar not all are labelled, and those that are have numbers
+  const { beside, slant, above, plot } = parts;
+  Object.assign(map, { beside, slant });
+  camera.layout(...plot);
   map.plotWidth = Math.min(camera.width, camera.across * head.keys.count);
   map.plotHeight = Math.min(camera.height, camera.down * head.queries.count);
   map.left = Math.round(map.beside + Math.max(0, (camera.width - map.plotWidth) / 2));

@@ -43,11 +43,8 @@ function visible(text) {
 /** The beginning of a text, with '…' where it goes on. */
 function cut(text, length) {
   if (text.length <= length) return text;
-  return (
-    Array.from(text)
-      .slice(0, length - 1)
-      .join("") + "…"
-  );
+  const characters = Array.from(text); // an emoji is one, of a length of 2
+  return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
 }
 
 const SMALLEST = 2 ** -20;

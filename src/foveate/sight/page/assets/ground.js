@@ -72,8 +72,10 @@ function paintRows({ head, camera, colour, brightest }, context) {
   }
 }
 
-/** Black or white, whichever reads better on a colour. */
+/** Black or white, whichever has more contrast with a colour. */
 function readable(colour) {
-  const [red, green, blue] = colour.map((channel) => (channel / 255) ** 2.2);
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#10151c" : "#ffffff";
+  const light = (channel) => (channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4);
+  const [red, green, blue] = colour.map((channel) => light(channel / 255));
+  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  return (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) ? "#000000" : "#ffffff";
 }

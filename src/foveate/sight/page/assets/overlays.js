@@ -104,7 +104,8 @@ class Moments {
       context.fillRect(Math.round(((key - before + 0.5) * width) / (count - before)), 0, 2, height - axis);
     };
     if (this.view.alike && this.view.query >= before) mark(this.view.query, "#8fd0ff");
-    if (page.hovered) mark(page.hovered.key, "#ffb14e");
+    if (page.hovered?.key >= before) mark(page.hovered.key, "#ffc98a");
+    if (page.key !== null && page.key >= before) mark(page.key, "#ffb14e");
   }
 
   paintTime(context, width, height, axis) {

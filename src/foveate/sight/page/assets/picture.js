@@ -23,6 +23,7 @@ class Picture {
       make("div", { class: "picture-main" }, this.frame, this.foot),
     );
     this.element = make("div", { class: "pane-body picture" }, stepper, this.steps, this.stage);
+    this.narrow = matchMedia("(max-width: 699px)");
     this.draw = drawnLater(() => this.paint());
     new ResizeObserver(() => this.draw()).observe(this.stage);
     this.image.addEventListener("load", () => this.draw());
@@ -95,7 +96,8 @@ class Picture {
   fit() {
     const beside = this.before.offsetWidth;
     const room = this.stage.clientWidth - (beside && beside < this.stage.clientWidth ? beside + 16 : 0);
-    const [width, height] = this.overlay.size(room, this.stage.clientHeight - 32);
+    const high = this.narrow.matches ? 0.8 * innerHeight : this.stage.clientHeight - 32; // narrow, the stage follows it
+    const [width, height] = this.overlay.size(room, high);
     this.frame.style.width = `${width}px`;
     this.frame.style.height = `${height}px`;
     return sharp(this.canvas, width, height);

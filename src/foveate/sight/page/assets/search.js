@@ -35,11 +35,12 @@ class Search {
 
   look(listed = true) {
     const { head } = this.page;
-    const wanted = this.input.value.trim().toLowerCase();
+    const plain = (text) => text.normalize("NFC").toLowerCase(); // an umlaut may be one character or two
+    const wanted = plain(this.input.value.trim());
     const among = (side) => {
       const found = [];
       for (let place = 0; wanted && place < side.count; place++) {
-        if (side.label(place).toLowerCase().includes(wanted) || String(place) === wanted) found.push(place);
+        if (plain(side.label(place)).includes(wanted) || String(place) === wanted) found.push(place);
       }
       return found;
     };
