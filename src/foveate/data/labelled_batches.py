@@ -38,18 +38,12 @@ class LabelledBatches(ShuffledBatches):
             )
         self._text, self._max_length = text, max_length
         numbers = {label: number for number, label in enumerate(labels)}
-        known: list[tuple[int, int]] = []
-
-        def texts() -> Iterator[str]:
-            for example in text:
-                known.append((example.line, numbers[example.label]))
-                yield example.text
-
-        self._rows, fitting = tokenised(texts(), tokenizer, max_length, end=())
-        if not len(fitting):
+        texts = ((example.text, (example.line, numbers[example.label])) for example in text)
+        self._rows, known, _ = tokenised(texts, tokenizer, max_length, end=())
+        if not known:
             raise UserError(f"{text.name}: each text has more than {max_length:,} tokens; raise the longest text")
         super().__init__(self._rows.lengths, tokens, seed)
-        self._lines, of_label = np.array(known)[fitting].T
+        self._lines, of_label = np.array(known).T
         self._labels = torch.from_numpy(of_label.copy())
 
     @property

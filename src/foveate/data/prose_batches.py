@@ -35,20 +35,14 @@ class PassageBatches(ShuffledBatches):
         conditions: Mapping[str, int] | None = None,
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        places, numbers = [], []
-
-        def texts() -> Iterator[str]:
-            for passage in passages:
-                places.append(passage.place)
-                numbers.append((conditions or {}).get(passage.condition, 0))
-                yield passage.text
-
+        numbers = {} if conditions is None else conditions
+        texts = ((passage.text, (passage.place, numbers.get(passage.condition, 0))) for passage in passages)
         most = math.inf if max_length is None else max_length
-        self._rows, fitting = tokenised(texts(), tokenizer, most)
-        self.report = _left_out("passages", len(places), len(fitting), max_length)
+        self._rows, known, read = tokenised(texts, tokenizer, most)
+        self.report = _left_out("passages", read, len(known), max_length)
         super().__init__(self._rows.lengths - 1, tokens, seed)
-        self._places = [places[place] for place in fitting.tolist()]
-        self._conditions = None if conditions is None else torch.tensor(numbers)[fitting]
+        self._places = [place for place, _ in known]
+        self._conditions = None if conditions is None else torch.tensor([number for _, number in known])
 
     def in_order(self) -> Iterator[tuple[list[int], Batch]]:
         """All batches once, each with the places of its passages among those that are not left out."""
@@ -77,16 +71,9 @@ class SentenceBatches(ShuffledBatches):
         self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        places = []
-
-        def texts() -> Iterator[str]:
-            for passage in passages:
-                places.append(passage.place)
-                yield passage.text
-
-        self._rows, fitting = tokenised(texts(), tokenizer, max_length)
-        self.report = _left_out("passages", len(places), len(fitting), max_length)
-        self._places = [places[place] for place in fitting.tolist()]
+        texts = ((passage.text, passage.place) for passage in passages)
+        self._rows, self._places, read = tokenised(texts, tokenizer, max_length)
+        self.report = _left_out("passages", read, len(self._places), max_length)
         super().__init__(self._rows.lengths - 1, tokens, seed)
 
     def _batch(self, passages: Numbers) -> Batch:
@@ -130,22 +117,16 @@ class ParagraphBatches(ShuffledBatches):
         self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
     ) -> None:
         """`tokens` is the budget: the most places of a batch, padding included."""
-        places: list[str] = []
-        counts: list[int] = []
-
-        def texts() -> Iterator[str]:
-            for passage in passages:
-                places.append(passage.place)
-                counts.append(len(passage.sentences))
-                yield from passage.sentences
-
-        self._rows, _ = tokenised(texts(), tokenizer, begin=(), end=())
-        ends = np.cumsum(counts, dtype=np.int64)
+        numbered = enumerate(passages)
+        texts = ((text, (number, passage.place)) for number, passage in numbered for text in passage.sentences)
+        self._rows, known, _ = tokenised(texts, tokenizer, begin=(), end=())
+        counts = np.bincount(np.array([number for number, _ in known], np.int64))
+        ends = counts.cumsum()
         longest = np.maximum.reduceat(self._rows.lengths, ends - counts)
         fitting = np.flatnonzero(longest <= max_length)
-        self.report = _left_out("paragraphs", len(places), len(fitting), max_length)
-        self._places = [places[place] for place in fitting.tolist()]
-        self._ends, self._counts = ends[fitting], np.array(counts)[fitting]
+        self.report = _left_out("paragraphs", len(counts), len(fitting), max_length)
+        self._ends, self._counts = ends[fitting], counts[fitting]
+        self._places = [known[end - 1][1] for end in self._ends.tolist()]
         super().__init__(longest[fitting] + 1, tokens, seed)
 
     def _cut(self, order: Numbers) -> list[Numbers]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 from foveate.contracts import END, START, Tokenizer
 
 Numbers = np.ndarray
+
+Known = TypeVar("Known")
 
 PIECE = 5_000
 """Texts that are lists of Python's numbers at a time: ten times as much memory as arrays."""
@@ -41,24 +44,25 @@ class Rows:
 
 
 def tokenised(
-    texts: Iterable[str],
+    texts: Iterable[tuple[str, Known]],
     tokenizer: Tokenizer,
     most: float = math.inf,
     begin: Sequence[int] = (START,),
     end: Sequence[int] = (END,),
-) -> tuple[Rows, Numbers]:
-    """The tokens of each text that has at most so many, between `begin` and `end`; and the places of these texts.
+) -> tuple[Rows, list[Known], int]:
+    """The tokens of each text that has at most so many, between `begin` and `end`; what is known of each of these; and
+    how many texts there were in all.
 
     The texts are read once, and a piece of them held at a time.
     """
-    texts, read, rows, places = iter(texts), 0, [], [np.zeros(0, np.int64)]
+    texts, read, rows, known = iter(texts), 0, [], []
     while piece := list(islice(texts, PIECE)):
-        found = tokenizer.encode(piece)
+        found = tokenizer.encode([text for text, _ in piece])
         fitting = [place for place, tokens in enumerate(found) if len(tokens) <= most]
         rows.append(Rows([[*begin, *found[place], *end] for place in fitting]))
-        places.append(np.array(fitting, np.int64) + read)
+        known += [piece[place][1] for place in fitting]
         read += len(piece)
-    return Rows.joined(rows), np.concatenate(places)
+    return Rows.joined(rows), known, read
 
 
 def within_budget(order: Numbers, lengths: Numbers, budget: int) -> list[Numbers]:

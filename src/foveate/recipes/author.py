@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor, nn
@@ -14,8 +13,6 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.contracts import (
     END,
-    PAD,
-    START,
     UNKNOWN,
     Batch,
     Hypothesis,
@@ -26,8 +23,7 @@ from foveate.contracts import (
     from_dict,
     unknown,
 )
-from foveate.data import Passage, PassageBatches
-from foveate.data.rows import Rows, padded, within_budget
+from foveate.data import Passage, PassageBatches, text_batches
 from foveate.decoding import Decoding, decode
 from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditions
 from foveate.recipes.ngrams import Ngrams
@@ -216,15 +212,13 @@ class Author:
         self, starts: Sequence[Sequence[int]], condition: str | None
     ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
         """What the model starts from: the beginnings, and what kind of text to write; with the places of the beginnings
-        in the list, longest first, so that what does not fit into memory shows at once."""
+        in the list."""
         number = self._number(condition)
-        rows = Rows([[START, *tokens] for tokens in starts])
-        for group in within_budget(np.argsort(-rows.lengths, kind="stable"), rows.lengths, self.batch_tokens):
-            prompt, lengths = padded(rows.take(group), PAD)
-            inputs = {"prompt": prompt, "prompt_lengths": lengths}
+        for places, texts in text_batches(starts, self.batch_tokens):
+            inputs = {"prompt": texts["tokens"], "prompt_lengths": texts["lengths"]}
             if self.conditions:
-                inputs["condition"] = torch.full_like(lengths, number)
-            yield group.tolist(), {name: value.to(self._device) for name, value in inputs.items()}
+                inputs["condition"] = torch.full_like(texts["lengths"], number)
+            yield places, {name: value.to(self._device) for name, value in inputs.items()}
 
     def _number(self, condition: str | None) -> int:
         """That of a condition; 0 for none. Raises UserError for one that the model was not trained on."""

@@ -143,7 +143,7 @@ class Matcher:
             self.model(**inputs)
         looked = [sight[site].weights()[0, 0].cpu() for site in sight.sites]
         # one map for both texts where one encoder reads the same twice
-        maps = [Alignment(map, [QUERY] * len(map), shown) for map, shown in zip(looked, pieces, strict=False)]
+        maps = [Alignment(found, [QUERY] * len(found), shown) for found, shown in zip(looked, pieces, strict=False)]
         return alignments(maps, columns=1) if maps else None
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:

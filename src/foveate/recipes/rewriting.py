@@ -63,7 +63,7 @@ class SentenceRewriting:
         return prose.sentences() if words is None else prose.whole_passages(words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
-        rows, _ = tokenised((passage.text for passage in passages), self.tokenizer, begin=(), end=())
+        rows, _, _ = tokenised(((passage.text, None) for passage in passages), self.tokenizer, begin=(), end=())
         return rows.lengths.tolist()
 
     def training_batches(self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int) -> SentenceBatches:

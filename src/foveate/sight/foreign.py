@@ -1,5 +1,6 @@
 """Calls of other libraries, told in foveate's own terms."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ class Translator:
     """Makes a `Call` of what another library's attention is given."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[tuple, Unwritten, Understood]] = []
+        self._known: deque[tuple[tuple, Unwritten, Understood]] = deque(maxlen=REMEMBERED)
         self._row: _GrowingRow | None = None
 
     def call(
@@ -85,7 +86,7 @@ class Translator:
                 return meaning
         with torch.inference_mode(False), torch.no_grad():
             meaning = self._meaning(mask.detach(), steps, keys)
-        self._known = [*self._known[1 - REMEMBERED :], (name, Unwritten(mask), meaning)]
+        self._known.append((name, Unwritten(mask), meaning))
         return meaning
 
     def _meaning(self, mask: Tensor, steps: int, all_keys: Tensor) -> Understood:

@@ -1,5 +1,6 @@
 """Which calls of a module are rows of one map, and which begin a new one."""
 
+from collections import deque
 from dataclasses import replace
 
 from torch import Tensor
@@ -24,7 +25,7 @@ class Maps:
         """The run that last began a map of a module that had one: all older maps are over then."""
         self._wrote = 0
         """The run in which a module last looked at keys that had grown."""
-        self._lent: list[Unwritten] = []
+        self._lent: deque[Unwritten] = deque(maxlen=REMEMBERED)
         """The last tensors of the model's own: it hands the same mask to all its layers."""
 
     def begin_run(self) -> None:
@@ -66,7 +67,7 @@ class Maps:
         found = next((lent for lent in self._lent if lent.tensor is tensor and lent.holds), None)
         if found is None:
             found = Unwritten(tensor)
-            self._lent = [*self._lent[1 - REMEMBERED :], found]
+            self._lent.append(found)
         return found
 
     def _continued(self, site: Site, call: Call) -> Span | None:

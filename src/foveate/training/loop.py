@@ -149,8 +149,7 @@ class _Run:
         """Give the model the average of the last checkpoints, or the best one if that validates better.
 
         Both are measured anew. The best one owes its place to chance too, the more so the more often the model was
-        validated: on other data than each time, if the task has them, it has
-        nothing by chance alone.
+        validated: on other data than each time, if the task has them, it has nothing by chance alone.
         """
         model = self.placed.model.to(self.placed.device)
         kept, compared = self.processes.on_main(lambda: self._best(model))
