@@ -2,6 +2,9 @@
 
 const LARGEST_CELL = 46;
 
+// Pixels that a pointer may move between down and up and still choose; a finger is never quite still.
+const STILL = { mouse: 4, pen: 8, touch: 12 };
+
 /** Maps places (queries down, keys across) to pixels of a plot; each axis has its own scale, both are zoomed together. */
 class Camera {
   constructor(rows, columns) {
@@ -92,6 +95,7 @@ function gestures(element, on) {
   const down = new Map();
   let moved = 0;
 
+  const still = (event) => STILL[event.pointerType] ?? STILL.mouse;
   const place = (event) => {
     const box = element.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -113,12 +117,13 @@ function gestures(element, on) {
       on.zoom((now[0] + other[0]) / 2, (now[1] + other[1]) / 2, far(now) / far(before));
     } else {
       moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
-      if (moved > 4) on.move(now[0] - before[0], now[1] - before[1]);
+      if (moved > still(event)) on.move(now[0] - before[0], now[1] - before[1]);
     }
     return down.set(event.pointerId, now);
   });
   const up = (event) => {
-    if (down.delete(event.pointerId) && moved <= 4 && event.type === "pointerup") on.choose(...place(event));
+    const clicked = down.delete(event.pointerId) && moved <= still(event) && event.type === "pointerup";
+    if (clicked) on.choose(...place(event));
   };
   element.addEventListener("pointerup", up);
   element.addEventListener("pointercancel", up);
