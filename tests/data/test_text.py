@@ -76,7 +76,7 @@ def test_folders_of_catalogues(tmp_path):
 def test_held_out_pairs_share_no_sentence_with_the_rest():
     pairs = [(f"a{number}", f"B{number % 499}" if number % 2 else f"b{number % 499}") for number in range(997)]
     text = ParallelText.from_pairs([("", "empty"), *pairs], "talk")
-    learn, held = text.held_out(50)
+    learn, held = text.held_out(20)
     assert (learn.name, held.name) == ("talk", "talk, held out")
     assert sorted([*learn, *held]) == sorted(pairs)
     assert 48 <= held.check().kept <= 50
@@ -84,14 +84,14 @@ def test_held_out_pairs_share_no_sentence_with_the_rest():
         assert not {text.casefold() for text in getattr(learn, side)()} & {
             text.casefold() for text in getattr(held, side)()
         }
-    assert [list(part) for part in text.held_out(50)] == [list(learn), list(held)]
+    assert [list(part) for part in text.held_out(20)] == [list(learn), list(held)]
     with pytest.raises(UserError, match="talk: its pairs share sentences, so that none can be held out"):
-        ParallelText.from_pairs([("a", "b")] * 41, "talk").held_out(2)
+        ParallelText.from_pairs([("a", "b")] * 41, "talk").held_out(20)
 
 
 def test_lines_without_a_pair_after_the_last_one_are_left_to_the_rest():
     pairs = [(f"a{number}", f"b{number}") for number in range(23)]
-    learn, held = ParallelText.from_pairs([*pairs, ("hello", ""), ("", "")], "talk").held_out(2)
+    learn, held = ParallelText.from_pairs([*pairs, ("hello", ""), ("", "")], "talk").held_out(11)
     assert sorted([*learn, *held]) == sorted(pairs)
     assert (learn.check().empty, held.check().empty) == (2, 0)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from foveate.contracts import UserError, unknown
 from foveate.data.catalogue_files import read_catalogue
+from foveate.data.lines import CATALOGUES, files_below
 from foveate.data.messages import sentences, sifted
 
 
@@ -82,7 +83,7 @@ def _find(folders: Sequence[Path], language: str) -> dict[str, Path]:
     found: dict[str, tuple[int, Path]] = {}
     others = set()
     for folder in folders:
-        for path in folder.rglob("*.[mp]o"):
+        for path in files_below(folder, CATALOGUES):
             names = [*path.absolute().parent.parts, path.stem]
             place = _language_place(names, len(folder.absolute().parts) - 1, fitting)
             name = _normal(names[place])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
+from foveate.data.sides import one_in
 
 
 class Labelled(NamedTuple):
@@ -73,12 +74,13 @@ class LabelledText:
         """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
         return LabelledText(name, self._read, keep)
 
-    def held_out(self, drawn: Callable[[int], bool]) -> tuple["LabelledText", "LabelledText"]:
-        """The text without those of its examples whose number (from 1, empty lines not counted) is drawn, and these.
+    def held_out(self, every: int) -> tuple["LabelledText", "LabelledText"]:
+        """The text without one of `every` of its examples, and these.
 
         Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
         are all of them.
         """
+        drawn = one_in(every)
         labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
         held = frozenset(
             example.line for number, example in enumerate(self, 1) if drawn(number) and example.label in labels

@@ -8,6 +8,17 @@ from pathlib import Path
 
 from foveate.contracts import UserError
 
+TEXTS = (".txt", ".txt.gz")
+"""How the names of the texts in a folder end."""
+
+CATALOGUES = (".mo", ".po")
+"""How the names of the gettext catalogues in a folder end."""
+
+
+def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    """What is read of a folder, which may hold other files too, in alphabetical order."""
+    return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
+
 
 def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
     """As `read_lines`, without surrounding space."""

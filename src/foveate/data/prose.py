@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.contracts import UserError
-from foveate.data.lines import read_sentences
+from foveate.data.lines import TEXTS, files_below, read_sentences
+from foveate.data.sides import one_in
 
 _MAY_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])""")
 """A mark that ends sentences, and after it something that may begin one."""
@@ -88,6 +89,11 @@ class Prose:
     def part(self, name: str, keep: Callable[[int], bool]) -> "Prose":
         """The paragraphs whose number (from 1) `keep` accepts."""
         return Prose(name, self._read, keep)
+
+    def held_out(self, every: int) -> tuple["Prose", "Prose"]:
+        """The text without one of `every` of its paragraphs, and these."""
+        drawn = one_in(every)
+        return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
 
     def __iter__(self) -> Iterator[Paragraph]:
         for number, (place, condition, text) in enumerate(self._read(), 1):
@@ -180,7 +186,7 @@ def _cut(sentence: str, words: int) -> Iterator[str]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.name.endswith((".txt", ".txt.gz")))
+    files = files_below(path, TEXTS)
     if not files:
         raise UserError(f"the folder {path} holds no .txt file")
     return files

@@ -1,8 +1,9 @@
-"""Which of the pairs of a text to hold out, so that nothing that is held out is seen in training."""
+"""Which examples of a text to hold out, and which pairs, so that nothing that is held out is seen in training."""
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,19 @@ Side = Literal["train", "dev", "test"]
 
 LARGEST_GROUP = 100
 """Pairs of the largest group that can be held out: a larger one would be most of what is held out."""
+
+
+def one_in(every: int) -> Callable[[int], bool]:
+    """Whether a number (from 1) is the one that is drawn of its span of `every` numbers.
+
+    Which one is drawn, the same each time, since files often repeat a pattern.
+    """
+
+    def drawn(number: int) -> bool:
+        span, place = divmod(number - 1, every)
+        return Random(span).randrange(every) == place
+
+    return drawn
 
 
 def sides(pairs: Iterable[tuple[str, str]], held_out: float) -> list[Side]:

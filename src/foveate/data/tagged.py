@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
+from foveate.data.sides import one_in
 
 
 class Tagged(NamedTuple):
@@ -67,6 +68,11 @@ class TaggedText:
     def part(self, name: str, keep: Callable[[int], bool]) -> "TaggedText":
         """The sentences whose number (from 1) `keep` accepts; they keep their lines."""
         return TaggedText(name, self._read, keep)
+
+    def held_out(self, every: int) -> tuple["TaggedText", "TaggedText"]:
+        """The text without one of `every` of its sentences, and these."""
+        drawn = one_in(every)
+        return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
 
     def __iter__(self) -> Iterator[Tagged]:
         for number, sentence in enumerate(self._read(), 1):

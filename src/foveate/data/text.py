@@ -107,12 +107,12 @@ class ParallelText:
         """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
         return ParallelText(name, self._read, self.notes, keep, self._left_out)
 
-    def held_out(self, count: int) -> tuple["ParallelText", "ParallelText"]:
-        """The text without about `count` of its pairs, and these: no sentence of theirs, in any letter case, stands in
-        the rest. Which pairs depends on the text alone. Raises UserError when so few cannot be parted from the rest."""
+    def held_out(self, every: int) -> tuple["ParallelText", "ParallelText"]:
+        """The text without about one of `every` of its pairs, and these: no sentence of theirs, in any letter case,
+        stands in the rest. Which pairs depends on the text alone. Raises UserError where none can be parted from it."""
         lines = np.fromiter((pair.line for pair in self.pairs()), np.int64)
         drawn = draws(self)
-        chosen = drawn < np.sort(drawn)[count]
+        chosen = drawn < np.sort(drawn)[len(lines) // every]
         if not chosen.any():
             raise UserError(
                 f"{self.name}: its pairs share sentences, so that none can be held out: give text to validate"

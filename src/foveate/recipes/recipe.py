@@ -14,6 +14,7 @@ from torch import nn
 
 from foveate import models
 from foveate.contracts import UserError, from_dict
+from foveate.data.lines import CATALOGUES, TEXTS, files_below
 from foveate.recipes.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
 from foveate.training.hardware import choose_device
@@ -21,9 +22,6 @@ from foveate.training.hardware import choose_device
 Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
-
-READ = (".txt", ".txt.gz", ".mo", ".po")
-"""How the names of those files end that are read out of a folder: it may hold others, such as the run folder itself."""
 
 AS_USUAL = Training()
 """Stands for the training that is usual for a task and a preset."""
@@ -175,7 +173,7 @@ def _digest(path: Path) -> str:
         if not path.is_dir():
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
-        files = sorted(file for file in path.rglob("*") if file.name.endswith(READ) and file.is_file())
+        files = files_below(path, (*TEXTS, *CATALOGUES))
         listed = "".join(f"{file.relative_to(path)}\0{_digest(file)}\n" for file in files)
         return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
     except OSError as error:

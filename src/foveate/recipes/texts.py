@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from foveate.contracts import UserError
-from foveate.data import LabelledText, ParallelText, Splits
+from foveate.data import Splits
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""
@@ -68,24 +67,10 @@ def to_measure_on(
 
 
 def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
-    """The text without one of every twenty lines (or, in a long one, fewer), and these lines.
-
-    Which one is drawn, the same each time, since files often repeat a pattern. Of pairs as many are chosen so that no
-    sentence that is held out is seen in training, and of labelled texts so that every label is.
-    """
+    """The text without one in twenty of its examples (or, of a long one, fewer), and these: see its `held_out`."""
     kept = text.check().kept
     every = max(20, math.ceil(kept / HELD_OUT))
     if kept < every:
         raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give --validation {files}")
-    if isinstance(text, ParallelText):
-        parts: Any = text.held_out(kept // every)
-        return parts
-
-    def drawn(line: int) -> bool:
-        span, place = divmod(line - 1, every)
-        return Random(span).randrange(every) == place
-
-    if isinstance(text, LabelledText):
-        labelled: Any = text.held_out(drawn)
-        return labelled
-    return text.part(text.name, lambda line: not drawn(line)), text.part(f"{text.name}, held out", drawn)
+    learn, check = text.held_out(every)
+    return learn, check
