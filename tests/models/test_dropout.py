@@ -1,0 +1,78 @@
+"""Where a model drops in training: each place that its paper names, once for each pass, at the rate it was given."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from torch import Tensor
+from variants import Variant, variants
+
+from foveate import models
+from foveate.nn.dropout import Dropout
+
+READER = {"reader.dropout 3 7 10": 1}
+
+BLOCK = ["around_self.dropout 3 {0} 12", "feedforward.dropout 3 {0} 11", "around_feedforward.dropout 3 {0} 12"]
+
+
+def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
+    """What so many blocks of a Transformer drop."""
+    return {f"{path}.{layer}.{place.format(length)}": 1 for layer in range(count) for place in (*BLOCK, *more)}
+
+
+PLACES = {
+    "convolutional-seq2seq": {
+        "dropout 3 7 10": 1,
+        "dropout 3 5 10": 2,  # the embeddings, and what the output layer is given
+        **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
+        **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
+    },
+    "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
+    "rnn-classifier": READER | {"dropout 3 12": 1},
+    "rnn-language": {"dropout 3 5 12": 2},  # tied: embeddings are as wide as states
+    "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
+    "rnn-tagger": {"dropout 3 7 10": 1, "dropout 3 7 12": 1},
+    "siamese": {
+        "source_encoder.dropout 3 7 10": 1,
+        "source_encoder.dropout 3 5 10": 1,
+        "dropout 3 12": 2,
+        "compare.dropout 3 1 12": 1,
+    },
+    "transformer": {
+        "dropout 3 7 12": 1,
+        "dropout 3 5 12": 1,
+        **blocks("encoder", 2, 7),
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
+    "transformer-classifier": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 12": 1},
+    "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
+}
+"""What a model of each family drops: the module, and the shape of what it is given. The examples have 3 sentences that
+read 7 tokens and write 5; embeddings have 10 numbers, states 12, feed-forward layers 11."""
+
+
+def of_each_family() -> list[Variant]:
+    """The first preset of each family, as it is."""
+    first: dict[str, Variant] = {}
+    for small in variants():
+        first.setdefault(models.preset(small.preset).family, small)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("small", of_each_family(), ids=str)
+def test_what_is_dropped(small: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = models.preset(small.preset).family
+    rates = {name: 0.25 for name in ("dropout", "activation_dropout") if hasattr(small.config, name)}
+    model = models.build(family, replace(small.config, **rates)).train()
+    names = {module: name for name, module in model.named_modules()}
+    found: Counter[str] = Counter()
+    forward = Dropout.forward
+
+    def noted(self: Dropout, x: Tensor) -> Tensor:
+        found[" ".join([names[self], *map(str, x.shape)])] += 1
+        assert self.p == 0.25
+        return forward(self, x)
+
+    monkeypatch.setattr(Dropout, "forward", noted)
+    model(**small.inputs)
+    assert found == PLACES[family]
