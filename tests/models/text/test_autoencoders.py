@@ -151,3 +151,16 @@ def test_it_can_learn_a_few_sentences_by_heart() -> None:
         optimizer.step()
     found = greedy(model.eval(), {"source": SOURCE, "source_lengths": LENGTHS}, 9)
     assert [[*one.tokens, END] for one in found] == [[4, 5, 6, 7, 2], [9, 16, 2], [2]]
+
+
+@pytest.mark.parametrize(("cell", "states"), [("lstm", 2), ("gru", 1), ("vanilla", 1)])
+def test_the_writers_first_state(cell: str, states: int) -> None:
+    """A layer of the vector for each layer's state, through tanh: what a recurrent layer's state can be."""
+    writer = create("rnn-autoencoder", **SMALL, cell=cell, layers=2).writer
+    vectors = 3 * torch.randn(4, 12, generator=torch.Generator().manual_seed(5))
+    found = writer.first(vectors)
+    assert [tuple(state.shape) for state in found] == [(2, 4, 12)] * states
+    layer = writer.first.linear
+    expected = (vectors @ layer.weight.T + layer.bias).tanh()
+    in_order = torch.cat([state[level] for state in found for level in range(2)], -1)
+    torch.testing.assert_close(in_order, expected)

@@ -53,3 +53,16 @@ def test_only_the_transformer_attends(inputs) -> None:
         with torch.no_grad(), look(model := tagger(name)) as sight:
             model(**inputs)
         assert len(sight.sites) == sites
+
+
+def test_the_sum_of_a_words_vectors_does_not_drown_its_place(inputs) -> None:
+    """What the encoder is given varies as the positions' waves do, by about 1, however many vectors are summed."""
+    model = tagger("transformer-tagger")
+    for features in (3, 30):
+        given = []
+        watching = model.encoder.register_forward_pre_hook(lambda _, arguments, given=given: given.append(arguments[0]))
+        spelt = torch.randint(1, 37, (3, 7, features))
+        with torch.no_grad():
+            model(inputs["words"].clamp(min=4), spelt, torch.tensor([7, 7, 7]))
+        watching.remove()
+        assert 0.7 < float(given[0].std()) < 1.4
