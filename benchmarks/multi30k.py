@@ -25,7 +25,7 @@ RNN = "--vocabulary 5000 --architecture.tie all --learning-rate 0.008 --epochs 2
 
 OPTIONS = {
     "transformer-tiny": {
-        "de": f"{TINY} --vocabulary 10000 --epochs 62 --weight-decay 0.1",
+        "de": f"{TINY} --vocabulary 10000 --epochs 80 --weight-decay 0.1 --architecture.activation-dropout 0.3",
         "fr": f"{TINY} --vocabulary 5000 --epochs 70",
     },
     "rnn-attentive": {"de": f"{RNN} 0.4", "fr": f"{RNN} 0.35"},
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--to", choices=("de", "fr"), required=True)
     parser.add_argument("--model", choices=tuple(OPTIONS), default="transformer-tiny")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1, help="of one thread each; one alone takes all cores")
     parser.add_argument("--out", type=Path, default=Path("runs"))
     asked, further = parser.parse_known_args()
     out = asked.out / f"multi30k-en-{asked.to}-{asked.model}-{asked.seed}"
@@ -52,8 +53,9 @@ def main() -> None:
         return " ".join(shlex.quote(str(asked.folder / f"{part}.{language}")) for language in ("en", asked.to))
 
     options = " ".join([COMMON, OPTIONS[asked.model][asked.to], *map(shlex.quote, further)])
+    several = f"torch.distributed.run --nproc-per-node {asked.processes} -m " * (asked.processes > 1)
     run(
-        f"foveate train translate --data {files('train')} --validation {files('val')} --model {asked.model} "
+        f"{several}foveate train translate --data {files('train')} --validation {files('val')} --model {asked.model} "
         f"{options} --seed {asked.seed} --out {shlex.quote(str(out))}"
     )
     found = run(
@@ -85,7 +87,8 @@ def row(asked: argparse.Namespace, out: Path, found: dict, options: str) -> list
         f"{last['tokens'] / last['seconds']:,.0f}",
         str(asked.seed),
         version.stdout.strip(),
-        f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
+        f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores"
+        + f", {asked.processes} processes" * (asked.processes > 1),
         f"`{options}`",
     ]
 

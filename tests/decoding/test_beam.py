@@ -99,7 +99,7 @@ def test_growth_says_how_far_an_open_hypothesis_is_followed(markov) -> None:
     # as above: "A C" at log 0.09 would win at 23 places only, while "A" has log 0.81 at two
     table = {START: {A: 0.9, B: 0.1}, A: {END: 0.9, C: 0.1}, B: {END: 1.0}, C: {C: 0.999, END: 0.001}}
     model = markov(table, vocabulary=7)
-    for growth, steps in [(1.0, 2), (7.5, 2), (7.8, 18), (None, 18)]:  # 3 * 7.5 < 23 < 3 * 7.8
+    for growth, steps in [(1.0, 2), (7.5, 2), (7.8, 18), (1e39, 18), (None, 18)]:  # 3 * 7.5 < 23 < 3 * 7.8
         model.rows.clear()
         ((found,),) = beam(model, ONE, 23, 2, 1, 1.0, growth=growth)
         assert found.tokens == [A]
@@ -164,7 +164,8 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
         ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
         ({"width": 0}, "from 1 to the beam width, 0; it is 1"),
         ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
-        ({"length_penalty": math.nan}, "length_penalty must be a finite number, not nan"),
+        ({"length_penalty": math.nan}, "length_penalty must be from -30 to 30, not nan"),
+        ({"length_penalty": 2000.0}, "length_penalty must be from -30 to 30, not 2000.0"),
         ({"growth": 0.9}, "growth must be at least 1, not 0.9"),
     ],
 )

@@ -111,8 +111,9 @@ def test_the_same_seed_draws_the_same(scripted) -> None:
     ("settings", "message"),
     [
         ({"samples": 0}, "samples must be at least 1, not 0"),
-        ({"temperature": 0.0}, "temperature must be greater than 0, not 0.0"),
-        ({"temperature": math.nan}, "temperature must be greater than 0, not nan"),
+        ({"temperature": 0.0}, r"temperature must be from 1e-44 to 1e\+38, not 0.0"),
+        ({"temperature": 1e-46}, r"temperature must be from 1e-44 to 1e\+38, not 1e-46"),
+        ({"temperature": math.nan}, r"temperature must be from 1e-44 to 1e\+38, not nan"),
         ({"top_k": 0}, "top_k must be at least 1, not 0"),
         ({"top_p": 0.0}, "top_p must be greater than 0 and at most 1, not 0.0"),
         ({"top_p": 1.5}, "top_p must be greater than 0 and at most 1, not 1.5"),

@@ -8,7 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.contracts import END, START, Hypothesis, StepDecoder, UserError
-from foveate.decoding.ranking import best, hypothesis, limits, log_probs
+from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
+
+PENALTY = 30
+"""A bound on length penalties: the longest output to that power is still a number."""
 
 
 @torch.no_grad()
@@ -57,8 +60,8 @@ def check_beam(width: int, n_best: int, length_penalty: float, patience: float |
     """Raise UserError for what no search can be asked for."""
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
-    if not math.isfinite(length_penalty):
-        raise UserError(f"length_penalty must be a finite number, not {length_penalty}")
+    if not abs(length_penalty) <= PENALTY:
+        raise UserError(f"length_penalty must be from {-PENALTY} to {PENALTY}, not {length_penalty}")
     if patience is not None and not patience > 0:
         raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
     if growth is not None and not growth >= 1:
@@ -111,7 +114,7 @@ class _Search:
     """
 
     def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found, growth: float):
-        self.width, self.found, self.growth = width, found, growth
+        self.width, self.found, self.growth = width, found, min(growth, LONGEST)
         self.examples = torch.arange(len(steps), device=steps.device)
         self.steps = steps
         self.written = torch.full_like(self.examples, START)[:, None, None]

@@ -14,6 +14,9 @@ _BLOCK = 128
 _CACHED = 2**18
 """Numbers of a temporary table that stays in the cache, and whose memory is used again for the next."""
 
+LONGEST = 2**31
+"""A bound on what sets the length of an output, above which a computer's whole numbers would overflow."""
+
 
 def best(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     """The `count` greatest scores of each row (all, if a row has fewer) and their places, best first.

@@ -8,6 +8,9 @@ from foveate.contracts import Hypothesis, StepDecoder, UserError
 from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
 
+COLDEST, HOTTEST = 1e-44, 1e38
+"""Temperatures that numbers of 32 bits can tell from 0 and from infinity."""
+
 
 @torch.no_grad()
 def sample(
@@ -80,9 +83,10 @@ def check_sampling(samples: int, temperature: float, top_k: int | None, top_p: f
     """Raise UserError for what cannot be drawn from."""
     if samples < 1:
         raise UserError(f"the number of samples must be at least 1, not {samples}")
-    if not 0 < temperature < float("inf"):
+    if not COLDEST <= temperature <= HOTTEST:
         raise UserError(
-            f"temperature must be greater than 0, not {temperature}; for the likeliest tokens use greedy search"
+            f"temperature must be from {COLDEST} to {HOTTEST}, not {temperature}; for the likeliest tokens use "
+            "greedy search"
         )
     if top_k is not None and top_k < 1:
         raise UserError(f"top_k must be at least 1, not {top_k}; None draws from the whole vocabulary")

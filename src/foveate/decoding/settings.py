@@ -10,10 +10,8 @@ from torch import Tensor
 from foveate.contracts import Hypothesis, StepDecoder, UserError
 from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
+from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
-
-LONGEST = 2**31
-"""A bound on both numbers of the length, above which a computer's whole numbers would overflow."""
 
 
 @dataclass

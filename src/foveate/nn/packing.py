@@ -47,11 +47,11 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
 
     The queries, keys and values of a block's self-attention become one product. With "float32" it computes the same
     sums in another order. "bfloat16" computes in that type throughout, but for the model's last layer, `output`: its
-    weights have 8 bits, so that what is compared with each other comes out in float32. "int8" rounds the weights of all
-    linear layers to 8 bits (7 on a CPU without VNNI), with a scale for each output, and what they are multiplied by to
-    8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the model itself is returned;
-    UserError if fewer bits were asked for, or bfloat16 of a CPU that does not multiply in it; ValueError for a model
-    that is packed already.
+    weights have 8 bits, so that what is compared with each other comes out in float32. "int8" rounds the weights of
+    linear layers, but for small ones, to 8 bits (7 on a CPU without VNNI), with a scale for each output, and what they
+    are multiplied by to 8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the model
+    itself is returned; UserError if fewer bits were asked for, or bfloat16 of a CPU that does not multiply in it;
+    ValueError for a model that is packed already.
     """
     if any(isinstance(part, (JointSelfAttention, Laid)) for part in model.modules()):
         raise ValueError("this model is packed already; pack the one that it was made from")

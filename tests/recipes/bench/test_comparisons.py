@@ -120,11 +120,15 @@ def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
         ("stepping", Stepping(lengths=(8, 4)), "lengths are 8 4, but must grow from each to the next"),
         ("dot-scaling", DotScaling(widths=()), "no width to measure"),
         ("norms", Norms(depths=()), "nothing to compare"),
+        ("norms", Norms(depths=(1, 1)), "depths are 1 1, but must differ"),
+        ("norms", Norms(warmup=-5), "warmup is -5, but must be at least 0"),
         (
             "stepping",
             Stepping(models=("transformer-classifier",)),
             "transformer-classifier writes no text from a source",
         ),
+        ("stepping", Stepping(models=("siamese-acceptor",)), "siamese-acceptor writes no text from a source"),
+        ("stepping", Stepping(models=("rnn-language",)), "rnn-language writes no text from a source"),
         ("stepping", Stepping(models=("rnm",)), "unknown model 'rnm'; did you mean rnn"),
         ("products", Products(side=0), "side is 0, but must be at least 1"),
     ],
@@ -143,6 +147,12 @@ def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"could not write into .*file/bench: Not a directory"):
         save(found["products"], "products", Products(out=tmp_path / "file" / "bench"))
+
+
+def test_nothing_is_measured_for_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write into .*file/bench: .*file is a file"):
+        compare("products", Products(out=tmp_path / "file" / "bench"), QUIET)
 
 
 def test_the_number_of_threads_is_put_back() -> None:

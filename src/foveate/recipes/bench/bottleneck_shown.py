@@ -38,7 +38,7 @@ def _milliseconds(what: str, measured: Times) -> Table:
     for length in next(iter(measured.values())):
         found.rows.append([f"{length:,}", *(f"{1000 * seconds[length]:,.1f}" for seconds in measured.values())])
     grows = [f"n^{exponent(*_last(seconds)):.2f}" for seconds in measured.values()]
-    found.rows.append([f"grows, last {LAST}", *grows])
+    found.rows.append([f"grows, last {min(LAST, len(found.rows))}", *grows])
     return found
 
 

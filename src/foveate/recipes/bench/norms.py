@@ -83,6 +83,9 @@ def run(options: Norms, console: Console) -> Comparison:
     if not options.depths or not options.learning_rates:
         raise UserError("nothing to compare: give --depths and --learning-rates at least one number each")
     at_least(1, "depths", min(options.depths))
+    if len(set(options.depths)) < len(options.depths):
+        raise UserError(f"depths are {' '.join(map(str, options.depths))}, but must differ")
+    at_least(0, "warmup", options.warmup)
     at_least(0, "learning_rates", min(options.learning_rates))
     found = []
     for depth in options.depths:

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, UNKNOWN, UserError, at_least
+from foveate.contracts import START, UNKNOWN, StepDecoder, UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table, check_growing
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 from foveate.recipes.bench.measuring import Run, exponent, side_by_side
@@ -29,7 +29,7 @@ class Stepping(Options):
     lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
     """Tokens of the source and of the target."""
     width: int = 128
-    """Width of all models (and of their embeddings), so that they are of one size."""
+    """Width of all models (and of their embeddings); how many layers each has is its preset's."""
     vocabulary: int = 2000
     """Words of either language."""
     batch: int = 8
@@ -69,8 +69,6 @@ def run(options: Stepping, console: Console) -> Comparison:
 def _model(options: Stepping, name: str) -> nn.Module:
     config = models.config_class(models.preset(name).family)
     known = {part.name for part in fields(config)}
-    if not {"src_vocab", "tgt_vocab"} <= known:
-        raise UserError(f"{name} writes no text from a source; `foveate train translate --help` names models that do")
     sizes = {
         "src_vocab": options.vocabulary,
         "tgt_vocab": options.vocabulary,
@@ -78,7 +76,10 @@ def _model(options: Stepping, name: str) -> nn.Module:
         "embedding": options.width,
     }
     values: dict[str, Any] = {size: value for size, value in sizes.items() if size in known}
-    return models.create(name, **values).eval()
+    model = models.create(name, **values).eval() if {"src_vocab", "tgt_vocab"} <= known else None
+    if not isinstance(model, StepDecoder):  # a matcher, for one, reads two texts
+        raise UserError(f"{name} writes no text from a source; `foveate train translate --help` names models that do")
+    return model
 
 
 def _run(options: Stepping, model: Any, length: int, mode: str) -> Run:
