@@ -5,7 +5,8 @@
 RUN is a run folder of a trained Transformer; all use its weights and its tokenizers, beam 5 and length penalty 1.
 foveate runs as `foveate run RUN --file SOURCE`; the others have no such command for a model without a tokenizer of
 theirs, so each has the shortest script that sorts by length and translates in batches (`workers/*_corpus.py`), and
-CTranslate2 a model that was converted before. BLEU is lower-cased. The order changes from round to round.
+CTranslate2 a model that was converted before, one batch with all threads or a smaller one with each. BLEU is
+lower-cased. The order changes from round to round.
 """
 
 import argparse
@@ -68,7 +69,12 @@ def _commands(peers: str, run: str, source: Path, converted: Path, precision: st
     transformers = [peers, "-W", "ignore", str(WORKERS / "transformers_corpus.py"), run, str(source)]
     least = CTRANSLATE2[precision]
     ctranslate2 = [peers, str(WORKERS / "ctranslate2_corpus.py"), str(converted), run, str(source), least]
-    return [Command("foveate", ours), Command("transformers", transformers), Command("CTranslate2", ctranslate2)]
+    return [
+        Command("foveate", ours),
+        Command("transformers", transformers),
+        Command("CTranslate2, a batch at a time", [*ctranslate2, "1", "4096"]),
+        Command("CTranslate2, one for each thread", [*ctranslate2, os.environ["OMP_NUM_THREADS"], "1024"]),
+    ]
 
 
 def _row(command: Command, ours: Command, references: list[str]) -> list[str]:

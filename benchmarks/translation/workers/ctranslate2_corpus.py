@@ -1,4 +1,7 @@
-"""A file translated by CTranslate2, sorted by itself into batches of 4,096 tokens: CONVERTED RUN SOURCE PRECISION."""
+"""A file translated by CTranslate2, which sorts it: CONVERTED RUN SOURCE PRECISION BATCHES TOKENS.
+
+So many batches of at most so many tokens are translated at once, and share the threads.
+"""
 
 import json
 import os
@@ -9,12 +12,12 @@ import ctranslate2
 import texts
 
 
-def main(converted: str, run: str, source: str, precision: str) -> None:
+def main(converted: str, run: str, source: str, precision: str, batches: str, tokens: str) -> None:
     translator = ctranslate2.Translator(
         converted,
         compute_type=precision,
-        inter_threads=1,
-        intra_threads=int(os.environ["OMP_NUM_THREADS"]),
+        inter_threads=int(batches),
+        intra_threads=max(1, int(os.environ["OMP_NUM_THREADS"]) // int(batches)),
     )
     names = json.loads((Path(converted) / "shared_vocabulary.json").read_text(encoding="utf-8"))
     places = {name: place for place, name in enumerate(names)}
@@ -23,7 +26,7 @@ def main(converted: str, run: str, source: str, precision: str) -> None:
         [[names[token] for token in sentence] for sentence in sentences],
         beam_size=5,
         length_penalty=1.0,
-        max_batch_size=4096,
+        max_batch_size=int(tokens),
         batch_type="tokens",
         max_decoding_length=2 * max(map(len, sentences)) + 10,
     )
