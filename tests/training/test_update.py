@@ -127,3 +127,11 @@ def test_devices():
     for name in ("gpu", "cuda:99"):
         with pytest.raises(UserError, match=f"device '{name}' cannot be used on this machine"):
             choose_device(name)
+
+
+def test_the_optimizer_is_what_the_settings_say():
+    settings = Training(learning_rate=0.011, betas=(0.87, 0.953), epsilon=3e-7, weight_decay=0.17)
+    optimizer = adamw(TinyModel(), settings, CPU)
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.17, 0.0]
+    for group in optimizer.param_groups:
+        assert (group["lr"], group["betas"], group["eps"]) == (0.011, (0.87, 0.953), 3e-7)

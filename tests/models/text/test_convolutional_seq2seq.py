@@ -65,3 +65,29 @@ def test_a_text_longer_than_the_learned_positions() -> None:
     model = create("convolutional", max_length=5, **SMALL)
     with pytest.raises(UserError, match="a sequence of 6 positions, but only 5 were learned"):
         model(torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([6]), torch.tensor([[1]]))
+
+
+def test_the_first_weights_keep_the_variance() -> None:
+    """Section 3.5 of the paper: N(0, p/n) for what a share p of is kept of n inputs, N(0, 4p/n) before a gate, 0.1 for
+    embeddings."""
+    sizes = {
+        "embedding": 211,
+        "width": 97,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "src_vocab": 301,
+        "tgt_vocab": 307,
+    }
+    torch.manual_seed(3)
+    model = create("convolutional-tiny", **sizes, dropout=0.5)
+    gates = [layer.convolution.linear for part in (model.encoder, model.decoder) for layer in part]
+    plain = [module for module in model.modules() if isinstance(module, torch.nn.Linear) and module not in gates]
+    for linears, variance in ((gates, 4 * 0.5), (plain, 0.5)):
+        assert linears
+        for linear in linears:
+            assert float(linear.weight.detach().std()) == pytest.approx(
+                (variance / linear.in_features) ** 0.5, rel=0.05
+            )
+            assert not linear.bias.detach().any()
+    for embedding in (model.source_embedding, model.target_embedding):
+        assert float(embedding.weight.detach().std()) == pytest.approx(0.1, rel=0.05)
