@@ -21,6 +21,9 @@ class Comparison:
     right: int = 0
     decided: int = 0
     """Of the right ones, those whose weights differ clearly from a mean over all keys."""
+    rows: int = 0
+    nowhere: int = 0
+    """Of the rows of all heads, those that are shown to look nowhere where the model has a mean over all keys."""
     largest: float = 0.0
     """The largest difference of a weight."""
     wrong: list[str] = field(default_factory=list)
@@ -45,7 +48,9 @@ def compare(sight: Sight, reference: list[Softmax], tolerance: float) -> Compari
                 break
             expected.pop(0)
             seen = before_sinks(weights[:, :, row : row + own.shape[2]], own)
-            differences.append(difference(seen, own))
+            excused = nowhere(seen, own)
+            found.rows, found.nowhere = found.rows + excused.numel(), found.nowhere + int(excused.sum())
+            differences.append(difference(seen, own, excused))
             spread = max(spread, spread_of(own))
             row += own.shape[2]
         found.largest = max(found.largest, *differences)
@@ -86,11 +91,15 @@ def before_sinks(seen: Tensor, own: Tensor) -> Tensor:
     return seen
 
 
-def difference(seen: Tensor, own: Tensor) -> float:
-    """The largest difference; a query that may look nowhere is shown so, whatever mean the model makes of it."""
+def nowhere(seen: Tensor, own: Tensor) -> Tensor:
+    """Which rows (B, H, T, 1) look nowhere: a query that may not is shown so, whatever mean the model makes of it."""
     alike = own.isnan().all(-1, keepdim=True) | (own.amax(-1, keepdim=True) - own.amin(-1, keepdim=True) < 1e-6)
-    nowhere = (seen == 0).all(-1, keepdim=True) & alike
-    return float((seen - own).masked_fill(nowhere, 0).abs().nan_to_num(nan=torch.inf).max())
+    return (seen == 0).all(-1, keepdim=True) & alike
+
+
+def difference(seen: Tensor, own: Tensor, excused: Tensor) -> float:
+    """The largest difference in the rows that are not excused."""
+    return float((seen - own).masked_fill(excused, 0).abs().nan_to_num(nan=torch.inf).max())
 
 
 def spread_of(own: Tensor) -> float:

@@ -31,6 +31,8 @@ class Outcome:
     """Of each refusal, whether what it advises is true."""
     sites: int = 0
     decided: int = 0
+    nowhere: float = 0.0
+    """The share of rows that are shown to look nowhere, where the model has a mean over all keys."""
     largest: float = 0.0
     """The largest difference of a weight."""
 
@@ -38,6 +40,7 @@ class Outcome:
         """Take in a comparison."""
         if which == "default":
             self.sites, self.decided = found.sites, found.decided
+            self.nowhere = found.nowhere / max(1, found.rows)
         self.largest = max(self.largest, found.largest)
         if found.wrong:
             self.note(which, "wrong", f"{len(found.wrong)} of {found.sites}: {'; '.join(found.wrong[:3])}")

@@ -18,7 +18,8 @@ type, built from a config that one rule has made small (`small.py`) and run on i
 one of timm is the models of one file whose names begin with the same word. Each is looked at as it is by default and,
 where that is another one, by its eager implementation. Shapes and all weights must agree, no site may be missing and
 none added, and the output must be the same, bit for bit, as without looking. Weights that are all alike prove nothing:
-the third column says how many of the sites look decidedly.
+the third column says how many of the sites look decidedly. A query that may look nowhere, of which models make a mean
+over all keys, is shown without weights: remarks say how many rows of all heads are such.
 
 | outcome | means | {libraries} |
 | --- | --- | {rules} |
@@ -64,6 +65,6 @@ def _row(outcome: Outcome) -> str:
 def _remarks(outcome: Outcome) -> str:
     text = " ".join(outcome.reason.replace("|", "/").split())
     text = text if len(text) < 180 else f"{text[:180]}..."
-    return " ".join(
-        filter(None, [f"on {outcome.inputs}" if outcome.inputs else "", text and f"`{text.replace('`', '')}`"])
-    )
+    nowhere = f"{100 * outcome.nowhere:.2g} % of its rows look nowhere" if outcome.nowhere else ""
+    inputs = f"on {outcome.inputs}" if outcome.inputs else ""
+    return " ".join(filter(None, [nowhere, inputs, text and f"`{text.replace('`', '')}`"]))
