@@ -65,6 +65,6 @@ def _row(outcome: Outcome) -> str:
 def _remarks(outcome: Outcome) -> str:
     text = " ".join(outcome.reason.replace("|", "/").split())
     text = text if len(text) < 180 else f"{text[:180]}..."
-    nowhere = f"{100 * outcome.nowhere:.2g} % of its rows look nowhere" if outcome.nowhere else ""
+    nowhere = f"{100 * outcome.nowhere:.2g} % of its rows look nowhere;" if outcome.nowhere else ""
     inputs = f"on {outcome.inputs}" if outcome.inputs else ""
     return " ".join(filter(None, [nowhere, inputs, text and f"`{text.replace('`', '')}`"]))
