@@ -135,3 +135,13 @@ def test_the_optimizer_is_what_the_settings_say():
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.17, 0.0]
     for group in optimizer.param_groups:
         assert (group["lr"], group["betas"], group["eps"]) == (0.011, (0.87, 0.953), 3e-7)
+
+
+def test_the_rate_of_a_step_is_that_of_all_parameters():
+    model = TinyModel()
+    update = Updater(model, CrossEntropy(0.1), Training(device="cpu", learning_rate=0.02, weight_decay=0.0))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    update([TinyBatches().batch(0, 1)], 0.0, 1)
+    assert {group["lr"] for group in update.optimizer.param_groups} == {0.0}
+    for parameter, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(parameter, old)
