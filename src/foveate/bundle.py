@@ -28,6 +28,9 @@ from foveate.contracts import UserError
 FORMAT = "foveate/1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
+CHECKPOINTS = "checkpoints"
+"""The folder in it that a training goes on from."""
+
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
 
@@ -87,6 +90,8 @@ def load(folder: Path | str) -> Bundle:
     if not folder.is_dir():
         raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'no folder'}")
     if not (folder / CONFIG).is_file():
+        if (folder / CHECKPOINTS).is_dir():
+            raise UserError(f"{folder} has no {CONFIG} yet: its training did not end; the same command goes on")
         raise UserError(f"{folder} has no {CONFIG}: no model was ever saved there; {_contents(folder)}")
     description = read_json(folder / CONFIG)
     found = description.pop("format", None)
@@ -187,17 +192,21 @@ def read_json(path: Path) -> dict[str, Any]:
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
 
-    Raises UserError where the disk refuses; whatever was at `path` is then still there.
+    A link stays one: what it leads to becomes the file. Raises UserError where the disk refuses, and for what is no
+    file, such as a device; whatever was at `path` is then still there.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        place = path.resolve()
+        if path.exists() and not path.is_file():
+            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+        place.parent.mkdir(parents=True, exist_ok=True)
         # A folder, because some writers put a temporary file beside theirs.
-        with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
+        with TemporaryDirectory(prefix=UNFINISHED, dir=place.parent, ignore_cleanup_errors=True) as workshop:
             temporary = Path(workshop) / path.name
             yield temporary
             _to_disk(temporary)
-            os.replace(temporary, path)
-            _to_disk(path.parent)
+            os.replace(temporary, place)
+            _to_disk(place.parent)
     except Exception as error:
         reason = _refusal(error)
         if reason is None:

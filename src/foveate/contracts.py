@@ -8,6 +8,8 @@ The shape legend, used in every annotation of the library:
 """
 
 import difflib
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -32,8 +34,24 @@ FromData = Annotated[int, tyro.conf.Suppress]
 Config = TypeVar("Config")
 
 
+MOST = 2**53
+"""No count that a user gives is larger: more would overflow what a computer counts with."""
+
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
+"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
+
+
 class UserError(ValueError):
     """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
+
+
+class TextError(UserError):
+    """A mistake in one of several texts."""
+
+    def __init__(self, place: int, message: str) -> None:
+        """`place` is the number of the text, from 0."""
+        super().__init__(message)
+        self.place = place
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
@@ -45,9 +63,29 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def at_least(least: int, name: str, value: float) -> None:
-    """Raise UserError for a `value` below `least`, or one that is no number."""
+    """Raise UserError for a `value` below `least`, one that is no number, and a count that none can be."""
     if not value >= least:
         raise UserError(f"{name} is {value}, but must be at least {least}")
+    if isinstance(value, int) and value > MOST:
+        raise UserError(f"{name} is {value:,}, but can be at most {MOST:,}")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether this is what an error means: torch raises the same kind for most that goes wrong."""
+    return isinstance(error, MemoryError) or any(reason in str(error) for reason in _OUT_OF_MEMORY)
+
+
+def strict_json(value: Any) -> str:
+    """A tree of plain values in one line of JSON, which has no infinity and no NaN: null stands for them."""
+    return json.dumps(_finite(value), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def from_dict(kind: type[Config], values: Any, where: str) -> Config:
@@ -60,12 +98,14 @@ def from_dict(kind: type[Config], values: Any, where: str) -> Config:
     try:
         return dacite.from_dict(kind, _tuples(values), dacite.Config(strict=True, type_hooks=HOOKS))
     except dacite.UnexpectedDataError as error:
-        raise unknown(f"field in {where}", min(error.keys), _field_names(kind)) from None
+        raise _unknown_field(min(error.keys), kind, where) from None
     except dacite.WrongTypeError as error:
         needed = _told(error.field_type)
         raise UserError(f"{where}: {error.field_path} is {error.value!r}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
+    except (TypeError, ValueError):  # dacite makes a tuple of what it finds, without looking
+        raise UserError(f"{where}: a table stands where a list or a single value must be") from None
 
 
 def _tuples(value: Any) -> Any:
@@ -96,11 +136,24 @@ def _told(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def _field_names(kind: Any) -> set[str]:
-    """The fields of a dataclass and of the dataclasses in it."""
-    names = set()
+def _unknown_field(name: str, kind: Any, where: str) -> UserError:
+    """The error for a field that does not exist, with the nearest by their own names: what table each is in, is easily
+    forgotten."""
+    known = _field_names(kind)
+    own = {field: field.split(".")[-1] for field in known}
+    names = set(own.values())
+    near = [name] if name in names else difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.5)
+    meant = sorted((field for field in known if own[field] in near), key=lambda field: near.index(own[field]))
+    if not meant:
+        return unknown(f"field in {where}", name, known)
+    return UserError(f"unknown field in {where} '{name}'; did you mean {' or '.join(meant[:3])}?")
+
+
+def _field_names(kind: Any) -> list[str]:
+    """The fields of a dataclass and of the dataclasses in it, like "width" and "training.steps"."""
+    names = []
     for name, part in get_type_hints(kind).items():
-        names |= {name} | (_field_names(part) if is_dataclass(part) else set())
+        names += [name, *(f"{name}.{inner}" for inner in (_field_names(part) if is_dataclass(part) else ()))]
     return names
 
 

@@ -52,7 +52,7 @@ def test_run(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> Non
     assert [line.split("\t")[0] for line in expected] == ["blame", "", "praise"]
     out, err = told(capsys, "run", folder, *TEXTS, "--picture", tmp_path / "bad.png")
     assert out.splitlines() == expected
-    assert err.splitlines() == ["1 empty lines stay empty", f"drew {tmp_path / 'bad.png'}"]
+    assert err.splitlines() == [f"drew {tmp_path / 'bad.png'}", "1 empty lines stay empty"]
     assert (tmp_path / "bad.png").read_bytes().startswith(b"\x89PNG")
     (tmp_path / "texts.gz").write_bytes(gzip.compress("\n".join(TEXTS).encode()))
     assert told(capsys, "run", "--device", "cpu", folder, "--file", tmp_path / "texts.gz")[0].splitlines() == expected
@@ -97,7 +97,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "pairs.tsv").write_text("no label here\n")
     for arguments, message in [
         (("run", folder, "bad", "--decoding.width", 3), "unknown option --decoding.width; see foveate run --help"),
-        (("run", folder, "", "--picture", "a.png"), "no picture to draw into a.png: this model has no attention, or"),
+        (("run", folder, "", "--picture", "a.png"), "no picture to draw into a.png: there was nothing to answer"),
         (("eval", folder), "this model was trained on files: give --data FILE to measure it on"),
         (("eval", folder, "--data", "pairs.tsv"), "pairs.tsv, line 1: 0 tabs, where one tab must part a label from"),
         (("eval", folder, "--groups", 3), "unknown option --groups; see foveate eval --help"),

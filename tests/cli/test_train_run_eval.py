@@ -118,7 +118,7 @@ def test_run_draws_the_first_sentence(trained: Trained, capsys: pytest.CaptureFi
         path = tmp_path / f"picture.{ending}"
         out, err = told(capsys, "run", trained.folder, "", *SENTENCES, "--picture", path)
         assert out == ["", *TRANSLATIONS]
-        assert err.splitlines() == ["1 empty lines stay empty", f"drew {path}"]
+        assert err.splitlines() == [f"drew {path}", "1 empty lines stay empty"]
         assert path.read_bytes().startswith(begins)
 
 

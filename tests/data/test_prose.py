@@ -34,6 +34,20 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert " ".join(sentences(text)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("今日は雨だ。明日も？はい！？ 次。", ["今日は雨だ。", "明日も？", "はい！？", "次。"]),
+        ("「行く？」と言った。「いや。」「なぜ？」終わり", ["「行く？」と言った。", "「いや。」", "「なぜ？」終わり"]),
+        ("यह एक है। वह दो है। अंत", ["यह एक है।", "वह दो है।", "अंत"]),
+    ],
+)
+def test_sentences_without_spaces_between_them(text: str, expected: list[str]) -> None:
+    """What is joined again has no space where there was none."""
+    assert sentences(text) == expected
+    assert Passage("", "", tuple(expected)).text == text.replace("！？ ", "！？")
+
+
 def test_passages_hold_whole_sentences() -> None:
     """Five words at most: 3 + 2, then 4 + 1, and a paragraph is never joined to the next."""
     assert list(Prose.from_paragraphs(PARAGRAPHS).passages(5)) == [

@@ -71,6 +71,16 @@ def test_folders_of_catalogues(tmp_path):
     ]
     with pytest.raises(UserError, match="is a folder: name the two languages of its catalogues"):
         ParallelText.from_paths([tmp_path])
+    with pytest.raises(UserError, match=r"fish\.mo is a catalogue: give the folder that it lies in"):
+        ParallelText.from_paths([tmp_path / "fr/LC_MESSAGES/fish.mo"])
+    (tmp_path / "fr/LC_MESSAGES/fish.mo").write_bytes(b"fish")
+    with pytest.raises(UserError, match="en-fr: no pair is left; left out: 1 damaged files"):
+        ParallelText.from_paths([tmp_path], ("en", "fr")).check()
+
+
+def test_what_is_compressed_needs_no_ending_that_says_so(tmp_path):
+    (tmp_path / "pairs").write_bytes(gzip.compress(b"a\tb\n"))
+    assert list(ParallelText.from_paths([tmp_path / "pairs"])) == [("a", "b")]
 
 
 def test_held_out_pairs_share_no_sentence_with_the_rest():

@@ -162,7 +162,7 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
     ("settings", "message"),
     [
         ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
-        ({"width": 0}, "from 1 to the beam width, 0; it is 1"),
+        ({"width": 0}, "the width of a beam must be at least 1, not 0"),
         ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
         ({"length_penalty": math.nan}, "length_penalty must be from -30 to 30, not nan"),
         ({"length_penalty": 2000.0}, "length_penalty must be from -30 to 30, not 2000.0"),

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from foveate.contracts import UserError, from_dict
+from foveate import create
+from foveate.contracts import END, UserError, from_dict
 from foveate.decoding import Decoding, beam, decode, greedy, sample
 
 SOURCES = {"source": torch.tensor([11, 5, 7])}
@@ -23,6 +24,20 @@ def test_each_method_is_the_function_of_its_name(scripted) -> None:
     settings = Decoding("sample", n_best=3, temperature=0.7, top_k=5, top_p=0.8, **rule)
     first, second = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
     assert decode(model, SOURCES, LENGTHS, settings, first) == sample(model, SOURCES, longest, 3, 0.7, 5, 0.8, second)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_no_output_is_longer_than_the_positions_that_are_learned(method: str) -> None:
+    """A model that never ends writes them all, and no more."""
+    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
+    model = create("transformer-tiny", **sizes, src_vocab=9, tgt_vocab=9, positions="learned", max_length=7).eval()
+    with torch.no_grad():
+        model.decoder_norm.bias.fill_(9.0)
+        model.output.weight.fill_(1.0)
+        model.output.weight[END] = -1.0
+    source = {"source": torch.tensor([[5, 6, END]]), "source_lengths": torch.tensor([3])}
+    (found,) = decode(model, source, torch.tensor([3]), Decoding(method), torch.Generator().manual_seed(1))
+    assert (len(found[0].tokens), found[0].ended) == (7, False)
 
 
 def test_greedy_search_has_one_answer(scripted) -> None:

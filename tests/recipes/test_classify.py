@@ -112,6 +112,9 @@ def test_evaluation_beside_the_majority(classifier: Classifier, tmp_path: Path) 
     assert [answer.split("\t")[0] for answer in found.answers] == ["blame", "blame", "praise", "praise"]
     assert found.rows == [["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"]]
     assert found.notes == ["4 texts, 2 labels"]
+    others = [*data, ("odd", "x"), ("new", "y"), ("odd", "z")]
+    found = classifier.evaluate([tsv(tmp_path / "test.tsv", others)], NoOptions(), SILENT)
+    assert found.notes[1:] == ["3 of 7 have labels that the model did not learn: odd, new"]
 
 
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +152,7 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
     figure = made.picture(made.run("bad cats"))
     if title is None:
         assert figure is None
-        assert refused(open_model(tmp_path).look, "bad cats", 100).endswith("does not attend: there is nothing to see")
+        assert refused(open_model, tmp_path).endswith("does not attend: there is nothing to see")
     else:
         assert [text.get_text() for text in figure.texts] == [title]
 

@@ -28,8 +28,14 @@ def test_a_recipe_survives_json(name: str) -> None:
     ("values", "message"),
     [
         ({"modle": "rnn"}, "unknown field in here 'modle'; did you mean model"),
-        ({"text": {"sources": "emoji"}}, "unknown field in here 'sources'; did you mean source"),
-        ({"training": {"learning_rat": 1}}, "unknown field in here 'learning_rat'; did you mean learning_rate"),
+        ({"text": {"sources": "emoji"}}, "unknown field in here 'sources'; did you mean text.source"),
+        (
+            {"training": {"learning_rat": 1}},
+            "unknown field in here 'learning_rat'; did you mean training.learning_rate",
+        ),
+        ({"steps": 5}, "unknown field in here 'steps'; did you mean training.steps?"),
+        ({"training": {"betas": {"a": 1}}}, "here: a table stands where a list or a single value must be"),
+        ({"text": {"data": {"a": 1}}}, "here: a table stands where a list or a single value must be"),
         ({"training": {"steps": "many"}}, "here: training.steps is 'many', but must be int | None"),
         ({"training": {"schedule": "cos"}}, "here: training.schedule is 'cos', but must be 'inverse-sqrt' or 'cosine'"),
         ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
@@ -112,7 +118,7 @@ def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goe
         file.write_text(text)
         return {name for name, value in recipe.identity().items() if before.get(name) != value}
 
-    assert changed(validation, "One.") == changed(validation, "Two.") == {f"text.validation (content of {validation})"}
-    assert changed(prose / "old" / "a.txt", "A.") == {f"text.data (content of {prose})"}
-    assert changed(prose / "old" / "a.txt", "B.") == {f"text.data (content of {prose})"}
+    assert changed(validation, "One.") == changed(validation, "Two.") == {f"text (content of {validation})"}
+    assert changed(prose / "old" / "a.txt", "A.") == {f"text (content of {prose})"}
+    assert changed(prose / "old" / "a.txt", "B.") == {f"text (content of {prose})"}
     assert changed(prose / "metrics.jsonl", "{}") == set()

@@ -112,6 +112,12 @@ def test_measures_beside_baselines(tagger: Tagger, tmp_path: Path) -> None:
     assert found.headings[2] == "of 1 unknown words"
     assert found.answers == ["they/PRON smoked/VERB the/DET help/NOUN", "the/DET help/NOUN"]
     json.dumps(found.figures)
+    verb = next(word for word, tag in tagger.lexicon.words.items() if tag == "VERB")
+    path.write_text(f"they\tPRONOUN\n{verb}\tVERB\n")
+    found = tagger.evaluate([path], NoOptions(), Console(file=StringIO()))
+    assert [row[2] for row in found.rows] == ["–"] * 3
+    assert found.figures["ways"]["birnn-tagger"]["accuracy_unknown"] is None
+    assert found.notes[1] == "1 of 2 have tags that the model did not learn: PRONOUN"
 
 
 def test_a_tagger_of_files_has_no_test_text(tagger: Tagger) -> None:

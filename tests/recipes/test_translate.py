@@ -146,9 +146,7 @@ def test_a_file_that_was_changed_is_no_longer_what_is_being_learned(tmp_path: Pa
     path = tsv(tmp_path / "pairs.tsv", 61)
     train(words.recipe(tmp_path / "run", steps=2, data=(path,)))
     path.write_text(path.read_text(encoding="utf-8").replace("cat", "bat"), encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"holds a training with text.data \(content of .*pairs\.tsv\) '\w{12}', not '\w{12}'"
-    ):
+    with pytest.raises(UserError, match=r"holds a training that began with another .*pairs\.tsv: put that back, or"):
         train(words.recipe(tmp_path / "run", steps=3, data=(path,)))
 
 

@@ -8,7 +8,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from foveate.contracts import UserError, unknown
+try:
+    from foveate.contracts import UserError, out_of_memory, unknown
+except KeyboardInterrupt:  # torch takes a second to be imported
+    sys.exit("foveate: stopped")
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
@@ -37,13 +40,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if verb not in VERBS:
             raise unknown("command", verb, VERBS)
         importlib.import_module(f"foveate.cli.{verb}").main(rest)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where standard output is closed
+            sys.stdout.flush()
     except UserError as error:
         _fail(str(error))
     except KeyboardInterrupt:
         if own_process:  # whose threads end within a moment; who presses twice gets no traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         _fail("stopped")
+    except UnicodeEncodeError as error:
+        unwritten = error.object[error.start : error.end]
+        _fail(f"{unwritten!r} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8")
+    except (RuntimeError, MemoryError) as error:
+        if not out_of_memory(error):
+            raise
+        _fail("this takes more memory than there is; smaller sizes, batches or beams take less")
     except BrokenPipeError:
         # The reader of our output (such as `head`) has had enough.
         _drop_output()
@@ -55,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _drop_output() -> None:
     """Nothing is left that Python would write, and fail to, when it ends."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # a closed standard output is None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

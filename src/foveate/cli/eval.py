@@ -1,6 +1,5 @@
 """`foveate eval RUN --data FILE`: measure a trained model."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from foveate import recipes
 from foveate.cli.folders import parse_with_task
-from foveate.contracts import UserError
+from foveate.contracts import UserError, strict_json
 from foveate.recipes.trained import Evaluation, Trained
 
 Options = TypeVar("Options")
@@ -52,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.output is not None:
         _write(asked.output, found.answers)
     if asked.json:
-        print(json.dumps(found.figures))
+        print(strict_json(found.figures))
     else:
         _show(found)
 

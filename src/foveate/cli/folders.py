@@ -30,7 +30,7 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
 
 def check_place(path: Path) -> None:
     """Raise UserError for a file that cannot be there: before the work, not after it."""
-    if path.is_dir():
-        raise UserError(f"could not write {path}: it is a folder")
+    if path.exists() and not path.is_file():
+        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
     if not path.parent.is_dir():
         raise UserError(f"could not write {path}: there is no folder {path.parent}")

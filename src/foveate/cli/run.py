@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
@@ -11,7 +10,7 @@ import tyro
 
 from foveate import recipes
 from foveate.cli.folders import check_place, parse_with_task
-from foveate.contracts import UserError
+from foveate.contracts import TextError, UserError
 from foveate.data import read_lines, utf8
 from foveate.recipes.trained import Prediction, Trained
 from foveate.sight.pictures import check_ending, save
@@ -51,19 +50,32 @@ def main(arguments: Sequence[str]) -> None:
         check_ending(asked.picture)
         check_place(asked.picture)
     task: Trained = recipes.load(asked.folder, asked.device)
-    first, empty, long = None, 0, 0
+    lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     for sentences in _chunks(asked):
-        for sentence, prediction in zip(sentences, task.answer(sentences, asked.options), strict=True):
+        for sentence, prediction in _answers(task, sentences, asked, lines):
+            if not drawn and prediction.line:
+                _draw(task, prediction, asked.picture)
+                drawn = True
             print(prediction.line, flush=True)
-            first = first or (prediction if prediction.line else None)
             empty += not (sentence.strip() or prediction.line)
         long += len(task.too_long(sentences))
+        lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
     if long:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
-    if asked.picture is not None:
-        _draw(task, first, asked.picture)
+    if not drawn:
+        raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
+
+
+def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
+    """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
+    try:
+        yield from zip(texts, task.answer(texts, asked.options), strict=True)
+    except TextError as error:
+        if good := texts[: error.place]:
+            yield from zip(good, task.answer(good, asked.options), strict=True)
+        raise UserError(f"{'text' if asked.text else 'line'} {before + error.place + 1}: {error}") from None
 
 
 def _chunks(asked: Run) -> Iterator[list[str]]:
@@ -75,13 +87,24 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     else:
         sentences = read_lines(asked.file or sys.stdin.buffer)
     at_once = 1 if not asked.text and asked.file is None and sys.stdin.isatty() else CHUNK
-    while chunk := list(islice(sentences, at_once)):
+    chunk: list[str] = []
+    try:
+        for sentence in sentences:
+            chunk.append(sentence)
+            if len(chunk) == at_once:
+                yield chunk
+                chunk = []
+    except UserError:  # told when those before it are answered
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
         yield chunk
 
 
-def _draw(task: Trained, prediction: Prediction | None, path: Path) -> None:
-    figure = None if prediction is None else task.picture(prediction)
+def _draw(task: Trained, prediction: Prediction, path: Path) -> None:
+    figure = task.picture(prediction)
     if figure is None:
-        raise UserError(f"no picture to draw into {path}: this model has no attention, or there was nothing to answer")
+        raise UserError(f"no picture to draw into {path}: this model has no attention")
     save(figure, path)
     print(f"drew {path}", file=sys.stderr)

@@ -1,6 +1,8 @@
 """`foveate train TASK ...`: train a model."""
 
 import json
+import shlex
+import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,15 +31,22 @@ def main(arguments: Sequence[str]) -> None:
     file, rest = _taken(rest, "--config")
     model, _ = _taken(rest, "--model")
     values = {} if file is None else _read(Path(file))
-    if model is not None and model != values.get("model"):
-        # Another model than the file's has other fields.
-        values = {**values, "model": model, "architecture": None}
+    if model is not None:
+        values = _for_model(model, values, file)
     recipe = module.RECIPE.from_json(values, file or "the recipe")
     kind = module.RECIPE[models.config_class(recipe.preset.family)]
     recipe = parse(kind, rest, f"train {task}", recipe)
     module.run(recipe)
     if main_process():
-        print(f'saved in {recipe.out}; try: foveate run {recipe.out} "..."')
+        print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
+
+
+def _for_model(model: str, values: dict[str, Any], file: str | None) -> dict[str, Any]:
+    """A file's recipe for a model that a flag names: another model than the file's has other fields."""
+    another = values.get("model", model) != model
+    if another and values.get("architecture") and main_process():
+        print(f"{file}: its architecture is of {values['model']}, and left out for {model}", file=sys.stderr)
+    return {**values, "model": model, **({"architecture": None} if another else {})}
 
 
 def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:

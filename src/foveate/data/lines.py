@@ -1,6 +1,7 @@
 """Lines of text as the user gives them, in files, streams and arguments; what is no text is told with its place."""
 
 import gzip
+import hashlib
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,9 @@ from foveate.contracts import UserError
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
 
+GZIP = b"\x1f\x8b"
+"""How a compressed file begins, and none that is UTF-8."""
+
 CATALOGUES = (".mo", ".po")
 """How the names of the gettext catalogues in a folder end."""
 
@@ -18,6 +22,30 @@ CATALOGUES = (".mo", ".po")
 def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     """What is read of a folder, which may hold other files too, in alphabetical order."""
     return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
+
+
+def paths(given: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
+    """One path or several, as they are written in Python."""
+    return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
+
+
+def digest(path: Path) -> str:
+    """A few letters that are others for other content (as good as always) of a file, or of what is read of a folder."""
+    try:
+        if not path.is_dir():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
+        files = files_below(path, (*TEXTS, *CATALOGUES))
+        listed = "".join(f"{file.relative_to(path)}\0{digest(file)}\n" for file in files)
+        return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+def check_readable_again(path: Path) -> None:
+    """Raise UserError for a pipe or a device: text to learn from is read more than once."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(f"{path} can be read only once: save what comes from it to a file")
 
 
 def read_sentences(origin: Path | Iterable[bytes]) -> Iterator[str]:
@@ -47,8 +75,9 @@ def utf8(text: str) -> str:
 def file_lines(path: Path) -> Iterator[str]:
     """The lines of a file as they are, with their ends. Raises UserError as `read_lines`."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield from _decoded(stream, str(path))
+        with path.open("rb") as file:
+            compressed = path.suffix.lower() == ".gz" or file.peek(2)[:2] == GZIP
+            yield from _decoded(gzip.GzipFile(fileobj=file) if compressed else file, str(path))
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except (OSError, EOFError, zlib.error) as error:

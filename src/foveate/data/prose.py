@@ -11,8 +11,15 @@ from foveate.contracts import UserError
 from foveate.data.lines import TEXTS, files_below, read_sentences
 from foveate.data.sides import one_in
 
-_MAY_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])""")
-"""A mark that ends sentences, and after it something that may begin one."""
+_MAY_END = re.compile(
+    r"""[.!?…।؟۔]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])"""
+    r"""|[。！？]+(?:[」』”’）]+\s*(?=[「『“（])|(?![」』”’）。！？])\s*(?=\S))"""
+)
+"""A mark that ends sentences, and after it something that may begin one. In Chinese and Japanese no space is between;
+there a sentence goes on after what is quoted, unless a quotation follows."""
+
+_UNSPACED = re.compile(r"[。！？][」』”’）]*$")
+"""The end of a sentence after which no space stands."""
 
 _ABBREVIATION = re.compile(
     r"(?:^|[\W_])(?:[A-HJ-Z]|Mrs?|Ms|Dr|Messrs|St|Mt|Ft|Gen|Gov|Lt|Col|Capt|Maj|Adm|Sgt|Rep|Sen|Hon|Rev|Prof|[JS]r"
@@ -42,7 +49,7 @@ class Passage(NamedTuple):
 
     @property
     def text(self) -> str:
-        return " ".join(self.sentences)
+        return "".join(one if _UNSPACED.search(one) else f"{one} " for one in self.sentences).rstrip()
 
 
 @dataclass(frozen=True)

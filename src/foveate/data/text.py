@@ -11,7 +11,7 @@ import numpy as np
 
 from foveate.contracts import UserError
 from foveate.data.catalogues import Catalogues
-from foveate.data.lines import file_lines
+from foveate.data.lines import CATALOGUES, file_lines
 from foveate.data.sides import draws
 
 
@@ -91,6 +91,8 @@ class ParallelText:
             if languages is None:
                 raise UserError(f"{paths[0]} is a folder: name the two languages of its catalogues")
             return cls.from_catalogues(paths, *languages)
+        if catalogues := [path for path in paths if path.suffix in CATALOGUES]:
+            raise UserError(f"{catalogues[0]} is a catalogue: give the folder that it lies in")
         if len(paths) == 1:
             return cls.from_tsv(paths[0])
         if len(paths) == 2:
@@ -147,9 +149,12 @@ class ParallelText:
                 else:
                     empty += 1
                     first_empty = first_empty or pair.line
+            left_out = self._left_out()
+            if not kept and left_out:
+                raise UserError(f"{self.name}: no pair is left; left out: {_told(left_out)}")
             if not kept:
                 raise UserError(f"{self.name}: none of the {empty:,} pairs has text on both sides")
-            self._counts = Counts(kept, empty, first_empty, self._left_out())
+            self._counts = Counts(kept, empty, first_empty, left_out)
         return self._counts
 
     @property
@@ -160,14 +165,18 @@ class ParallelText:
         if counts.empty:
             told += f", {counts.empty:,} left out for an empty side (first on line {counts.first_empty})"
         if counts.left_out:
-            most_first = sorted(counts.left_out.items(), key=lambda item: -item[1])
-            told += "; left out: " + ", ".join(f"{count:,} {reason}" for reason, count in most_first)
+            told += f"; left out: {_told(counts.left_out)}"
         return told
 
     def _lines(self) -> Iterator[Pair]:
         for line, (source, target) in enumerate(self._read(), 1):
             if self._keep is None or self._keep(line):
                 yield Pair(line, _tidy(source), _tidy(target))
+
+
+def _told(left_out: Mapping[str, int]) -> str:
+    most_first = sorted(left_out.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count:,} {reason}" for reason, count in most_first)
 
 
 def _tidy(text: str) -> str:

@@ -58,6 +58,8 @@ def beam(
 
 def check_beam(width: int, n_best: int, length_penalty: float, patience: float | None, growth: float | None) -> None:
     """Raise UserError for what no search can be asked for."""
+    if width < 1:
+        raise UserError(f"the width of a beam must be at least 1, not {width}")
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
     if not abs(length_penalty) <= PENALTY:

@@ -12,6 +12,7 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
+from foveate.nn import longest_sequence
 
 
 @dataclass
@@ -70,11 +71,12 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """For each example its `n_best` outputs, written as `settings` say; the `generator` makes random draws repeat.
 
-    `source_lengths` set how long an output may become; zeros where inputs have no length. The model should be in
-    evaluation mode. Raises UserError on settings that make no sense.
+    `source_lengths` set how long an output may become, at most the positions that the model has learned; zeros where
+    inputs have no length. The model should be in evaluation mode. Raises UserError on settings that make no sense.
     """
     settings.check()
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
+    longest = longest.clamp_max(min(longest_sequence(model), LONGEST))
     if settings.method == "beam":
         chosen = settings.width, settings.n_best, settings.length_penalty, settings.patience, settings.growth
         return beam(model, inputs, longest, *chosen)

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import torch
 from torch import nn
 
-from foveate.contracts import FromData, UserError, at_least, from_dict, unknown
+from foveate.contracts import FromData, UserError, at_least, from_dict, out_of_memory, unknown
 
 FAMILIES = {
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
@@ -79,13 +79,10 @@ def build(family: str, config: Any) -> nn.Module:
     try:
         return module.MODEL(config)
     except RuntimeError as error:
-        if not any(reason in str(error) for reason in _TOO_LARGE):
+        if not out_of_memory(error):
             raise
         raise UserError(f"a {family} of these sizes takes more memory than this machine has") from None
 
-
-_TOO_LARGE = ("can't allocate memory", "out of memory", "size calculation overflowed")
-"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
 
 _MOST = 2**31
 """No size of a model is larger."""

@@ -4,7 +4,7 @@ from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
 from foveate.nn.convolution import GatedConvolution
 from foveate.nn.dropout import Dropout
-from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions, positions
+from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions, longest_sequence, positions
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.init import TooManyWeightsError, Undrawn, initialize
@@ -51,8 +51,9 @@ __all__ = [
     "WordEmbedding",
     "cpu_has_bfloat16",
     "initialize",
-    "positions",
+    "longest_sequence",
     "packed",
+    "positions",
     "pooling",
     "tie_output",
     "word_embeddings",

@@ -1,5 +1,6 @@
 """Positions joined to the vectors of a sequence."""
 
+import math
 from typing import Literal
 
 import torch
@@ -41,6 +42,12 @@ class LearnedPositions(nn.Module):
                 "shorten it, or use sinusoidal positions"
             )
         return self.table[start : start + length]
+
+
+def longest_sequence(model: object) -> float:
+    """How many positions all parts of a model know; without limit where none of them are learned."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return min((len(part.table) for part in modules if isinstance(part, LearnedPositions)), default=math.inf)
 
 
 class Unpositioned(nn.Module):

@@ -29,7 +29,7 @@ from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditi
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, opened, said
+from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, check_unchanged, opened, said, unlearned
 from foveate.training.settings import check_seed
 
 TOKENIZER = "tokenizer.json"
@@ -168,6 +168,8 @@ class Author:
         scored = list(scores(self.model, self.batches(passages)))
         found = {"this model": perplexity(scored), **self._otherwise(passages)}
         notes = [f"{len(passages):,} passages of at most {text.passage_words} words, each with its end"]
+        if self.conditions:
+            notes += unlearned("conditions", [passage.condition for passage in passages], self.conditions)
         if unknown_tokens := sum(row.count(UNKNOWN) for row in self._sequences(passages)):
             notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
         try:
@@ -197,6 +199,7 @@ class Author:
 
     def _ngrams(self, text: LanguageText, passages: Sequence[Passage]) -> dict[str, Perplexity]:
         """The perplexity of n-grams that count the tokens of the training text. UserError where that is not there."""
+        check_unchanged(self.description)
         learn, _ = text.open("language")
         known = self._sequences(learn.passages(text.passage_words))
         asked, found = self._sequences(passages), {}

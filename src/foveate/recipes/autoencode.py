@@ -71,7 +71,9 @@ def _measure(text: AutoencodeText, coder: Autoencoder, check: Prose) -> Callable
     """How faithfully passages from all over the text to validate on are written again, by greedy search."""
     passages = spread(coder.fitting(check), text.validation_passages)
     if not passages:
-        raise UserError(f"{check.name} has nothing of at most {text.max_length} tokens to validate on")
+        raise UserError(
+            f"{check.name} has nothing of at most {text.max_length} tokens to validate on: raise max_length"
+        )
 
     def measure(model: nn.Module) -> dict[str, float]:
         written = coder.rewritten(passages, Decoding(method="greedy"))

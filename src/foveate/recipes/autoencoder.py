@@ -22,7 +22,7 @@ from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
 from foveate.recipes.prose_text import AutoencodeText, spread
 from foveate.recipes.rewriting import REWRITINGS, Rewriting
-from foveate.recipes.trained import Evaluation, Reading, opened, said
+from foveate.recipes.trained import Evaluation, Reading, check_unchanged, opened, said
 from foveate.recipes.translator import END_SIGN
 from foveate.sight import Alignment, alignments, look
 
@@ -212,6 +212,7 @@ class Autoencoder:
     @cached_property
     def _known(self) -> tuple[list[Passage], Tensor]:
         """What the model learned from, and its vectors. Raises UserError where that is not there any more."""
+        check_unchanged(self.description)
         learn, _ = self._text.open("autoencode")
         passages = self.fitting(learn)
         return passages, self._vectors(passages)

@@ -15,7 +15,7 @@ from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
 from foveate.data import LabelledText, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, longest_learned, opened, said
+from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, longest_learned, opened, said, unlearned
 from foveate.sight import Alignment, alignments, look
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -174,5 +174,5 @@ class Classifier:
             figures={"texts": len(texts), "ways": figures},
             headings=["labels by", "accuracy", "macro F1"],
             rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
-            notes=[f"{len(texts):,} texts, {len(self.labels)} labels"],
+            notes=[f"{len(texts):,} texts, {len(self.labels)} labels", *unlearned("labels", right, self.labels)],
         )

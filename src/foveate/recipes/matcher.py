@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import Picture, Tokenizer, UserError, from_dict
+from foveate.contracts import Picture, TextError, Tokenizer, from_dict
 from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
@@ -20,6 +20,9 @@ from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENI
 from foveate.sight import Alignment, alignments, look
 
 RULES = "rules.json"
+
+QUOTED = 60
+"""Characters of a text that a message shows."""
 
 QUERY = "query"
 """Stands for the learned query in pictures."""
@@ -100,8 +103,8 @@ class Matcher:
         return self.answer([text], NoOptions())[0]
 
     def answer(self, texts: Sequence[str], options: NoOptions) -> list[Judgement]:
-        """Judge each `source<TAB>target`. Raises UserError for a text that is no pair."""
-        pairs = [_pair(text) for text in texts]
+        """Judge each `source<TAB>target`. Raises TextError for one that is no pair."""
+        pairs = [_pair(text, place) for place, text in enumerate(texts)]
         return [Judgement(*pair, one) for pair, one in zip(pairs, self.probabilities(pairs), strict=True)]
 
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -178,9 +181,10 @@ def figures_of(scores: Sequence[float], threshold: float, pairs: Sequence[Judged
     }
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, place: int = 0) -> tuple[str, str]:
     """Both sides of `source<TAB>target`; an empty line is an empty pair."""
     source, *others = text.split("\t")
     if len(others) != 1 and text.strip():
-        raise UserError(f"'{text}' has {len(others)} tabs, where one tab must part two texts")
+        shown = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+        raise TextError(place, f"'{shown}' has {len(others)} tabs, where one tab must part two texts")
     return source.strip(), "".join(others).strip()

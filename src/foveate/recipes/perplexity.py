@@ -36,7 +36,7 @@ class Perplexity:
         return _surprise(self.nats / self.words)
 
     def figures(self) -> dict[str, float]:
-        """All of it, as JSON values."""
+        """All of it, as plain values."""
         return {**asdict(self), "per_token": self.per_token, "per_word": self.per_word}
 
 

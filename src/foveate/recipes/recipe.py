@@ -1,6 +1,5 @@
 """What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
@@ -13,10 +12,13 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
+from foveate.bundle import CHECKPOINTS
 from foveate.contracts import UserError, from_dict
-from foveate.data.lines import CATALOGUES, TEXTS, files_below
+from foveate.data.lines import check_readable_again, digest, paths
+from foveate.nn import longest_sequence
 from foveate.recipes.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
+from foveate.training.checkpoints import CONTENT, Checkpoints
 from foveate.training.hardware import choose_device
 
 Architecture = TypeVar("Architecture")
@@ -38,6 +40,8 @@ class Recipe(Generic[Architecture]):
     """Its name in `foveate.recipes.TASKS`."""
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so."""
+    marks: ClassVar[int] = 1
+    """How many tokens a model reads beside those of a text: START or END."""
     unit: ClassVar[str] = "tokens"
     """What has a label, for people who watch the training."""
     usual: ClassVar[Training] = Training()
@@ -61,6 +65,7 @@ class Recipe(Generic[Architecture]):
             self.architecture = from_dict(models.config_class(preset.family), values, self.model)
         if self.training is AS_USUAL:
             self.training = replace(self.usual, **preset.training)
+        self.text = replace(self.text, data=paths(self.text.data), validation=paths(self.text.validation))
 
     @classmethod
     def presets(cls) -> dict[str, models.Preset]:
@@ -81,9 +86,19 @@ class Recipe(Generic[Architecture]):
         for part in vars(self).values():
             if hasattr(part, "check"):
                 part.check()
+        for path in self._files:
+            check_readable_again(path)
+        if self.out == Path():
+            raise UserError("out is the current folder: name one for the training alone")
+        Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
         choose_device(self.training.device)
         with torch.device("meta"):
-            self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
+            model = self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
+        if self.text.max_length + self.marks > (most := longest_sequence(model)):
+            raise UserError(
+                f"max_length is {self.text.max_length:,}, and START or END takes a place too, but the model learns "
+                f"only {most:,} positions: raise architecture.max_length"
+            )
 
     def build(self, **sizes: int) -> nn.Module:
         """The model with the random weights of the recipe's seed; `sizes` are those that the data decided."""
@@ -153,28 +168,18 @@ class Recipe(Generic[Architecture]):
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
         chosen = {name: value for name, value in self.as_json().items() if name in ("text", "model", "architecture")}
-        texts = {"text.data": self.text.data, "text.validation": self.text.validation}
-        return chosen | {
-            f"{name} (content of {path})": _digest(path)
-            for name, paths in texts.items()
-            for path in paths
-            if path.is_file() or path.is_dir()
-        }
+        contents = {f"text{CONTENT}{path})": found for path, found in self.contents().items()}
+        return {"task": self.task, **chosen, **contents}
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        return self.text.data + self.text.validation
+
+    def contents(self) -> dict[str, str]:
+        """A digest of each file or folder of the text, as it is now."""
+        return {str(path): digest(path) for path in self._files if path.is_file() or path.is_dir()}
 
     def description(self, model: nn.Module) -> dict[str, Any]:
         """What `config.json` says of the trained `model`."""
         config: Any = model.config
-        return asdict(Description(self.task, self.preset.family, asdict(config), self.as_json()))
-
-
-def _digest(path: Path) -> str:
-    """A few letters that are others for other content (as good as always) of a file, or of what is read of a folder."""
-    try:
-        if not path.is_dir():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "blake2b").hexdigest()[:12]
-        files = files_below(path, (*TEXTS, *CATALOGUES))
-        listed = "".join(f"{file.relative_to(path)}\0{_digest(file)}\n" for file in files)
-        return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
-    except OSError as error:
-        raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
+        return asdict(Description(self.task, self.preset.family, asdict(config), self.as_json(), self.contents()))

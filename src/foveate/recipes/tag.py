@@ -51,6 +51,7 @@ class Tag(Recipe[Architecture]):
     """
 
     task = "tag"
+    marks = 0
     families = ("rnn-tagger", "transformer-tagger")
     unit = "words"
     usual = Training(

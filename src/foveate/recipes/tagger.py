@@ -14,7 +14,7 @@ from foveate.contracts import Picture, UserError
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, NoOptions, Reading, longest_learned, opened, said
+from foveate.recipes.trained import Evaluation, NoOptions, Reading, longest_learned, opened, said, unlearned
 from foveate.sight import Alignment, alignments, look
 
 LEXICON = "lexicon.json"
@@ -140,16 +140,22 @@ class Tagger:
             answers=[prediction.line for prediction in predictions],
             figures={"words": len(words), "unknown_words": len(unknown), "ways": figures},
             headings=["tags by", "accuracy", f"of {len(unknown):,} unknown words", "macro F1"],
-            rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
+            rows=[
+                [name, *("–" if value is None else f"{value:.2f}" for value in row.values())]
+                for name, row in figures.items()
+            ],
             notes=[
-                f"{len(words):,} words, {len(set(right))} tags; a word is unknown that the training text does not have"
+                f"{len(words):,} words, {len(set(right))} tags; a word is unknown that the training text does not have",
+                *unlearned("tags", right, self.lexicon.tags),
             ],
         )
 
 
-def _figures(found: Sequence[str], right: Sequence[str], unknown: Sequence[int]) -> dict[str, float]:
+def _figures(found: Sequence[str], right: Sequence[str], unknown: Sequence[int]) -> dict[str, float | None]:
+    """How good tags are; without unknown words nothing can be said of them."""
+    of_unknown = accuracy([found[place] for place in unknown], [right[place] for place in unknown])
     return {
         "accuracy": accuracy(found, right),
-        "accuracy_unknown": accuracy([found[place] for place in unknown], [right[place] for place in unknown]),
+        "accuracy_unknown": of_unknown if unknown else None,
         "macro_f1": macro_f1(found, right),
     }

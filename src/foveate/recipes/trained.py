@@ -1,7 +1,8 @@
 """What a trained task offers, whichever it is: `foveate run` and `foveate eval` know no more of it than this."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.contracts import Picture, Tokenizer, UserError, from_dict
 from foveate.data import load_tokenizer
+from foveate.data.lines import digest
 from foveate.nn import TooManyWeightsError, Undrawn
 from foveate.training.hardware import choose_device
 
@@ -27,6 +29,8 @@ class Description:
     family: str
     architecture: dict[str, Any]
     recipe: dict[str, Any]
+    contents: dict[str, str] = field(default_factory=dict)
+    """A digest of each file or folder that the text to learn from and to validate on was read from."""
 
 
 @dataclass
@@ -155,11 +159,28 @@ def said(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
     return value
 
 
+def check_unchanged(description: dict[str, Any]) -> None:
+    """Raise UserError where the text that a model was trained on is not there any more as it was."""
+    before = description.get("contents", {})
+    for path in map(Path, before):
+        if (path.is_file() or path.is_dir()) and digest(path) != before[str(path)]:
+            raise UserError(f"{path} is not what the model was trained on: it changed, or is another of this name")
+
+
 def longest_learned(description: dict[str, Any]) -> float:
     """The most tokens of a text that the model learned from; without limit where its description does not say."""
     text = description.get("recipe", {}).get("text")
     known = isinstance(text, dict) and text.get("max_length") is not None
     return said(description, "text", "max_length", kind=int) if known else math.inf
+
+
+def unlearned(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:
+    """A note, where some of what is said of the examples of a text is nothing that a model could tell apart."""
+    others = Counter(one for one in right if one not in known)
+    if not others:
+        return []
+    named = ", ".join(name for name, _ in others.most_common(3)) + (", ..." if len(others) > 3 else "")
+    return [f"{others.total():,} of {len(right):,} have {kind} that the model did not learn: {named}"]
 
 
 def opened(folder: Path | str, device: str) -> Opened:

@@ -1,16 +1,44 @@
-"""One training to a folder: two would overwrite each other's checkpoints."""
+"""One training to a folder, and nothing else: two would overwrite each other's checkpoints."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from foveate.bundle import clear_unfinished
+from foveate.bundle import CHECKPOINTS, CONFIG, clear_unfinished
 from foveate.contracts import UserError
 from foveate.training.parallel import Processes
 
-LOCK = "checkpoints/.lock"
+LOCK = f"{CHECKPOINTS}/.lock"
+
+WRITTEN = (
+    *("metrics.jsonl", "*.safetensors", "*tokenizer.json"),
+    *("conditions.json", "labels.json", "lexicon.json", "rules.json"),
+)
+"""What a training writes, whichever its task is."""
+
+
+def check_place(folder: Path) -> None:
+    """Raise UserError for a folder that a training cannot write to, and one with files that are not of a training.
+
+    Those that a training has written which was killed before its first checkpoint are its own.
+    """
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+    if not there.is_dir():
+        raise UserError(f"cannot write in {folder}: {there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write in {folder}: {there} does not allow it")
+    if any((folder / CHECKPOINTS).glob("step-*.safetensors")):
+        return
+    if (folder / CONFIG).exists():
+        raise UserError(
+            f"{folder} holds a trained model without its checkpoints: train in another folder, or remove it"
+        )
+    foreign = [one.name for pattern in WRITTEN for one in folder.glob(pattern)]
+    if foreign and not (folder / LOCK).exists():
+        raise UserError(f"{folder} holds {foreign[0]}, which is of no training of foveate's: train in another folder")
 
 
 @contextmanager
@@ -29,6 +57,7 @@ def alone(folder: Path, processes: Processes) -> Iterator[None]:
 
 
 def _take(lock: FileLock, folder: Path) -> None:
+    check_place(folder)
     try:
         (folder / LOCK).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

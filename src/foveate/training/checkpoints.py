@@ -14,6 +14,7 @@ The main process alone reads and writes; the others are told.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,16 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import UserError, from_dict
+from foveate.training.alone import check_place
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
 from foveate.training.settings import FREE, Progress, Training
 
 FORMAT = "foveate-checkpoint/1"
 CHANGED = "the model is built differently from when this training began"
+
+CONTENT = " (content of "
+"""What stands between the name of a setting and that of a file, in an identity, before the digest of what it holds."""
 
 
 class Checkpoints:
@@ -77,6 +82,13 @@ class Checkpoints:
             return f"{self.path(steps[-1]).name} is intact: the same command resumes from there"
         return "there was no checkpoint yet"
 
+    def check(self) -> None:
+        """Raise UserError where no training can begin, or this one go on: before data is read, which may take long."""
+        check_place(self.folder.parent)
+        readable = (step for step in reversed(self.steps()) if not self.damaged([step]))
+        for step in islice(readable, 1):  # what is damaged is told by `resume`
+            self._compare(self._metadata(step)[0], self.path(step))
+
     def refuse(self) -> None:
         """Raise UserError where the folder has checkpoints of another training."""
         if steps := self.steps():
@@ -114,20 +126,16 @@ class Checkpoints:
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
-                metadata = self._metadata(step)
+                fixed, progress = self._metadata(step)
                 tensors |= bundle.read_tensors(self.path(step)).tensors
             except UserError as error:
                 damaged.append(str(error))
                 continue
-            self._compare(json.loads(metadata["fixed"]), self.path(step))
-            return from_dict(Progress, json.loads(metadata["progress"]), str(self.path(step))), damaged
+            self._compare(fixed, self.path(step))
+            return progress, damaged
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
-        if (self.folder.parent / bundle.CONFIG).exists():
-            raise UserError(
-                f"{self.folder.parent} holds a trained model without its checkpoints: train in another folder, or "
-                f"remove it"
-            )
+        check_place(self.folder.parent)
         return Progress(), []
 
     def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:
@@ -169,20 +177,32 @@ class Checkpoints:
         means = {name: (total / len(steps)).to(last[name].dtype) for name, total in sums.items()}
         return {name: means[name] if tensor.is_floating_point() else tensor for name, tensor in last.items()}
 
-    def _metadata(self, step: int) -> dict[str, str]:
-        metadata = bundle.read_metadata(self.path(step))
+    def _metadata(self, step: int) -> tuple[dict[str, Any], Progress]:
+        """The settings that a checkpoint may not be resumed without, and its progress."""
+        path = self.path(step)
+        metadata = bundle.read_metadata(path)
         if metadata.get("format") != FORMAT:
-            raise UserError(f"{self.path(step)} is no checkpoint that this version of foveate wrote")
-        return metadata
+            raise UserError(f"{path} is no checkpoint that this version of foveate wrote")
+        try:
+            fixed, progress = (json.loads(metadata[part]) for part in ("fixed", "progress"))
+            return dict(fixed), from_dict(Progress, progress, str(path))
+        except (KeyError, ValueError, TypeError):
+            raise UserError(f"{path} is damaged: it does not tell how it was trained, and how far") from None
 
     def _compare(self, then: dict[str, Any], path: Path) -> None:
-        for name in sorted(then.keys() - FREE):  # an earlier version may have fixed more, or less
+        run = path.parent.parent
+        for name in sorted(then.keys() - FREE, key=_importance):  # an earlier version may have fixed more, or less
             before, now = then[name], self.fixed.get(name)
-            if before != now:
-                raise UserError(
-                    f"{path.parent.parent} holds a training with {name} {before!r}, not {now!r}: resume it with "
-                    f"{before!r}, or train in another folder"
-                )
+            if before == now or (CONTENT in name and now is None):  # of what is not there, its reader will tell
+                continue
+            if CONTENT in name:
+                file = name.partition(CONTENT)[2].removesuffix(")")
+                other = f"that began with another {file}: put that back"
+            elif name == "task":
+                other = f"of another task, {before}: give that"
+            else:
+                other = f"with {name} {before!r}, not {now!r}: resume it with {before!r}"
+            raise UserError(f"{run} holds a training {other}, or train in another folder")
 
     def _prune(self, progress: Progress) -> None:
         kept = {*self.last_regular(), progress.best_step, self.steps()[-1]}
@@ -200,6 +220,11 @@ def _restore_optimizer(
         index, key = name.split("/")
         state.setdefault(int(index), {})[key] = placed.part(tensor, parameters[int(index)])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _importance(name: str) -> tuple[bool, bool, str]:
+    """What comes first where several settings differ: the task and the model explain most others."""
+    return name != "task", name != "model", name
 
 
 def _random(rank: int) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from foveate.bundle import written
-from foveate.contracts import UserError
+from foveate.contracts import UserError, strict_json
 from foveate.training.settings import Progress
 from foveate.training.update import Update
 
@@ -41,7 +41,7 @@ class JsonLines:
     def write(self, row: Row) -> None:
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+                file.write(strict_json(row) + "\n")
         except OSError as error:
             raise UserError(f"could not write {self.path}: {error.strerror}; the checkpoints are intact") from None
 

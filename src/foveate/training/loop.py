@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 from torch import nn
 
+from foveate import bundle
 from foveate.contracts import Batch, UserError
 from foveate.training.alone import alone
 from foveate.training.checkpoints import Checkpoints
@@ -82,7 +83,7 @@ def train(
             console = Console(quiet=True)
         begin_random_numbers(settings.seed, processes.rank)
         updater = Updater(model, objective, settings, processes)
-        checkpoints = Checkpoints(folder / "checkpoints", settings, identity or {}, processes)
+        checkpoints = Checkpoints(folder / bundle.CHECKPOINTS, settings, identity or {}, processes)
         if not resume:
             processes.on_main(checkpoints.refuse)
         progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)

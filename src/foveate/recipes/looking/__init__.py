@@ -15,6 +15,11 @@ from foveate.recipes.matcher import Matcher
 from foveate.recipes.translator import Translator
 from foveate.sight.seen import File, Input, Viewer
 
+PROBE = 100
+"""Tokens of a text that is not to be looked at, at most."""
+
+Own = TranslatorViewer | MatcherViewer | ReaderViewer
+
 __all__ = ["File", "Input", "Viewer", "open_model", "read_input"]
 
 
@@ -32,8 +37,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
 
         return open_folder(folder, device)
     kind = recipes.trained_class(bundle.load(folder))
-    if kind is Translator:
-        return TranslatorViewer(folder, device)
-    if kind is Matcher:
-        return MatcherViewer(folder, device)
-    return ReaderViewer(folder, device)
+    viewers: dict[type, type[Own]] = {Translator: TranslatorViewer, Matcher: MatcherViewer}
+    viewer = viewers.get(kind, ReaderViewer)(folder, device)
+    viewer.look("." if kind is not Matcher else ".\t.", most=PROBE)  # tells a model that does not attend
+    return viewer
