@@ -8,10 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-try:
-    from foveate.contracts import UserError, out_of_memory, unknown
-except KeyboardInterrupt:  # torch takes a second to be imported
-    sys.exit("foveate: stopped")
+from foveate.contracts import UserError, out_of_memory, unknown
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
         if asked.output.resolve() in [path.resolve() for path in asked.data]:
             raise UserError(f"{asked.output} is what the model is measured on: name another --output")
         _write(asked.output, [], "a")  # what cannot be written is told before the work, not after it
-    found = task.evaluate(asked.data, asked.options, Console(stderr=True))
+    found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
         _write(asked.output, found.answers)
     if asked.json:

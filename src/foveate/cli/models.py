@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> None:
     for task in TASKS:
         table = Table(title=f"foveate train {task}", title_justify="left")
         table.add_column("preset", no_wrap=True)
-        table.add_column("parameters", justify="right")
+        table.add_column("parameters", justify="right", no_wrap=True)
         table.add_column("what it is")
         for preset in recipe_module(task).RECIPE.presets().values():
             sizes = {name: COUNTED.get(name, options.vocabulary) for name in models.sizes_of_data(preset.family)}

@@ -108,7 +108,7 @@ class Recipe(Generic[Architecture]):
 
     def console(self, given: Console | None) -> Console:
         """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
-        return given or Console(stderr=True, quiet=not main_process())
+        return given or Console(stderr=True, soft_wrap=True, quiet=not main_process())
 
     def train(
         self,

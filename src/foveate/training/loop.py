@@ -75,7 +75,7 @@ def train(
     and for a loss that is not finite; and Interrupted after Ctrl-C.
     """
     settings.check()
-    folder, console = Path(folder), console or Console(stderr=True)
+    folder, console = Path(folder), console or Console(stderr=True, soft_wrap=True)
     use_threads(settings.threads)
     processes = together(choose_device(settings.device))
     with processes, alone(folder, processes), Interruption(processes) as interruption, processes.watched():
