@@ -97,6 +97,10 @@ def test_create_fills_and_replaces_fields() -> None:
             "width is 2,147,483,649, but no model has more than 2,147,483,648",
         ),
         (
+            lambda: foveate.create("transformer-tiny", encoder_layers=10**9, **VOCABULARIES),
+            "encoder_layers is 1,000,000,000, but no model has more than 10,000",
+        ),
+        (
             lambda: foveate.create("rnn", embedding=2**31, width=2**31, **VOCABULARIES),
             "a rnn-seq2seq of these sizes takes more memory than this machine has",
         ),

@@ -212,7 +212,7 @@ def test_no_folder(tmp_path: Path) -> None:
             46,
             "is (72, 32) there, but (69, 32) in the model: probably config.json and model.safetensors are",
         ),
-        (("architecture", "layers"), 2**31, "config.json tells of a far larger model than model.safetensors holds"),
+        (("architecture", "layers"), 10_000, "config.json tells of a far larger model than model.safetensors holds"),
         (("architecture", "widht"), 46, "unknown field in"),
         (("architecture", "cell"), "lsmt", "config.json: cell is 'lsmt', but must be 'lstm' or"),
         (("task",), "translat", "translat"),

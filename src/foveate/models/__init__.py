@@ -84,8 +84,8 @@ def build(family: str, config: Any) -> nn.Module:
         raise UserError(f"a {family} of these sizes takes more memory than this machine has") from None
 
 
-_MOST = 2**31
-"""No size of a model is larger."""
+_MOST, _MOST_LAYERS = 2**31, 10_000
+"""No size of a model is larger, and none has more layers: each takes memory before it has any weight."""
 
 
 def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
@@ -106,8 +106,9 @@ def _check(config: Any) -> None:
         value = getattr(config, part.name)
         if type(value) is int:
             at_least(1, part.name, value)
-            if value > _MOST:
-                raise UserError(f"{part.name} is {value:,}, but no model has more than {_MOST:,}")
+            most = _MOST_LAYERS if part.name.endswith("layers") else _MOST
+            if value > most:
+                raise UserError(f"{part.name} is {value:,}, but no model has more than {most:,}")
         if part.name.endswith("dropout") and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 
