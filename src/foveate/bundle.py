@@ -192,21 +192,20 @@ def read_json(path: Path) -> dict[str, Any]:
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
 
-    A link stays one: what it leads to becomes the file. Raises UserError where the disk refuses, and for what is no
-    file, such as a device; whatever was at `path` is then still there.
+    Raises UserError where the disk refuses, and for what is no file, such as a device; whatever was at `path` is then
+    still there.
     """
     try:
-        place = path.resolve()
         if path.exists() and not path.is_file():
             raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         # A folder, because some writers put a temporary file beside theirs.
-        with TemporaryDirectory(prefix=UNFINISHED, dir=place.parent, ignore_cleanup_errors=True) as workshop:
+        with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
             temporary = Path(workshop) / path.name
             yield temporary
             _to_disk(temporary)
-            os.replace(temporary, place)
-            _to_disk(place.parent)
+            os.replace(temporary, path)
+            _to_disk(path.parent)
     except Exception as error:
         reason = _refusal(error)
         if reason is None:

@@ -104,6 +104,10 @@ def from_dict(kind: type[Config], values: Any, where: str) -> Config:
         raise UserError(f"{where}: {error.field_path} is {error.value!r}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
+    except UserError:
+        raise
+    except OverflowError:
+        raise UserError(f"{where}: a number is larger than any that can be meant") from None
     except (TypeError, ValueError):  # dacite makes a tuple of what it finds, without looking
         raise UserError(f"{where}: a table stands where a list or a single value must be") from None
 

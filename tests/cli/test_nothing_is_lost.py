@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from small import FLAGS, Trained
 
 from foveate.cli import main
@@ -17,6 +19,8 @@ from foveate.cli import main
 Fails = Callable[..., str]
 
 FEW = [*FLAGS, "--steps", "2"]
+
+NARROW = ["--architecture.width", "16", "--architecture.embedding", "16"]
 
 NARROW = ["--architecture.width", "16", "--architecture.embedding", "16"]
 
@@ -34,7 +38,9 @@ def with_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=reader, isatty=lambda: False))
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "model.safetensors", "source_tokenizer.json", "rules.json"])
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "model.safetensors", "source_tokenizer.json", "rules.json", "config.json"]
+)
 def test_a_training_replaces_no_file_of_others(data: Path, tmp_path: Path, fails: Fails, name: str) -> None:
     (tmp_path / name).write_text("mine")
     (tmp_path / "notes.txt").write_text("mine too")
@@ -75,6 +81,9 @@ def test_what_a_training_is_resumed_with(data: Path, tmp_path: Path, fails: Fail
     text.write_bytes(data.read_bytes() + b"x\ty\n")
     told = f"{out} holds a training that began with another {text}: put that back, or train in another folder"
     assert fails(*train(text, out, *FEW)) == told
+    text.unlink()
+    assert fails(*train(text, out, *other)).startswith(f"{out} holds a training with model 'rnn-attentive', not 'rnn'")
+    assert fails(*train(text, out, *FEW)) == f"there is no file {text}"
 
 
 def test_a_config_for_another_model(data: Path, tmp_path: Path, fails: Fails, capsys: pytest.CaptureFixture) -> None:
@@ -87,6 +96,18 @@ def test_a_config_for_another_model(data: Path, tmp_path: Path, fails: Fails, ca
     with pytest.raises(SystemExit):
         run(train(data, tmp_path / "run", *flags))
     assert capsys.readouterr().err == f"{config}: its architecture is of transformer-tiny, and left out for rnn\n"
+
+
+def test_a_model_replaces_a_link_and_not_what_it_leads_to(data: Path, tmp_path: Path) -> None:
+    """Which may be another run's model."""
+    run(train(data, tmp_path / "one", *FEW))
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    before = (tmp_path / "one" / "model.safetensors").read_bytes()
+    (tmp_path / "two" / "model.safetensors").unlink()
+    (tmp_path / "two" / "model.safetensors").symlink_to(tmp_path / "one" / "model.safetensors")
+    run(train(data, tmp_path / "two", *FLAGS, "--steps", "4"))
+    assert (tmp_path / "one" / "model.safetensors").read_bytes() == before
+    assert (tmp_path / "two" / "model.safetensors").read_bytes() != before
 
 
 def test_a_page_replaces_no_device_and_no_link(trained: Trained, tmp_path: Path, fails: Fails) -> None:
@@ -141,19 +162,11 @@ def test_baselines_are_of_the_text_that_was_learned(tmp_path: Path, capsys, monk
     (tmp_path / "there" / "prose.txt").write_text("A boat sails. " * 50)
     (tmp_path / "test.txt").write_text(prose)
     monkeypatch.chdir(tmp_path / "here")
-    flags = [
-        "--steps",
-        "2",
-        "--threads",
-        "1",
-        "--vocabulary",
-        "100",
-        "--architecture.width",
-        "16",
-        "--architecture.embedding",
-        "16",
-    ]
+    flags: list[object] = ["--steps", "2", "--threads", "1", "--vocabulary", "100", *NARROW]
+    (tmp_path / "check.txt").write_text(prose)
+    flags += ["--validation", tmp_path / "check.txt"]
     run(train(Path("prose.txt"), tmp_path / "run", *flags, task="language"))
+    (tmp_path / "check.txt").write_text("Changed, which no baseline reads.")
     capsys.readouterr()
     run(["eval", tmp_path / "run", "--data", tmp_path / "test.txt"])
     assert "trigram" in capsys.readouterr().out
@@ -167,18 +180,7 @@ def test_baselines_are_of_the_text_that_was_learned(tmp_path: Path, capsys, monk
 def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """Where words are not parted by spaces, a word has thousands of tokens."""
     (tmp_path / "prose.txt").write_text("".join(f"{'abcdefghij' * 60}{number}\n\n" for number in range(40)))
-    flags = [
-        "--steps",
-        "1",
-        "--threads",
-        "1",
-        "--tokens",
-        "characters",
-        "--architecture.width",
-        "16",
-        "--architecture.embedding",
-        "16",
-    ]
+    flags = ["--steps", "1", "--threads", "1", "--tokens", "characters", *NARROW]
     run(train(tmp_path / "prose.txt", tmp_path / "run", *flags, "--max-length", "2000", task="language"))
 
     def refuse(name: str) -> None:
@@ -192,20 +194,26 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out, parse_constant=refuse)["this model"]["per_word"] is None
 
 
+def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
+    answer = [SimpleNamespace(line="café")]
+    monkeypatch.setattr("foveate.recipes.translator.Translator.answer", lambda *_: answer)
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    assert fails("run", trained.folder, "coffee") == "'é' cannot be written in ascii: set PYTHONIOENCODING=utf-8"
+
+
+def test_what_takes_too_much_memory_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
+    def decode(*_: object) -> None:
+        torch.empty(2**60)
+
+    monkeypatch.setattr("foveate.recipes.translator.Translator.answer", decode)
+    assert fails("run", trained.folder, "red cat").startswith("this takes more memory than there is; smaller sizes")
+
+
 @pytest.mark.parametrize(
     ("shell", "status", "told"),
     [
         ("{foveate} run {run} 'red cat' >&-", 0, ""),
-        (
-            "PYTHONIOENCODING=ascii {foveate} run {run} 'white'",
-            0,
-            "",
-        ),
-        (
-            "PYTHONIOENCODING=ascii {foveate} train translate --data café.tsv",
-            2,
-            "foveate: there is no file caf\\xe9.tsv",
-        ),
+        ("PYTHONIOENCODING=ascii {foveate} train translate --data é.tsv", 2, "foveate: there is no file \\xe9.tsv"),
     ],
 )
 def test_a_standard_output_that_cannot_be_written_to(trained: Trained, shell: str, status: int, told: str) -> None:

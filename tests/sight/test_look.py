@@ -278,7 +278,7 @@ def test_one_look_at_a_time() -> None:
     model = model_of("transformer-tiny")
     with look(model) as sight:
         within = hooks(model)
-        with pytest.raises(RuntimeError, match="already being recorded; close the other recording first"), look(model):
+        with pytest.raises(UserError, match="another look is open, here or"), look(model):
             pass
         assert hooks(model) == within
         model(**SOURCE, target=TARGET)

@@ -243,7 +243,7 @@ def test_no_heads_are_no_weights() -> None:
 
 
 def test_a_place_that_there_is_not() -> None:
-    with pytest.raises(IndexError):
+    with pytest.raises(UserError, match="there is no place 19 among 19: they are 0 to 18"):
         weights(make(), queries=[19])
 
 

@@ -77,7 +77,7 @@ def test_weights(made) -> None:
     check(site.weights([2, 0], slice(5, 12)), expected[:, [2, 0], 5:12])
     check(site.weights(queries=[22, 0, 9], keys=[-1, 3]), expected[:, :, [22, 0, 9]][..., [-1, 3]])
     assert site.weights(queries=[]).shape == (B, H, 0, N)
-    with pytest.raises(IndexError):
+    with pytest.raises(UserError, match=f"there is no place {H} among {H}"):
         site.weights(heads=[H])
 
 

@@ -159,5 +159,6 @@ def test_refuse(tmp_path: Path):
 def test_a_trained_model_without_its_checkpoints_is_kept(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     (tmp_path / bundle.CONFIG).write_text("{}")
+    (tmp_path / bundle.WEIGHTS).touch()
     with pytest.raises(UserError, match="holds a trained model without its checkpoints: train in another folder"):
         checkpoints.resume(whole(model), optimizer)

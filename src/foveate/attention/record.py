@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel
 from foveate.attention.selection import Attended
+from foveate.contracts import UserError
 
 Tap = Callable[[Call, Kernel], Attended]
 
@@ -19,10 +20,10 @@ tap: Tap | None = None
 
 @contextmanager
 def tapped(listener: Tap) -> Iterator[None]:
-    """Let `listener` make every attention call inside the block; taps do not nest."""
+    """Let `listener` make every attention call inside the block; taps do not nest: UserError where one is open."""
     global tap
     if tap is not None:
-        raise RuntimeError("attention is already being recorded; close the other recording first")
+        raise UserError("another look is open, here or in another thread: close it first, there is one at a time")
     tap = listener
     try:
         yield

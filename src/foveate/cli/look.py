@@ -9,7 +9,7 @@ import tyro
 
 from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
-from foveate.contracts import UserError, at_least
+from foveate.contracts import at_least
 from foveate.recipes.looking import open_model, read_input
 from foveate.sight.page import save
 
@@ -45,9 +45,6 @@ def main(arguments: Sequence[str]) -> None:
     check_place(options.out)
     model = open_model(options.folder, options.device)
     seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
-    if options.sites and not seen.sight.sites:
-        wanted = " or ".join(options.sites)
-        raise UserError(f"nothing that attends has a path like {wanted}; without --sites all are shown")
     if options.title is not None:
         seen.title = options.title
     for note in seen.notes:

@@ -11,14 +11,16 @@ from foveate.contracts import UserError
 from foveate.data.lines import TEXTS, files_below, read_sentences
 from foveate.data.sides import one_in
 
+_CLOSING = r"""["'”’»)\]」』）》〉】〗]"""
+
 _MAY_END = re.compile(
-    r"""[.!?…।؟۔]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])"""
-    r"""|[。！？]+(?:[」』”’）]+\s*(?=[「『“（])|(?![」』”’）。！？])\s*(?=\S))"""
+    rf"""[.!?…।؟۔]["'”’»)\]]*\s+(?=["'“‘«(\[¿¡]*[^\W_a-z])"""
+    rf"""|(?<![。！？])[。！？]++(?:{_CLOSING}+\s*(?=[「『“（《〈【〖])|(?!{_CLOSING})\s*(?=\S))"""
 )
 """A mark that ends sentences, and after it something that may begin one. In Chinese and Japanese no space is between;
 there a sentence goes on after what is quoted, unless a quotation follows."""
 
-_UNSPACED = re.compile(r"[。！？][」』”’）]*$")
+_UNSPACED = re.compile(rf"[。！？]{_CLOSING}*$")
 """The end of a sentence after which no space stands."""
 
 _ABBREVIATION = re.compile(

@@ -12,18 +12,25 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS
+from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.contracts import UserError, from_dict
 from foveate.data.lines import check_readable_again, digest, paths
 from foveate.nn import longest_sequence
 from foveate.recipes.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
+from foveate.training.alone import METRICS, check_place
 from foveate.training.checkpoints import CONTENT, Checkpoints
 from foveate.training.hardware import choose_device
 
 Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
+
+WRITTEN = (
+    *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
+    *("conditions.json", "labels.json", "lexicon.json", "rules.json"),
+)
+"""What is written into the folder of a training, whichever its task is."""
 
 AS_USUAL = Training()
 """Stands for the training that is usual for a task and a preset."""
@@ -88,13 +95,16 @@ class Recipe(Generic[Architecture]):
                 part.check()
         for path in self._files:
             check_readable_again(path)
-        if self.out == Path():
-            raise UserError("out is the current folder: name one for the training alone")
-        Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
+        check_place(self.out, WRITTEN)
+        begun = any((self.out / CHECKPOINTS).glob("step-*.safetensors"))
+        if self.out == Path() and not begun:
+            raise UserError("out is empty, or the current folder: name one for the training alone")
         choose_device(self.training.device)
         with torch.device("meta"):
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
-        if self.text.max_length + self.marks > (most := longest_sequence(model)):
+        if begun:
+            Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
+        elif self.text.max_length + self.marks > (most := longest_sequence(model)):
             raise UserError(
                 f"max_length is {self.text.max_length:,}, and START or END takes a place too, but the model learns "
                 f"only {most:,} positions: raise architecture.max_length"

@@ -161,9 +161,10 @@ def said(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
 
 def check_unchanged(description: dict[str, Any]) -> None:
     """Raise UserError where the text that a model was trained on is not there any more as it was."""
-    before = description.get("contents", {})
-    for path in map(Path, before):
-        if (path.is_file() or path.is_dir()) and digest(path) != before[str(path)]:
+    learned = {str(Path(name)) for name in said(description, "text", "data", kind=list | tuple)}
+    for name, before in description.get("contents", {}).items():
+        path = Path(name)
+        if name in learned and (path.is_file() or path.is_dir()) and digest(path) != before:
             raise UserError(f"{path} is not what the model was trained on: it changed, or is another of this name")
 
 

@@ -23,6 +23,16 @@ Understood = tuple[Mask | None, Tensor | None, int]
 """A mask and the numbers to add that another library had put into one tensor, and how many keys anybody may see."""
 
 
+def has_numbers(tensor: Tensor) -> bool:
+    """Whether a tensor's numbers can be read: they cannot under vmap, nor where there are only shapes."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return False
+        tensor = functorch.get_unwrapped(tensor)
+    return not (tensor.is_meta or type(tensor).__name__ == "FakeTensor")
+
+
 class Translator:
     """Makes a `Call` of what another library's attention is given."""
 

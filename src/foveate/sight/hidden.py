@@ -30,6 +30,7 @@ REASONS = {
     "unlike": "makes more of its weights than a mean of values, or other weights than its arguments say",
     "thread": "ran in another thread than the one that looks, where nothing can be seen",
     "script": "is TorchScript, which cannot be seen into",
+    "opaque": "attends under vmap, or without numbers (meta or fake tensors), where nothing can be seen",
     "nested": "attends within nested tensors, whose texts differ in length, which makes no one map",
     "mixed": "multiplies something by what it made of a softmax, which may be attention and cannot be seen",
     "silent": "is called attention, but made no attention call that can be seen",
@@ -100,6 +101,10 @@ class Hidden:
         """The running module made a call with nested tensors."""
         self._here("nested")
 
+    def opaque(self) -> None:
+        """The running module made a call with tensors whose numbers cannot be read."""
+        self._here("opaque")
+
     def script(self, name: str, module: torch.jit.ScriptModule) -> None:
         """A part of the model is TorchScript; it counts if its code attends."""
         within = any(name == other or name.startswith(f"{other}.") or not other for other in self.found)
@@ -156,6 +161,8 @@ def _advice(model: nn.Module, found: dict[str, tuple[str, str]]) -> str:
         return "if it is of a kind that has no weights, such as linear attention, there is nothing to see"
     if reasons == {"thread"}:
         return f"call the model itself, without DataParallel or threads, or {_SITES}"
+    if reasons == {"opaque"}:
+        return f"call the model itself, on tensors with numbers, or {_SITES}"
     if reasons == {"nested"}:
         return f"give it padded tensors and a mask, or {_SITES}"
     if reasons == {"script"}:

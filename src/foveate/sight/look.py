@@ -28,7 +28,8 @@ def look(
     `sites` are patterns of module paths ("decoder.*.cross") of which alone something is kept. `keep` names measures
     ("received", "top", ...) that are computed at once, so that queries and keys need not be kept at all.
 
-    Raises UserError when it closes if a module attended in a way that cannot be seen.
+    One look at a time is open in a process, and sees what runs in its own thread. Raises UserError when it closes if a
+    module attended in a way that cannot be seen, or if all that attended was none of `sites`, or in no call of `model`.
     """
     sites = [sites] if isinstance(sites, str) else sites
     recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]))
@@ -39,24 +40,52 @@ def look(
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         _watch(model, recorder, stack)
         yield sight
-    recorder.hidden.check(model, recorder.wanted, bool(recorder.maps.sites))
+    recorder.check(model)
 
 
 def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
     """Tell the recorder which module runs."""
-
-    def leave(*_: object) -> None:  # what a hook returns would replace the module's output
-        recorder.leave()
-
     hooks: list[RemovableHandle] = []
     stack.callback(_remove, hooks)
     for path, module in model.named_modules():
-        name = path.replace(COMPILED, "")
+        name = f"{path}.".replace(COMPILED, "").removesuffix(".")
         if isinstance(module, torch.jit.ScriptModule):
             recorder.hidden.script(name, module)
             continue
-        hooks.append(module.register_forward_pre_hook(lambda module, _, name=name: recorder.enter(name, module)))
-        hooks.append(module.register_forward_hook(leave, always_call=True))
+        hooks.append(module.register_forward_pre_hook(_Enter(recorder, name)))
+        hooks.append(module.register_forward_hook(_Leave(recorder), always_call=True))
+
+
+class _Hook:
+    """A hook of a look; a copy of a module that is made meanwhile has one that does nothing."""
+
+    __slots__ = ()
+
+    def __call__(self, module: nn.Module, *_: object) -> None:
+        """Nothing: what a hook returns would replace what the module is given, or gives."""
+
+    def __reduce__(self) -> tuple:
+        return _Hook, ()
+
+
+class _Enter(_Hook):
+    __slots__ = ("_name", "_recorder")
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self._recorder, self._name = recorder, name
+
+    def __call__(self, module: nn.Module, *_: object) -> None:
+        self._recorder.enter(self._name, module)
+
+
+class _Leave(_Hook):
+    __slots__ = ("_recorder",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __call__(self, module: nn.Module, *_: object) -> None:
+        self._recorder.leave(module)
 
 
 def _remove(hooks: list[RemovableHandle]) -> None:

@@ -5,15 +5,16 @@ tell is for (B, H) examples and heads, in single precision at least. Memory is l
 attention calls.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.contracts import unknown
+from foveate.contracts import UserError, unknown
 from foveate.sight.blocks import Box, Measure, alone, blocks, exact
 from foveate.sight.of_keys import Carried, Pooled, Received
 from foveate.sight.of_queries import Distance, Entropy, Max, Top, TopKeys
@@ -35,7 +36,7 @@ __all__ = [
     "weights",
 ]
 
-Choice = slice | Sequence[int]
+Choice = slice | int | Sequence[int] | Sequence[bool] | Tensor | np.ndarray
 
 ALL = slice(None)
 
@@ -74,7 +75,8 @@ def measure(call: Call, measures: Iterable[Measure]) -> list[Any]:
 def weights(call: Call, heads: Choice = ALL, queries: Choice = ALL, keys: Choice = ALL) -> Float[Tensor, "B H T S"]:
     """The weights of the chosen heads, queries and keys, before any dropout; other heads and queries cost nothing.
 
-    A choice is a slice, or places in any order, which may count from the end. Raises IndexError where there is no such.
+    A choice is a slice, one place or several in any order, which may count from the end, or a boolean for each place.
+    Raises UserError where there is no such.
     """
     leading, (count, total) = call.leading, (call.queries.shape[-2], call.keys.shape[-2])
     everywhere = range(leading[1:].numel())
@@ -106,10 +108,25 @@ def _fill(found: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int]
 
 
 def places(choice: Choice, count: int) -> Sequence[int]:
-    """The chosen places: a range where they are neighbours, else a list."""
-    chosen = list(range(count)[choice] if isinstance(choice, slice) else (range(count)[place] for place in choice))
+    """The chosen places: a range where they are neighbours, else a list. Raises UserError where there is no such."""
+    chosen = list(range(count)[choice] if isinstance(choice, slice) else _listed(choice, count))
     span = range(chosen[0], chosen[0] + len(chosen)) if chosen else range(0)
     return span if chosen == list(span) else chosen
+
+
+def _listed(choice: Any, count: int) -> Iterator[int]:
+    """Places that are given one by one, as one number, or as one boolean for each."""
+    given = choice.tolist() if hasattr(choice, "tolist") else choice
+    given = given if isinstance(given, Iterable) else [given]
+    listed = [one.item() if hasattr(one, "item") else one for one in given]
+    if any(isinstance(one, bool) for one in listed):
+        if len(listed) != count or not all(isinstance(one, bool) for one in listed):
+            raise UserError(f"booleans choose among {count} places by {count} of them, not by {len(listed)}")
+        listed = [place for place, chosen in enumerate(listed) if chosen]
+    for place in listed:
+        if not -count <= place < count:
+            raise UserError(f"there is no place {place} among {count}: they are 0 to {count - 1}")
+        yield place % count
 
 
 def _box(leading: torch.Size, head: int) -> Box:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight.hidden import Hidden
+from foveate.contracts import UserError
+from foveate.sight.foreign import has_numbers
+from foveate.sight.hidden import TOLD, Hidden
 from foveate.sight.known import known
 from foveate.sight.maps import Maps
 from foveate.sight.proof import proof
@@ -29,12 +31,24 @@ class Recorder:
         self._running: list[tuple[str, nn.Module]] = []
         self._thread = threading.get_ident()
         self._noting = False
+        self._elsewhere: set[str] = set()
+        """What attended and was not to be looked at."""
+        self._outside = False
+        """Whether something attended while no module of the model ran."""
 
     @property
     def listening(self) -> bool:
         """Whether an attention call now is one of the model's own, and no part of one that is noted already."""
+        return bool(self._running) and self._may_listen
+
+    @property
+    def _may_listen(self) -> bool:
         again = torch._C._current_graph_task_id() != -1  # in a backward pass, a checkpointed part runs once more
-        return bool(self._running) and not self._noting and not again and threading.get_ident() == self._thread
+        return not self._noting and not again and threading.get_ident() == self._thread
+
+    def unheard(self) -> None:
+        """An attention call is made that is not listened to."""
+        self._outside |= not self._running and self._may_listen
 
     def enter(self, name: str, module: nn.Module) -> None:
         """A module begins to run."""
@@ -48,9 +62,15 @@ class Recorder:
         self._running.append((name, module))
         self.hidden.enter(name, kind)
 
-    def leave(self) -> None:
-        """The module that began last has run."""
-        if threading.get_ident() == self._thread:
+    def leave(self, module: nn.Module) -> None:
+        """A module has run, or failed; so have all that began after it, of which some may not have told.
+
+        One that did not begin is one of which another hook, before that of the look, failed.
+        """
+        if threading.get_ident() != self._thread:
+            return
+        began = [place for place, (_, running) in enumerate(self._running) if running is module]
+        for _ in self._running[began[-1] :] if began else ():
             self._running.pop()
             self.hidden.leave()
 
@@ -83,9 +103,13 @@ class Recorder:
         Queries and keys are copied, which costs little beside attending with them: a cache may overwrite them, and what
         was cut out of a joint projection would keep all of it alive.
         """
+        if not has_numbers(call.queries):
+            self.hidden.opaque()
+            return
         self.hidden.seen()
         module, _ = self._running[-1]
         if not self.wanted(module):
+            self._elsewhere.add(module)
             return
         autocast = torch.autocast(call.queries.device.type, enabled=False)
         with self.attending(), torch.inference_mode(False), torch.no_grad(), autocast:
@@ -104,3 +128,18 @@ class Recorder:
                 site.take(rows, call, [name for name in self._keep if name != "output_error"])
             site.rows.append(rows)
             site.errors += [] if proven is None else [proven.error]
+
+    def check(self, model: nn.Module) -> None:
+        """Raise UserError if something attended and was not seen, so that an empty answer means that nothing did."""
+        self.hidden.check(model, self.wanted, bool(self.maps.sites))
+        if self.maps.sites:
+            return
+        if self._elsewhere:
+            names = ", ".join(sorted(self._elsewhere)[:TOLD]) + (", ..." if len(self._elsewhere) > TOLD else "")
+            wanted = " or ".join(self._sites or ())
+            raise UserError(f"nothing that attends has a path like {wanted}; what attends: {names}")
+        if self._outside:
+            raise UserError(
+                "something attended, but not within a call of the model that is looked at: call that itself, not its "
+                "forward, another method or another model"
+            )

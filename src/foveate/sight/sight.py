@@ -88,7 +88,9 @@ class Sight:
         numbered. A map of more than 64 places a side is pooled to so many cells, each labelled by its first place.
         """
         found = self[site]
-        _, head_count, rows, columns = found.shape
+        examples, head_count, rows, columns = found.shape
+        if not 0 <= example < examples:
+            raise UserError(f"there is no example {example} among {examples}: they count from 0")
         sides = [tokens, keys if keys is not None else tokens if rows == columns else None]
         for side, count, what in zip(sides, (rows, columns), ("queries", "keys"), strict=True):
             if side is not None and len(side) != count:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.contracts import UserError
+from foveate.contracts import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import exact
 from foveate.sight.measures import ALL, Choice, Top, places
@@ -99,6 +99,7 @@ class Site:
 
         Where there are fewer to look at, the weight is 0 and the place -1.
         """
+        at_least(1, "k", k)
         found = self._each("top" if self._known("top", k) else f"top {k}", lambda rows: measures.TopKeys(k))
         firsts = [rows.span.first for rows in self.rows]
         keys = [part.keys + first * (part.keys >= 0) for part, first in zip(found, firsts, strict=True)]
@@ -141,6 +142,7 @@ class Site:
 
         The n-th of r cells over T places begins at floor(n T / r). There are at most as many cells as places.
         """
+        at_least(1, "the number of cells", min(rows, columns))
         if len(self.rows) == 1:
             known = "pooled" if rows == columns == CELLS else f"pooled to {rows} x {columns}"
             (found,) = self._each(known, lambda _: measures.Pooled(rows, columns))

@@ -1,30 +1,29 @@
 """One training to a folder, and nothing else: two would overwrite each other's checkpoints."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from foveate.bundle import CHECKPOINTS, CONFIG, clear_unfinished
+from foveate.bundle import CHECKPOINTS, CONFIG, WEIGHTS, clear_unfinished
 from foveate.contracts import UserError
 from foveate.training.parallel import Processes
 
 LOCK = f"{CHECKPOINTS}/.lock"
 
-WRITTEN = (
-    *("metrics.jsonl", "*.safetensors", "*tokenizer.json"),
-    *("conditions.json", "labels.json", "lexicon.json", "rules.json"),
-)
-"""What a training writes, whichever its task is."""
+METRICS = "metrics.jsonl"
+"""The record of a training, beside its checkpoints."""
 
 
-def check_place(folder: Path) -> None:
-    """Raise UserError for a folder that a training cannot write to, and one with files that are not of a training.
+def check_place(folder: Path, files: Iterable[str] = (METRICS,)) -> None:
+    """Raise UserError for a folder that a training cannot write to, and one with `files` that are not of a training.
 
     Those that a training has written which was killed before its first checkpoint are its own.
     """
+    if not _is_utf8(folder):
+        raise UserError(f"{str(folder)!r} is no name that all programs can read: name a folder in UTF-8")
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
     if not there.is_dir():
         raise UserError(f"cannot write in {folder}: {there} is no folder")
@@ -32,13 +31,20 @@ def check_place(folder: Path) -> None:
         raise UserError(f"cannot write in {folder}: {there} does not allow it")
     if any((folder / CHECKPOINTS).glob("step-*.safetensors")):
         return
-    if (folder / CONFIG).exists():
+    if (folder / CONFIG).exists() and (folder / WEIGHTS).exists():
         raise UserError(
             f"{folder} holds a trained model without its checkpoints: train in another folder, or remove it"
         )
-    foreign = [one.name for pattern in WRITTEN for one in folder.glob(pattern)]
+    foreign = [name for name in (CONFIG, *files) if os.path.lexists(folder / name)]
     if foreign and not (folder / LOCK).exists():
         raise UserError(f"{folder} holds {foreign[0]}, which is of no training of foveate's: train in another folder")
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        return bool(str(path).encode())
+    except UnicodeEncodeError:
+        return False
 
 
 @contextmanager

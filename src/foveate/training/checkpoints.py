@@ -83,8 +83,7 @@ class Checkpoints:
         return "there was no checkpoint yet"
 
     def check(self) -> None:
-        """Raise UserError where no training can begin, or this one go on: before data is read, which may take long."""
-        check_place(self.folder.parent)
+        """Raise UserError where this training cannot go on: before data is read, which may take long."""
         readable = (step for step in reversed(self.steps()) if not self.damaged([step]))
         for step in islice(readable, 1):  # what is damaged is told by `resume`
             self._compare(self._metadata(step)[0], self.path(step))
@@ -186,18 +185,21 @@ class Checkpoints:
         try:
             fixed, progress = (json.loads(metadata[part]) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
+        except UserError:
+            raise
         except (KeyError, ValueError, TypeError):
             raise UserError(f"{path} is damaged: it does not tell how it was trained, and how far") from None
 
     def _compare(self, then: dict[str, Any], path: Path) -> None:
         run = path.parent.parent
+        contents = {name.partition(CONTENT)[2]: value for name, value in self.fixed.items() if CONTENT in name}
         for name in sorted(then.keys() - FREE, key=_importance):  # an earlier version may have fixed more, or less
-            before, now = then[name], self.fixed.get(name)
-            if before == now or (CONTENT in name and now is None):  # of what is not there, its reader will tell
+            file = name.partition(CONTENT)[2]
+            before, now = then[name], contents.get(file) if file else self.fixed.get(name)
+            if before == now or (file and now is None):  # of what is not there, its reader will tell
                 continue
-            if CONTENT in name:
-                file = name.partition(CONTENT)[2].removesuffix(")")
-                other = f"that began with another {file}: put that back"
+            if file:
+                other = f"that began with another {file.removesuffix(')')}: put that back"
             elif name == "task":
                 other = f"of another task, {before}: give that"
             else:

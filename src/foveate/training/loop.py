@@ -14,7 +14,7 @@ from torch import nn
 
 from foveate import bundle
 from foveate.contracts import Batch, UserError
-from foveate.training.alone import alone
+from foveate.training.alone import METRICS, alone
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.display import Display
 from foveate.training.hardware import choose_device, use_threads
@@ -233,7 +233,7 @@ def _writers(
 ) -> list[Writer]:
     if not processes.main:
         return []
-    writers: list[Writer] = [JsonLines(folder / "metrics.jsonl", progress.step), display]
+    writers: list[Writer] = [JsonLines(folder / METRICS, progress.step), display]
     if settings.tensorboard:
         writers.append(TensorBoard(folder / "tensorboard", progress.step))
     return writers

@@ -4,10 +4,13 @@ from concurrent.futures import Future
 
 import pytest
 from served_model import FakeViewer
+from torch import nn
 
+from foveate import look
 from foveate.contracts import UserError
 from foveate.sight.explorer.shelf import Cache, Shelf, Shown
 from foveate.sight.explorer.worker import Busy, Worker
+from foveate.sight.seen import Seen
 
 
 def test_a_cache_lets_go_of_what_was_asked_for_longest_ago() -> None:
@@ -37,7 +40,9 @@ def test_names_are_not_guessed() -> None:
 
 
 def test_a_sight_without_sites_is_told() -> None:
-    shown = Shown(FakeViewer().look("one two", 2, sites=["nothing"]))
+    with look(nn.Linear(1, 1)) as sight:
+        pass
+    shown = Shown(Seen(sight, {}, "nothing", []))
     with pytest.raises(UserError, match=r"^there is no site to show: nothing attended while it was looked at$"):
         shown.head()
 

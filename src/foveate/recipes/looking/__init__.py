@@ -5,6 +5,8 @@
 
 from pathlib import Path
 
+import torch
+
 from foveate import bundle, recipes
 from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import read_input
@@ -13,10 +15,8 @@ from foveate.recipes.looking.readers import ReaderViewer
 from foveate.recipes.looking.translators import TranslatorViewer
 from foveate.recipes.matcher import Matcher
 from foveate.recipes.translator import Translator
+from foveate.sight import look
 from foveate.sight.seen import File, Input, Viewer
-
-PROBE = 100
-"""Tokens of a text that is not to be looked at, at most."""
 
 Own = TranslatorViewer | MatcherViewer | ReaderViewer
 
@@ -24,7 +24,10 @@ __all__ = ["File", "Input", "Viewer", "open_model", "read_input"]
 
 
 def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
-    """The model of a folder, ready to be looked at. Raises UserError, one line, for what is missing or damaged."""
+    """The model of a folder, ready to be looked at.
+
+    Raises UserError, one line, for what is missing or damaged, and for a model of foveate's own that does not attend.
+    """
     folder = Path(folder)
     if not folder.exists():
         raise UserError(
@@ -39,5 +42,9 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
     kind = recipes.trained_class(bundle.load(folder))
     viewers: dict[type, type[Own]] = {Translator: TranslatorViewer, Matcher: MatcherViewer}
     viewer = viewers.get(kind, ReaderViewer)(folder, device)
-    viewer.look("." if kind is not Matcher else ".\t.", most=PROBE)  # tells a model that does not attend
+    model, least = viewer.least()
+    with torch.inference_mode(), look(model) as sight:
+        model(**least)
+    if not sight.sites:
+        raise UserError(f"{viewer.name} does not attend: there is nothing to see")
     return viewer

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from foveate import recipes
-from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import model_name, tokens
 from foveate.recipes.matcher import QUERY, Matcher
@@ -24,6 +24,10 @@ class MatcherViewer:
         self.matcher: Matcher = recipes.load(folder, device)
         self.name = model_name(self.matcher.description, folder)
 
+    def least(self) -> tuple[nn.Module, dict[str, Tensor]]:
+        """The model, and the least that it can be given."""
+        return self.matcher.model, self.matcher.given(".\t.")[0]
+
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """See where the model looks in either text of one `source<TAB>target`."""
         text = text_of(given, self.name).strip("\r\n")
@@ -32,8 +36,6 @@ class MatcherViewer:
             check_length(len(shown), most, side)
         with torch.inference_mode(), look(self.matcher.model, sites=sites) as sight:
             self.matcher.model(**inputs)
-        if not sight.sites and sites is None:
-            raise UserError(f"{self.name} does not attend: there is nothing to see")
         source, target = map(tokens, pieces)
         names: dict[str, Pair] = {}
         for name in sight.sites:

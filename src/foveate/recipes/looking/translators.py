@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from foveate import recipes
-from foveate.contracts import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Writer, model_name, tokens, two_sides
 from foveate.recipes.translator import END_SIGN, Translator
@@ -25,6 +25,10 @@ class TranslatorViewer:
         self.translator: Translator = recipes.load(folder, device)
         self.name = model_name(self.translator.description, folder)
 
+    def least(self) -> tuple[nn.Module, dict[str, Tensor]]:
+        """The model, and the least that it can be given."""
+        return self.translator.model, self.translator.inputs([], [])
+
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
         """Translate a text, then see where the model looks while it reads both. The text is taken as one sentence."""
         translator, text = self.translator, text_of(given, self.name)
@@ -34,8 +38,6 @@ class TranslatorViewer:
         (written,) = translator.target_tokenizer.encode([prediction.text])
         with torch.inference_mode(), look(translator.model, sites=sites) as sight:
             translator.model(**translator.inputs(read, written))
-        if not sight.sites and sites is None:
-            raise UserError(f"{self.name} does not attend: there is nothing to see")
         source = [*translator.source_tokenizer.pieces(read), END_SIGN]
         target = translator.target_tokenizer.pieces(written)
         writer = Writer(tokens([START_SIGN, *target]), tokens([*target, END_SIGN]), "decoder", len(target) + 1)

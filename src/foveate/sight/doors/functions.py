@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from foveate.attention import Attended
 from foveate.sight.doors.multi_head import multi_head
 from foveate.sight.doors.softmaxes import Softmaxes
-from foveate.sight.foreign import Translator
+from foveate.sight.foreign import Translator, has_numbers
 from foveate.sight.recorder import Recorder
 
 Function = Callable[..., Any]
@@ -42,11 +42,16 @@ class Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Function, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        if not self._recorder.listening:
-            return func(*args, **kwargs)
         door = self._DOORS.get(func)
+        if not self._recorder.listening:
+            if door is not None:
+                self._recorder.unheard()
+            return func(*args, **kwargs)
         if door is not None:
-            return door(self, func, *args, **kwargs)
+            if all(has_numbers(part) for part in (*args, *kwargs.values()) if isinstance(part, Tensor)):
+                return door(self, func, *args, **kwargs)
+            self._recorder.hidden.opaque()
+            return func(*args, **kwargs)
         result = func(*args, **kwargs)
         self._softmaxes.follow(func, (*args, *kwargs.values()), result)
         return result
@@ -91,6 +96,8 @@ class Functions(TorchFunctionMode):
     # Of the class: methods of one mode, held by itself, would keep all that was looked at until Python seeks cycles.
     _DOORS: ClassVar[dict[Function, Function]] = {
         F.scaled_dot_product_attention: _scaled_dot_product,
+        torch.ops.aten.scaled_dot_product_attention: _scaled_dot_product,  # in what torch.export and torch.fx make
+        torch.ops.aten.scaled_dot_product_attention.default: _scaled_dot_product,
         F.multi_head_attention_forward: _multi_head,
         flex_operator: _flex,
     }

@@ -13,6 +13,7 @@ def door(recorder: Recorder) -> AbstractContextManager[None]:
 
     def attend(call: Call, kernel: Kernel) -> Attended:
         if not recorder.listening:
+            recorder.unheard()
             return kernel.attend(call)
         with recorder.attending():
             attended = kernel.attend(call)

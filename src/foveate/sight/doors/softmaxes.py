@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from foveate.sight.hidden import Hidden
 
-SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax, F.gumbel_softmax}
+SOFTMAXES = {F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.softmax, F.gumbel_softmax}
 
 PRODUCTS = {
     *(torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__),

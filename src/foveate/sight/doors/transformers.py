@@ -54,7 +54,10 @@ def _noting(function: Callable, translated: Callable[[dict[str, Any]], Call | No
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
         given = _named(signature, signature.bind(*args, **kwargs).arguments)
-        if not recorder.listening or (call := translated(given)) is None:
+        if not recorder.listening:
+            recorder.unheard()
+            return function(*args, **kwargs)
+        if (call := translated(given)) is None:
             return function(*args, **kwargs)
         with recorder.attending():
             result = function(*args, **kwargs)

@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import html as markup
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -86,8 +87,9 @@ def html(document: Document) -> str:
 
 
 def save(path: Path | str, document: Document) -> None:
-    """Write the page to a file. Raises UserError where the disk refuses; an older file is then still there."""
-    with written(Path(path)) as unfinished:
+    """Write the page to a file, or to what a link leads to. Raises UserError where the disk refuses; an older file is
+    then still there."""
+    with written(Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)) as unfinished:
         unfinished.write_text(html(document), encoding="utf-8", newline="\n")
 
 
