@@ -13,6 +13,7 @@ in one process where it fits into memory together.
 Exits with status 1 when a bound does not hold.
 """
 
+import argparse
 import gc
 import importlib.util
 import multiprocessing
@@ -258,7 +259,12 @@ PARTS = {"forward": forward, "measures": measures, "rows": rows, "received": rec
 
 
 def main() -> int:
-    chosen = sys.argv[1:] or [part for part in PARTS if part != "page" or importlib.util.find_spec("bertviz")]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="*", help=f"one of {', '.join(PARTS)}")
+    asked = parser.parse_args().part
+    if others := [part for part in asked if part not in PARTS]:
+        parser.error(f"there is no part {others[0]}: there are {', '.join(PARTS)}")
+    chosen = asked or [part for part in PARTS if part != "page" or importlib.util.find_spec("bertviz")]
     print(f"GPT-2 of {LAYERS} layers, random weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
     missed = False
     for part in chosen:

@@ -9,6 +9,7 @@ float32. It takes about three minutes on two cores that nothing else uses. Exits
 by more than 1e-6, or a loss by more than one part in 100,000.
 """
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -124,7 +125,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
+    if len(sys.argv) < 4:  # more are those of the processes that it starts
+        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
         main()
     else:
         work(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

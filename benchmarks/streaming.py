@@ -7,8 +7,8 @@ The last two steps are what resuming costs: skipping to the last batch of an epo
 tokens already and by new ones, as in a new process.
 """
 
+import argparse
 import resource
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,4 +62,6 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", help="text by name: see `foveate data`")
+    main(parser.parse_args().source)
