@@ -90,7 +90,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--device", "hpu"), "device 'hpu' cannot be used on this machine: "),
         (train("--decoding.width", "0"), "the width of a beam must be at least 1, not 0"),
         (train("--vocabulary", "9" * 20), f"vocabulary is {int('9' * 20):,}, but can be at most 9,007,199,254,740,992"),
-        (train("--out", ""), "out is the current folder: name one for the training alone"),
+        (train("--out", ""), "out is empty, or the current folder: name one for the training alone"),
         (train(__file__), f"'{__file__}' is no text by name; to learn from the file, give --data {__file__}"),
         (train("--data", "fr.po"), "fr.po is a catalogue: give the folder that it lies in"),
         (
