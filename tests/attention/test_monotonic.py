@@ -37,6 +37,18 @@ def test_expected_places() -> None:
     assert (found.weights.sum(-1) <= 1 + 1e-5).all()
 
 
+def test_autocast_does_not_round_what_one_query_leaves_to_the_next() -> None:
+    q, k, v = draw()
+    q, k = q.bfloat16().float(), k.bfloat16().float()
+    select = Monotonic(noise=0.0)
+    exact = attend_full(q, k, v, score=Dot(), select=select).weights
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = Dot().block(q, k)
+        rounded = select.select(scores, v).weights
+    torch.testing.assert_close(rounded, select.select(scores.float(), v).weights, atol=0, rtol=0)
+    assert not torch.equal(rounded, exact)
+
+
 @pytest.mark.parametrize("train", [True, False])
 def test_steps_are_the_rows_of_one_call(train: bool) -> None:
     q, k, v = draw()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from foveate import create, look
-from foveate.contracts import UserError
+from foveate.contracts import END, UserError
 from foveate.decoding import Decoding, batches_at_once, decode, decode_all
 from foveate.nn import packed
 
@@ -66,6 +66,24 @@ def test_the_same_as_one_after_the_other(model: Any, batches: list[dict[str, Ten
     assert torch.get_num_threads() == 2
 
 
+def test_no_output_is_longer_than_the_positions_that_are_learned() -> None:
+    """A model that never ends writes them all in each thread, and no more."""
+    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
+    model = create("transformer-tiny", **sizes, src_vocab=9, tgt_vocab=9, positions="learned", max_length=7).eval()
+    with torch.no_grad():
+        model.decoder_norm.bias.fill_(9.0)
+        model.output.weight.fill_(1.0)
+        model.output.weight[END] = -1.0
+    inputs = {"source": torch.tensor([[5, 6, END]]), "source_lengths": torch.tensor([3])}
+    found = [batch[0][0] for batch in decode_all(model, [inputs, inputs], GREEDY, at_once=2)]
+    assert [(len(one.tokens), one.ended) for one in found] == [(7, False), (7, False)]
+
+
+def test_settings_that_make_no_sense(model: Any, batches: list[dict[str, Tensor]]) -> None:
+    with pytest.raises(UserError, match="one output, not n_best=2"):
+        list(decode_all(model, batches, Decoding("greedy", n_best=2), at_once=2))
+
+
 def test_what_is_left_to_one_thread(model: Any, batches: list[dict[str, Tensor]]) -> None:
     here = {threading.get_ident(): 2}
     watched = Watched(model)
@@ -77,6 +95,8 @@ def test_what_is_left_to_one_thread(model: Any, batches: list[dict[str, Tensor]]
     with look(model) as sight:
         list(decode_all(watched, batches, GREEDY, at_once=2))
     assert sight.sites
+    with torch.autocast("cpu", torch.bfloat16):
+        list(decode_all(watched, batches, GREEDY, at_once=2))
     assert watched.threads == here
 
 

@@ -39,6 +39,14 @@ def test_the_predicted_place_by_hand() -> None:
     assert seen(window, queries) == [[[3, 4, 5, 6, 7], [6, 7, 8, 9]], [[0, 1, 2, 3], [1, 2, 3, 4]]]
 
 
+def test_autocast_does_not_blur_the_predicted_place() -> None:
+    window, queries = PredictedWindow(C, 2), torch.randn(1, 50, C)
+    lengths = torch.tensor([10_000])
+    exact = window.centres(queries, 0, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(window.centres(queries, 0, lengths), exact, atol=0, rtol=0)
+
+
 def test_the_bell_is_half_as_wide_as_the_window() -> None:
     """By hand, with a window of 2 and so a deviation of 1: -1/2 one place away, -2 two places away."""
     window = PredictedWindow(C, 2)

@@ -20,6 +20,17 @@ def test_any_number_of_rows(tokens: int) -> None:
     assert torch.equal(likeliest, logits.argmax(-1) == labels)
 
 
+def test_logits_that_lie_otherwise_in_memory() -> None:
+    """As those of a network that has time first."""
+    along, labels = torch.randn(5, 3, 11, requires_grad=True), torch.randint(11, (3, 5))
+    loss, _, _ = smoothed_cross_entropy(along.transpose(0, 1), labels, torch.ones(3, 5, dtype=torch.bool), 0.1)
+    expected = F.cross_entropy(
+        along.transpose(0, 1).flatten(0, 1), labels.flatten(), reduction="sum", label_smoothing=0.1
+    )
+    gradients = [torch.autograd.grad(one, along)[0] for one in (loss, expected)]
+    torch.testing.assert_close(*gradients)
+
+
 def test_two_backward_passes_add_up() -> None:
     logits, labels = torch.randn(2, 3, 11, requires_grad=True), torch.randint(11, (2, 3))
     loss, _, _ = smoothed_cross_entropy(logits, labels, torch.ones(2, 3, dtype=torch.bool), 0.1)

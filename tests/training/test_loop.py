@@ -73,6 +73,18 @@ def test_epochs_end_it_and_an_incomplete_group_still_counts(tmp_path: Path):
     assert [row["tokens"] for row in rows(tmp_path) if "tokens" in row][-1] == trained_on
 
 
+def test_an_epoch_ends_where_it_has_no_more(tmp_path: Path):
+    """Also the last one, which has more batches than the one before."""
+
+    class Growing(TinyBatches):
+        def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+            return TinyBatches(4 + 3 * number).epoch(number, skip)
+
+    _, result = run(tmp_path, batches=Growing(), steps=None, epochs=3)
+    assert result.step == 4 + 7 + 10
+    assert rows(tmp_path)[-1]["epoch"] == 3
+
+
 def test_the_rate_falls_from_the_first_epoch_on_where_its_length_is_known(tmp_path: Path):
     class Counted(TinyBatches):
         def __len__(self) -> int:

@@ -45,7 +45,8 @@ class Monotonic(nn.Module, Selection):
             return Attended(exact.to(values.dtype) @ values, choice=choice, weights=exact, state=before)
         if self.training:
             noise = torch.empty_like(exact).normal_(generator=generator)
-            weights, state = _expected(exact + self.noise * noise, before)
+            with torch.autocast(exact.device.type, enabled=False):  # it would round each query's chances for the next
+                weights, state = _expected(exact + self.noise * noise, before)
             return Attended(weights.to(values.dtype) @ values, weights=weights, state=state)
         weights, state = _first(exact > 0, before)
         choice = torch.where(weights.any(-1), weights.argmax(-1), -1)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foveate.attention import record
 from foveate.contracts import Hypothesis, State, StepDecoder
-from foveate.decoding.settings import Decoding, decode
+from foveate.decoding.settings import Decoding, decode, decode_up_to, longest_outputs
 
 _MOST = 4
 """A batch keeps Python, which serves one thread at a time, busy for about a quarter of its time."""
@@ -34,10 +34,13 @@ def decode_all(
 ) -> Iterator[list[list[Hypothesis]]]:
     """What `decode` gives for batch after batch of inputs, which have `source_lengths`; each once it is there.
 
-    `at_once` batches share the CPU's threads. One after the other come random draws, and what is looked at.
+    `at_once` batches share the CPU's threads. One after the other come random draws, what is looked at, and what
+    autocast rounds, which knows its own thread only.
     """
     at_once = min(at_once, len(batches))
-    if at_once > 1 and settings.method != "sample" and record.tap is None:
+    alone = settings.method == "sample" or record.tap is not None or torch.is_autocast_enabled("cpu")
+    if at_once > 1 and not alone:
+        settings.check()
         yield from _decode_at_once(model, batches, settings, at_once)
     else:
         for inputs in batches:
@@ -58,7 +61,9 @@ def _decode_at_once(
 
     def job(inputs: dict[str, Tensor]) -> list[list[Hypothesis]]:
         torch.set_num_threads(max(1, threads // at_once))
-        return _decode(_Stoppable(model, stop), inputs, settings)
+        with torch.inference_mode():
+            longest = longest_outputs(model, inputs["source_lengths"], settings)
+            return decode_up_to(longest, _Stoppable(model, stop), inputs, settings)
 
     pool = ThreadPoolExecutor(at_once)
     try:

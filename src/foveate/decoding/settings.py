@@ -75,8 +75,23 @@ def decode(
     inputs have no length. The model should be in evaluation mode. Raises UserError on settings that make no sense.
     """
     settings.check()
+    return decode_up_to(longest_outputs(model, source_lengths, settings), model, inputs, settings, generator)
+
+
+def longest_outputs(model: object, source_lengths: Int[Tensor, "B"], settings: Decoding) -> Int[Tensor, "B"]:
+    """How many tokens an output may have, END included: what is set, at most the positions that the model learned."""
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
-    longest = longest.clamp_max(min(longest_sequence(model), LONGEST))
+    return longest.clamp_max(min(longest_sequence(model), LONGEST))
+
+
+def decode_up_to(
+    longest: Int[Tensor, "B"],
+    model: StepDecoder,
+    inputs: dict[str, Tensor],
+    settings: Decoding,
+    generator: torch.Generator | None = None,
+) -> list[list[Hypothesis]]:
+    """As `decode`, with outputs of at most so many tokens each."""
     if settings.method == "beam":
         chosen = settings.width, settings.n_best, settings.length_penalty, settings.patience, settings.growth
         return beam(model, inputs, longest, *chosen)

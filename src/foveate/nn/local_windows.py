@@ -52,7 +52,9 @@ class PredictedWindow(LocalWindow):
     def centres(self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]) -> Float[Tensor, "R T"]:
         # In half precision the places of a long source could not be told apart.
         exact = torch.promote_types(queries.dtype, torch.float32)
-        return (lengths[:, None] - 1) * self.place(queries).squeeze(-1).to(exact).sigmoid()
+        with torch.autocast(queries.device.type, enabled=False):
+            share = self.place(queries.to(self.place[0].weight.dtype)).squeeze(-1).to(exact).sigmoid()
+        return (lengths[:, None] - 1) * share
 
     def forward(
         self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]

@@ -61,7 +61,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         logits, labels, counts = context.saved_tensors
         exact, evenly = torch.promote_types(logits.dtype, torch.float32), context.smoothing / logits.shape[-1]
         weights = (counts * to_loss).flatten()[:, None]
-        to_logits = torch.empty_like(logits)
+        to_logits = torch.empty_like(logits, memory_format=torch.contiguous_format)  # so that `flatten` is a view
         parts = (part.split(ROWS) for part in (logits.flatten(0, 1), labels.flatten()[:, None], weights))
         for rows, wanted, weight, out in zip(*parts, to_logits.flatten(0, 1).split(ROWS), strict=True):
             gradient = torch.softmax(rows, -1, dtype=exact).sub_(evenly)

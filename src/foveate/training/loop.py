@@ -35,7 +35,7 @@ class Batches(Protocol):
     """Training data, the same whenever the same epoch is asked for.
 
     Where `operator.length_hint` tells how many batches the first epoch has, `len` for instance, a schedule that ends
-    with the epochs falls from the first one on; later ones are as long as the one before.
+    with the epochs falls from the first one on; a later one is taken to be as long as the one before.
     """
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:

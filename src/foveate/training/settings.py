@@ -16,6 +16,9 @@ DEFAULT_STEPS = 10_000
 MOST_THREADS = 4096
 """More than any machine has processors."""
 
+ALL_BUT_OVER = 1 - 2**-20
+"""How much of an epoch is behind when as many batches are as were expected."""
+
 
 @dataclass
 class Training:
@@ -143,7 +146,8 @@ class Progress:
         if settings.last_step is not None:
             parts.append(self.step / settings.last_step)
         if settings.epochs is not None:
-            within = min(1.0, self.position / self.epoch_length) if self.epoch_length else 0.0
+            # An epoch may have more batches than the one before, and ends where it has no more.
+            within = min(ALL_BUT_OVER, self.position / self.epoch_length) if self.epoch_length else 0.0
             parts.append((self.epoch + within) / settings.epochs)
         if settings.minutes is not None:
             parts.append(self.seconds / (60 * settings.minutes))
