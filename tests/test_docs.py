@@ -1,0 +1,36 @@
+"""Every Python block of the pages in docs, run one after the other as a reader would, and every link of theirs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def ran(page: str) -> dict[str, Any]:
+    """What is defined once all blocks of a page were run."""
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, page, "exec"), names)
+    return names
+
+
+def test_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ran("attention.md")
+    assert len(names["maps"]) == 8
+    assert Path("masks.png").stat().st_size > 1000
+    assert names["sight"].sites == ["self"]
+
+
+def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ran("training.md")["result"].metrics["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_every_link_leads_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
+        assert "://" in link or (DOCS / link).exists(), link
