@@ -74,6 +74,42 @@ def test_reorder_keeps_these_rows(rows: list[int]) -> None:
 
 
 @pytest.mark.parametrize("gradients", [True, False])
+def test_many_turns_of_beams(gradients: bool) -> None:
+    """Rows stay, move, double and leave between keys that are added."""
+    drawn = torch.Generator().manual_seed(7)
+    k, v = parts()
+    with torch.set_grad_enabled(gradients):
+        memory = Memory(k, v, ScaledDot())
+        for count in (8, 8, 8, 6, 6, 5, 9, 2, 2, 1):
+            rows = torch.randint(len(k), (count,), generator=drawn)
+            rows = torch.where(torch.rand(count, generator=drawn) < 0.6, torch.arange(count) % len(k), rows)
+            memory.reorder(rows)
+            new_k, new_v = torch.randn(count, H, 1, D), torch.randn(count, H, 1, V)
+            memory.append(new_k, new_v)
+            k, v = torch.cat([k[rows], new_k], 2), torch.cat([v[rows], new_v], 2)
+            assert torch.equal(memory.keys, k)
+            assert torch.equal(memory.values, v)
+
+
+def test_what_a_caller_gave_is_not_written_into() -> None:
+    given = torch.randn(4, H, S, D)
+    kept = given.clone()
+    with torch.no_grad():
+        memory = Memory(given, given, ScaledDot())
+        for rows in (torch.tensor([0, 3, 2, 2]), torch.tensor([2, 1, 0])):
+            memory.reorder(rows)
+    assert torch.equal(given, kept)
+    assert torch.equal(memory.keys, kept[[2, 3, 0]])
+    assert torch.equal(memory.values, kept[[2, 3, 0]])
+
+
+def test_without_a_batch_there_are_no_rows() -> None:
+    memory = Memory(torch.randn(S, D), torch.randn(S, V), ScaledDot())
+    with pytest.raises(ValueError, match=r"^a memory of keys \(7, 5\) has no batch whose rows could be reordered$"):
+        memory.reorder(torch.tensor([0]))
+
+
+@pytest.mark.parametrize("gradients", [True, False])
 def test_crop_forgets_the_end(gradients: bool) -> None:
     (k, v), (other_k, other_v) = parts(), parts()
     with torch.set_grad_enabled(gradients):

@@ -82,6 +82,21 @@ def test_one_row_an_example_at_first_then_width_rows_until_it_is_done(scripted) 
     assert model.rows == [3, 2 * 5, 5, 5]
 
 
+def test_what_goes_on_keeps_its_row(scripted, monkeypatch) -> None:
+    """A memory of many keys moves only the rows that change places, and examples that leave move but the last."""
+    model, turns = scripted(vocabulary=13), []
+    states = type(model.start(SOURCES["source"]))
+    reorder = states.reorder
+    monkeypatch.setattr(states, "reorder", lambda state, rows: (turns.append(rows.tolist()), reorder(state, rows)))
+    beam(model, {"source": torch.arange(17)}, 12, 4, patience=1.0)
+    first, *others = turns
+    assert first == [example for example in range(17) for _ in range(4)]
+    assert len({len(rows) for rows in others}) > 3
+    assert all(rows[row] == row for rows in others for row in rows if row < len(rows))
+    # Of four beams, some go on from another's beginning.
+    assert any(rows != sorted(set(rows)) for rows in others)
+
+
 def test_leaves_when_no_open_hypothesis_can_win(markov) -> None:
     # "A" has log 0.81 after two steps; "A C", still open, has log 0.09 and loses log 0.999 with each further step
     table = {START: {A: 0.9, B: 0.1}, A: {END: 0.9, C: 0.1}, B: {END: 1.0}, C: {C: 0.999, END: 0.001}}
@@ -164,8 +179,8 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
         ({"width": 3, "n_best": 4}, "from 1 to the beam width, 3; it is 4"),
         ({"width": 0}, "the width of a beam must be at least 1, not 0"),
         ({"patience": 0.0}, "patience must be greater than 0, not 0.0"),
-        ({"length_penalty": math.nan}, "length_penalty must be from -30 to 30, not nan"),
-        ({"length_penalty": 2000.0}, "length_penalty must be from -30 to 30, not 2000.0"),
+        ({"length_penalty": math.nan}, "length_penalty must be from -4 to 4, not nan"),
+        ({"length_penalty": 2000.0}, "length_penalty must be from -4 to 4, not 2000.0"),
         ({"growth": 0.9}, "growth must be at least 1, not 0.9"),
     ],
 )

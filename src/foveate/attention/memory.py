@@ -6,48 +6,56 @@ from torch import Tensor
 
 from foveate.attention.scores import Score
 
+CACHED = 2**17
+"""Numbers that move at once, and stay in a processor's cache meanwhile."""
+
 
 class Memory:
     """Keys, prepared once by the score, and their values. The leading dimension is the batch (or the beams).
 
-    `keys` (..., S, P) and `values` (..., S, V) are views: do not write into them.
+    `keys` (..., S, P) and `values` (..., S, V) are views, good until rows are reordered: do not write into them.
     """
 
-    def __init__(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score) -> None:
+    def __init__(
+        self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score, expected: int = 0
+    ) -> None:
+        """`expected` is how many keys there will be in the end, if that is known: room for all is made at once."""
         _check(k, v)
         self.score = score
-        self._keys, self._values = score.keys(k), v
-        self.length = k.shape[-2]
-        self._added = 0
+        self._keys, self._values = _Store(score.keys(k), expected), _Store(v, expected)
+
+    @property
+    def length(self) -> int:
+        return self._keys.length
 
     @property
     def keys(self) -> Float[Tensor, "... S P"]:
-        return self._keys[..., : self.length, :]
+        return self._keys.filled
 
     @property
     def values(self) -> Float[Tensor, "... S V"]:
-        return self._values[..., : self.length, :]
+        return self._values.filled
 
     def append(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"]) -> None:
         """Add keys and values behind those that are there."""
         _check(k, v)
-        self._keys = _grown(self._keys, self.score.keys(k), self.length)
-        self._values = _grown(self._values, v, self.length)
-        self._added = k.shape[-2]
-        self.length += self._added
+        self._keys.append(self.score.keys(k))
+        self._values.append(v)
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         """Keep these rows of the batch, in this order; beam search names a row often or never."""
-        self._keys = _chosen(self._keys, rows, self.length, self._added)
-        self._values = _chosen(self._values, rows, self.length, self._added)
+        if self.keys.ndim < 3 or self.values.ndim < 3:
+            raise ValueError(f"a memory of keys {tuple(self.keys.shape)} has no batch whose rows could be reordered")
+        moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
+        self._keys.reorder(rows, moved)
+        self._values.reorder(rows, moved)
 
     def crop(self, length: int) -> None:
         """Forget all but the first `length` keys."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot crop a memory of {self.length} keys to {length}")
-        # Cut off, not only hidden: a later `append` must not write where a caller or a recording may still look.
-        self._keys, self._values = self._keys[..., :length, :], self._values[..., :length, :]
-        self.length = length
+        self._keys.crop(length)
+        self._values.crop(length)
 
 
 def _check(k: Tensor, v: Tensor) -> None:
@@ -57,24 +65,55 @@ def _check(k: Tensor, v: Tensor) -> None:
         )
 
 
-def _grown(store: Tensor, new: Tensor, length: int) -> Tensor:
-    """A store whose rows from `length` on begin with `new`; where no gradients are kept, with room for later ones."""
-    total = length + new.shape[-2]
-    if torch.is_grad_enabled():
-        return torch.cat([store[..., :length, :], new], -2)
-    if total > store.shape[-2]:
-        roomy = store.new_empty(*store.shape[:-2], 2 * total, store.shape[-1])
-        roomy[..., :length, :] = store[..., :length, :]
-        store = roomy
-    store[..., length:total, :] = new
-    return store
+class _Store:
+    """Vectors by row and time (..., S, D), with room for later ones where no gradients are kept.
 
+    What is written into is its own, never a caller's. There time comes first (S, ..., D): what is in use lies together,
+    however much room follows it.
+    """
 
-def _chosen(store: Tensor, rows: Tensor, length: int, room: int) -> Tensor:
-    """Some rows of a store. Where no gradients are kept, with just the room for what the next step adds: the less lies
-    between the keys that are in use, the faster they are read."""
-    if torch.is_grad_enabled():
-        return store.index_select(0, rows)
-    chosen = store.new_empty(len(rows), *store.shape[1:-2], length + room, store.shape[-1])
-    torch.index_select(store[..., :length, :], 0, rows, out=chosen[..., :length, :])
-    return chosen
+    def __init__(self, vectors: Tensor, expected: int) -> None:
+        self.length, self.expected = vectors.shape[-2], expected
+        self._hold(vectors, own=False)
+
+    def _hold(self, vectors: Tensor, own: bool) -> None:
+        self._all, self._own, self._rows = vectors, own, slice(None)
+
+    @property
+    def filled(self) -> Tensor:
+        return self._all[self._rows, ..., : self.length, :] if self._all.ndim > 2 else self._all[: self.length]
+
+    def append(self, new: Tensor) -> None:
+        total = self.length + new.shape[-2]
+        if torch.is_grad_enabled():
+            self._hold(torch.cat([self.filled, new], -2), own=False)
+            self.length = total
+        else:
+            if total > self._all.shape[-2]:
+                self._make_room(self.expected if total <= self.expected else 2 * total)
+            before, self.length = self.length, total
+            self.filled[..., before:, :] = new
+
+    def _make_room(self, length: int) -> None:
+        *leading, _, width = self.filled.shape
+        roomy = self._all.new_empty(length, *leading, width).movedim(0, -2)
+        roomy[..., : self.length, :] = self.filled
+        self._hold(roomy, own=True)
+
+    def reorder(self, rows: Tensor, moved: Tensor) -> None:
+        """Keep these rows; `moved` are the places whose row comes from another."""
+        if torch.is_grad_enabled() or not self._own or len(rows) > len(self.filled):
+            chosen = self.filled.movedim(-2, 0).index_select(1, rows)
+            self._hold(chosen.movedim(0, -2), own=not torch.is_grad_enabled())
+        else:
+            # Of all rows there ever were, those that left too: torch copies the whole of what is not dense.
+            by_time = self._all.movedim(-2, 0)[: self.length]
+            came_from = rows[moved]
+            for part in by_time.split(max(1, CACHED // max(1, by_time[0, :1].numel() * len(moved)))):
+                part.index_copy_(1, moved, part.index_select(1, came_from))
+            self._rows = slice(len(rows))
+
+    def crop(self, length: int) -> None:
+        # Cut off, and nobody's any more: what a caller or a recording may still look at is not written over.
+        self._hold(self.filled[..., :length, :], own=False)
+        self.length = length

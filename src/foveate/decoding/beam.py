@@ -10,8 +10,8 @@ from torch import Tensor
 from foveate.contracts import END, START, Hypothesis, StepDecoder, UserError
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
 
-PENALTY = 30
-"""A bound on length penalties: the longest output to that power is still a number."""
+PENALTY = 4
+"""A bound on length penalties: the longest output to that power is still a number of single precision."""
 
 
 @torch.no_grad()
@@ -78,7 +78,7 @@ class _Found:
     """
 
     def __init__(self, examples: int, n_best: int, length_penalty: float, enough: float):
-        self.n_best, self.length_penalty, self.enough = n_best, length_penalty, enough
+        self.n_best, self.length_penalty, self.enough = n_best, float(length_penalty), enough
         self.hypotheses: list[list[Hypothesis]] = [[] for _ in range(examples)]
         self.to_beat = [-math.inf] * examples
         self._count = [0] * examples
@@ -111,8 +111,9 @@ def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
 class _Search:
     """The hypotheses still open, W to an example, the best first, of the examples still searched.
 
-    The model has one row for each, example by example. At first there is one for each example; later as many as the
-    width, and a log-probability of -inf marks the places for which a tiny vocabulary leaves no hypothesis.
+    At first there is one for each example; later as many as the width, and a log-probability of -inf marks those that a
+    tiny vocabulary leaves out. The model has one row for each, example by example; what goes on keeps its row where it
+    can, for a model's memory takes time to move. `places` tells which of its example's rows each hypothesis has.
     """
 
     def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found, growth: float):
@@ -121,14 +122,22 @@ class _Search:
         self.steps = steps
         self.written = torch.full_like(self.examples, START)[:, None, None]
         self.log_prob = torch.zeros(len(steps), 1, device=steps.device)
+        self.places = torch.zeros_like(self.examples)[:, None]
+
+    @property
+    def rows(self) -> Int[Tensor, "R"]:
+        """The model's row of each hypothesis."""
+        examples, beams = self.places.shape
+        return (torch.arange(examples, device=self.places.device)[:, None] * beams + self.places).flatten()
 
     @property
     def last_tokens(self) -> Int[Tensor, "R"]:
-        return self.written[:, :, -1].flatten()
+        last = self.written[:, :, -1]
+        return torch.empty_like(last).scatter_(1, self.places, last).flatten()
 
     def advance(self, logits: Float[Tensor, "R N"]) -> Int[Tensor, "K"]:
-        """Take one step; the rows of the model that go on, in their new order."""
-        beams = self.log_prob.shape[1]
+        """Take one step; which of the model's rows each of its rows goes on from."""
+        beams = self.places.shape[1]
         log_prob, parents, tokens = self._candidates(logits)
         ends = tokens == END
         self._set_aside(ends, log_prob, parents)
@@ -138,7 +147,9 @@ class _Search:
         parents = parents.gather(1, going_on)
         self.written = torch.cat([_pick(self.written, parents), tokens.gather(1, going_on)[:, :, None]], 2)
         stay = self._stay()
-        return (stay[:, None] * beams + parents[stay]).flatten()
+        came_from = self.places.gather(1, parents)[stay]
+        self.places = _places(came_from)
+        return (stay[:, None] * beams + torch.empty_like(came_from).scatter_(1, self.places, came_from)).flatten()
 
     def _candidates(
         self, logits: Float[Tensor, "R N"]
@@ -147,10 +158,11 @@ class _Search:
         # PAD and START come before END and are never written; of each beam only END and `width` others can matter
         _, tokens = best(logits[:, END:], self.width + 1)
         continuations = tokens.shape[1]
-        totals = self.log_prob.flatten()[:, None] + log_probs(logits, tokens + END)
-        log_prob, places = best(totals.reshape(len(self.examples), -1), 2 * self.width)
-        tokens = tokens.reshape(len(self.examples), -1).gather(1, places) + END
-        return log_prob, places // continuations, tokens
+        added, tokens = log_probs(logits, tokens + END)[self.rows], tokens[self.rows]
+        totals = self.log_prob.flatten()[:, None] + added
+        log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)
+        tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + END
+        return log_prob, chosen // continuations, tokens
 
     def _set_aside(
         self, ends: Bool[Tensor, "B K"], log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"]
@@ -163,7 +175,7 @@ class _Search:
             self.found.add(examples, _pick(self.written, parents)[ended][:, 1:], log_prob[ended], ended=True)
 
     def _stay(self) -> Int[Tensor, "B"]:
-        """Let the examples that are done leave; the former places of the others."""
+        """Let the examples that are done leave; the former numbers of the others."""
         length = self.written.shape[2] - 1
         to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
         least = length + 1  # END counts
@@ -174,10 +186,26 @@ class _Search:
             left = done[:, None] & (self.log_prob != -math.inf)
             examples = self.examples[left.nonzero()[:, 0]]
             self.found.add(examples, self.written[left][:, 1:], self.log_prob[left], ended=False)
-        stay = (~done).nonzero()[:, 0]
+        stay = _closed_up(done)
         self.examples, self.steps = self.examples[stay], self.steps[stay]
         self.written, self.log_prob = self.written[stay], self.log_prob[stay]
         return stay
+
+
+def _closed_up(done: Bool[Tensor, "B"]) -> Int[Tensor, "S"]:
+    """The examples that stay, the last in place of those before them that are done."""
+    stay = (~done).nonzero()[:, 0]
+    gaps = done[: len(stay)].nonzero()[:, 0]
+    order = torch.arange(len(stay), device=done.device)
+    order[gaps] = stay[len(stay) - len(gaps) :]
+    return order
+
+
+def _places(came_from: Int[Tensor, "B W"]) -> Int[Tensor, "B W"]:
+    """A place for each hypothesis: where it came from for the first that came from there, a free one for others."""
+    again = (came_from[:, :, None] == came_from[:, None, :]).tril(-1).any(2)
+    free = torch.zeros_like(again).scatter_(1, came_from, True).byte().argsort(dim=1, stable=True)
+    return came_from.where(~again, free.gather(1, (again.cumsum(1) - 1).clamp_min(0)))
 
 
 def _pick(written: Int[Tensor, "B W T"], beams: Int[Tensor, "B K"]) -> Int[Tensor, "B K T"]:

@@ -45,11 +45,11 @@ class MultiHeadAttention(nn.Module):
         self.score = ScaledDot() if score is None else score
         self.dropout = dropout
 
-    def memory(self, source: Float[Tensor, "B S E"]) -> Memory:
-        """The heads' keys and values of a source, to attend to more than once or to extend."""
+    def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
+        """The heads' keys and values of a source, to attend to more than once or to extend, to `expected` of them."""
         # Dense, each head for itself, since it is read again and again.
         keys, values = (part.contiguous() for part in self._keys_values(source))
-        return Memory(keys, values, self.score)
+        return Memory(keys, values, self.score, expected)
 
     def forward(
         self,

@@ -109,8 +109,9 @@ class Transformer(nn.Module):
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> "TransformerState":
         encoded = self.encode(source, padding(source_lengths))
+        expected = source.shape[1] + source.shape[1] // 4 + 4  # few translations are longer
         return TransformerState(
-            past=[block.self.memory(encoded[:, :0]) for block in self.decoder],
+            past=[block.self.memory(encoded[:, :0], expected) for block in self.decoder],
             source=[block.cross.memory(encoded) for block in self.decoder],
             source_lengths=source_lengths,
             readers=torch.arange(len(source), device=source.device),
