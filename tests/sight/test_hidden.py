@@ -60,6 +60,24 @@ class DeformableAttention(nn.Module):
         return self.sampling(F.softmax(x.mean(-1, keepdim=True), dim=1), x)
 
 
+class Pooling(nn.Module):
+    """As PooledAttention, by another name."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return PooledAttention.forward(self, x)  # type: ignore[arg-type]
+
+
+class OuterAttention(nn.Module):
+    """Has a part that attends by a softmax of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = Own()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.core(x)
+
+
 class Balanced(nn.Module):
     """Divides its weights by their sum once more."""
 
@@ -160,6 +178,20 @@ def test_many_are_not_all_named() -> None:
 
 def test_other_modules_can_be_looked_at() -> None:
     assert sites(nn.Sequential(Own(), Fused(True)), sites=["1"]) == ["1"]
+
+
+def test_a_part_of_what_is_called_attention() -> None:
+    """The whole is named, also where only the part is looked at."""
+    for wanted in ("0.core", "0", "0*"):
+        told = error(nn.Sequential(OuterAttention()), sites=[wanted])
+        assert told.startswith("0 (OuterAttention) attends by a softmax of its own")
+    assert sites(nn.Sequential(OuterAttention(), Fused(True)), sites=["1"]) == ["1"]
+
+
+def test_what_is_multiplied_place_by_place() -> None:
+    told = "0 (Pooling) multiplies something by what it made of a softmax, which may be attention and cannot be seen"
+    assert error(nn.Sequential(Pooling())) == f"{told}; {ADVICE}"
+    assert sites(nn.Sequential(Pooling(), Fused(True))) == ["1"]
 
 
 def test_what_is_made_of_a_softmax_counts_only_if_nothing_else_does() -> None:

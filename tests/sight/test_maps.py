@@ -117,6 +117,26 @@ def test_generation(family: str, cache: str, beams: int) -> None:
 
 
 @pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@pytest.mark.parametrize("family", ["gpt2", "mistral"])
+def test_measures_of_what_forgets(family: str, cache: str, beams: int) -> None:
+    """A window of 5 leaves no key farther away than 4; and nothing of it is otherwise where only measures are kept."""
+    model, names = model_of(family), ["received", "top", "distance"]
+    with look(model) as sight:
+        generate(model, cache=cache, beams=beams)
+    if family == "mistral":
+        assert all(sight[name].distance().max() <= 4 for name in sight.sites)
+    with look(model, keep=names) as kept:
+        generate(model, cache=cache, beams=beams)
+    assert kept.sites == sight.sites
+    for name in sight.sites:
+        if beams == 1:
+            torch.testing.assert_close(kept[name].received(), sight[name].received(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(kept[name].distance(), sight[name].distance(), atol=1e-5, rtol=0)
+        assert torch.equal(kept[name].top(3).keys, sight[name].top(3).keys)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
 def test_generation_from_a_source(beams: int) -> None:
     """Self-attention grows from token to token, cross-attention looks at one source; the encoder has its own map."""
     model = model_of("t5").double()  # whose scores are so large that single precision leaves 5e-5 of the weights

@@ -144,7 +144,8 @@ class _GrowingRow(Mask):
 
 def _cast(tensor: Tensor) -> Tensor:
     device = tensor.device.type
-    return tensor.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else tensor
+    casts = torch.is_autocast_enabled(device) and tensor.dtype is not torch.float64  # which autocast leaves as it is
+    return tensor.to(torch.get_autocast_dtype(device)) if casts else tensor
 
 
 def _of_one_shape(*parts: Tensor) -> Iterator[Tensor]:

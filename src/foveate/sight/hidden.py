@@ -6,6 +6,7 @@ that are multiplied with something: where no call was noted, a look ends with an
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,6 +65,8 @@ class Hidden:
         self._noted = 0
         self.found: dict[str, tuple[str, str]] = {}
         """The kind of each such module and the reason, one of `REASONS`."""
+        self._within: defaultdict[str, set[str]] = defaultdict(set)
+        """For each such module, those within it, or itself, that did what it is named for."""
 
     def enter(self, name: str, kind: str) -> None:
         """A module begins to run."""
@@ -122,6 +125,7 @@ class Hidden:
             self._noted += reason not in WEAK
             called = [module for module in self._running if _CALLED_ATTENTION.search(module.kind)]
             module = (called or self._running)[-1]
+            self._within[module.name].add(self._running[-1].name)
             self.note(module.name, module.kind, reason)
 
     def check(self, model: nn.Module, wanted: Callable[[str], bool], some_seen: bool) -> None:
@@ -130,7 +134,7 @@ class Hidden:
         A name alone is weak evidence: a linear attention, for one, has no weights to see. Of what ran in other threads,
         only what is called attention counts, if there is any or something was seen.
         """
-        found = {name: told for name, told in self.found.items() if wanted(name)}
+        found = {name: told for name, told in self.found.items() if any(map(wanted, {name, *self._within[name]}))}
         if some_seen or any(reason not in WEAK for _, reason in found.values()):
             found = {name: told for name, told in found.items() if told[1] not in WEAK}
         named = {name for name, (kind, _) in found.items() if _CALLED_ATTENTION.search(kind)}

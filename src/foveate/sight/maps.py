@@ -1,6 +1,7 @@
 """Which calls of a module are rows of one map, and which begin a new one."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 
 from torch import Tensor
@@ -77,8 +78,9 @@ class Maps:
         if first.call.leading != call.leading:
             return None
         if site.keys is None:
-            on = steps == 1 and 0 <= count - last.span.length <= 1 and _follows(call.keys, site.newest)
-            return Span(0, count, 0) if on else None
+            ends = [last.end + new for new in _new_keys(call.keys, site.newest)] if steps == 1 else []
+            firsts = (end - count for end in ends)
+            return next((Span(first, count, 0) for first in firsts if first >= last.span.first), None)
         before = site.keys.last.length
         span = site.keys.continued(call.keys, steps, self._wrote == self._run)
         if site.keys.last.length > before:
@@ -88,15 +90,15 @@ class Maps:
         return span
 
 
-def _follows(keys: Tensor, newest: Tensor | None) -> bool:
-    """Whether keys go on where those before them ended, by the last of these alone, in any order of the batch.
+def _new_keys(keys: Tensor, newest: Tensor | None) -> Iterator[int]:
+    """How many keys may have come behind the one that was the last before, in any order of the batch: 0, or 1.
 
-    It is the last one again where the keys are the same, and the last but one where one came behind it.
+    A cache that grows has one more key then, one that forgets as many as before, or fewer.
     """
-    ends = [bare(keys[..., place : place + 1, :]) for place in range(max(0, keys.shape[-2] - 2), keys.shape[-2])]
-    return newest is not None and any(
-        end.shape == newest.shape and parent_rows(end, newest) is not None for end in ends
-    )
+    for new in range(min(2, keys.shape[-2])):
+        end = bare(keys[..., keys.shape[-2] - 1 - new :, :][..., :1, :])
+        if newest is not None and end.shape == newest.shape and parent_rows(end, newest) is not None:
+            yield new
 
 
 def _rows_of_last_run(site: Site) -> int:

@@ -187,10 +187,10 @@ class Site:
         return max(self.errors)
 
     def place(self, rows: Rows) -> int:
-        """The key at whose place the first query of a call stands."""
+        """Which of the keys of a call stands where its first query does; they count from 0, whatever went before."""
         first = (self.rows or [rows])[0]
         own = self.keys is not None and self.keys.grows
-        return rows.start + (first.span.length - first.count if own else 0)
+        return rows.start + (first.span.length - first.count if own else 0) - rows.span.first
 
     def _zeros(self, *shape: int) -> Tensor:
         """Room for weights, as exact as those of one call."""

@@ -216,3 +216,21 @@ def test_queries_that_are_rotated_inside_are_refused() -> None:
     message = r"the model \(Flash\) makes more of its weights than a mean of values, or other weights than"
     with pytest.raises(UserError, match=message), look(model := Flash()):
         model("flash_attn_with_kvcache", q, cache, cache, rotary_cos=torch.randn(D), cache_seqlens=4)
+
+
+def test_what_is_not_a_call_of_the_model_is_told() -> None:
+    q = torch.randn(B, T, H, D)
+    with pytest.raises(UserError, match="not within a call of the model that is looked at"), look(model := Flash()):
+        model.forward("flash_attn_func", q, q, q)
+
+
+def test_what_is_imported_during_a_look_is_put_back() -> None:
+    late, q = ModuleType("late"), torch.randn(B, T, H, D)
+    sys.modules["late"] = late
+    try:
+        with look(model := Flash()):
+            late.attend = sys.modules["flash_attn"].flash_attn_func
+            model("flash_attn_func", q, q, q)
+        assert late.attend is FUNCTIONS["flash_attn_func"]
+    finally:
+        del sys.modules["late"]

@@ -10,7 +10,7 @@ itself needs a GPU.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -43,18 +43,21 @@ def door(recorder: Recorder, translator: Translator) -> Iterator[None]:
     """Note what is attended by flash-attn while open; nothing where the package is not in use."""
     library = sys.modules.get(PACKAGE)
     originals = [getattr(library, name) for name in NAMES if hasattr(library, name)]
-    noting = {id(function): _noting(function, recorder, translator) for function in originals}
-    replaced = []
-    for module in list(sys.modules.values()) if noting else ():
-        for name, value in list(getattr(module, "__dict__", {}).items()):
-            if id(value) in noting:
-                setattr(module, name, noting[id(value)])
-                replaced.append((module, name, value))
+    noting = [_noting(function, recorder, translator) for function in originals]
+    _exchange(originals, noting)
     try:
         yield
     finally:
-        for module, name, value in replaced:
-            setattr(module, name, value)
+        _exchange(noting, originals)  # also where it was imported meanwhile
+
+
+def _exchange(old: Sequence[Callable], new: Sequence[Callable]) -> None:
+    """Put functions in the place of others, wherever a module has these."""
+    others = {id(function): other for function, other in zip(old, new, strict=True)}
+    for module in list(sys.modules.values()) if others else ():
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in others:
+                setattr(module, name, others[id(value)])
 
 
 def _noting(function: Callable, recorder: Recorder, translator: Translator) -> Callable:
@@ -63,6 +66,7 @@ def _noting(function: Callable, recorder: Recorder, translator: Translator) -> C
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
         if not recorder.listening:
+            recorder.unheard()
             return function(*args, **kwargs)
         with recorder.attending():
             result = function(*args, **kwargs)

@@ -20,7 +20,11 @@ SOFTMAXES = {F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.
 PRODUCTS = {
     *(torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__),
     *(torch.bmm, Tensor.bmm, torch.mm, Tensor.mm, torch.baddbmm, Tensor.baddbmm, torch.einsum),
+    *(torch.tensordot, torch.inner, Tensor.inner),
 }
+
+SPREADS = {torch.mul, Tensor.mul, Tensor.mul_, Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__, torch.multiply}
+"""What multiplies each weight with what is broadcast to it: a mask, or all of a value."""
 
 CHANGES = {
     *(torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__),
@@ -51,10 +55,10 @@ class Softmaxes:
         if not sources:
             return
         changed = any(id(part) in self._changed for part in sources)
-        if func in PRODUCTS:
-            if not any(isinstance(part, nn.Parameter) for part in operands):
-                self._hidden.attended(sure=not changed)
-        elif _still_weights(result, sources[0]):
+        spread = func in SPREADS and isinstance(result, Tensor) and result.numel() > sources[0].numel()
+        if (func in PRODUCTS or spread) and not any(isinstance(part, nn.Parameter) for part in operands):
+            self._hidden.attended(sure=not changed and not spread)
+        if func not in PRODUCTS and _still_weights(result, sources[0]):
             self._keep(result, changed or func in CHANGES)
 
     def _keep(self, tensor: Tensor, changed: bool) -> None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -136,6 +137,8 @@ class Shelf:
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self._shown: OrderedDict[str, Shown] = OrderedDict()
+        self._lock = Lock()
+        """Looks are put here by a thread of their own."""
 
     @staticmethod
     def name() -> str:
@@ -144,15 +147,17 @@ class Shelf:
 
     def put(self, name: str, shown: Shown) -> None:
         """Keep a sight, and let go of the oldest ones where there are too many."""
-        self._shown[name] = shown
-        while len(self._shown) > self._most or (len(self._shown) > 1 and self._size > self._most_bytes):
-            self._shown.popitem(last=False)
+        with self._lock:
+            self._shown[name] = shown
+            while len(self._shown) > self._most or (len(self._shown) > 1 and self._size > self._most_bytes):
+                self._shown.popitem(last=False)
 
     def get(self, name: str) -> Shown | None:
         """A sight that is kept, which becomes the youngest."""
-        if name in self._shown:
-            self._shown.move_to_end(name)
-        return self._shown.get(name)
+        with self._lock:
+            if name in self._shown:
+                self._shown.move_to_end(name)
+            return self._shown.get(name)
 
     @property
     def _size(self) -> int:

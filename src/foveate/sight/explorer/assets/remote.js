@@ -45,8 +45,9 @@ class RemoteSource {
 
   async maps(site) {
     const { heads, rows, columns } = this.shape(site);
+    const { head } = this;
     const numbers = new Float32Array(await this.measured(`maps/${site}`));
-    this.head.sites[site].entropy = Array.from(numbers.subarray(0, heads));
+    head.sites[site].entropy = Array.from(numbers.subarray(0, heads));
     return { rows, columns, values: numbers.subarray(heads) };
   }
 

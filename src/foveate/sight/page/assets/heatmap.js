@@ -70,6 +70,7 @@ class Heatmap {
   }
 
   zoom(factor) {
+    if (!this.camera) return; // it was never in sight
     if (factor === 0) this.camera.whole();
     else this.camera.zoomAt(this.camera.width / 2, this.camera.height / 2, factor);
     this.changed();

@@ -84,13 +84,14 @@ class Page {
   async open(site, head) {
     await this.attempt(async () => {
       head = clamp(head, 0, this.overview.sites[site].heads - 1);
-      await this.enter(site, head);
-      this.address(`#${site}/${head}`);
+      if (await this.enter(site, head)) this.address(`#${site}/${head}`);
     });
   }
 
   async enter(site, head) {
+    const turn = (this.turn = {}); // what is asked for last is shown
     const maps = await this.maps(site);
+    if (turn !== this.turn) return false;
     const before = this.head;
     this.head = new Head(this.source, this.overview, site, head, maps);
     this.head.arrived = () => this.stage.update();
@@ -106,11 +107,13 @@ class Page {
     }
     find("exactness").textContent = this.head.exactness;
     await this.head.want(0, Math.min(this.head.queries.count, this.source.ahead ?? 4 * BATCH));
+    if (turn !== this.turn) return false;
     this.forget();
     this.search.show(true);
     this.stage.open(this.head, maps);
     if (!before) this.stage.element.focus({ preventScroll: true });
     this.say(`${this.head.info.name}, head ${head}`);
+    return true;
   }
 
   back() {
@@ -121,7 +124,7 @@ class Page {
 
   leave() {
     const from = this.head;
-    this.head = null;
+    this.head = this.turn = null;
     this.forget();
     this.tip(null);
     this.search.show(false);
