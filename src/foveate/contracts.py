@@ -10,6 +10,7 @@ The shape legend, used in every annotation of the library:
 import difflib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -45,6 +46,13 @@ class UserError(ValueError):
     """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
 
 
+QUOTED = 60
+"""So much of a text is shown where it is wrong."""
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 class TextError(UserError):
     """A mistake in one of several texts."""
 
@@ -52,6 +60,16 @@ class TextError(UserError):
         """`place` is the number of the text, from 0."""
         super().__init__(message)
         self.place = place
+
+
+def quoted(text: str) -> str:
+    """A text as an error shows it: no longer than reads well."""
+    return f"'{text}'" if len(text) <= QUOTED else f"'{text[:QUOTED]}…'"
+
+
+def printable(text: str) -> str:
+    """A text in which no control character, such as one that a terminal obeys, is more than its escape."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -133,7 +133,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["eval", "RUN", "--data", "DATA", "--groups", "0"], "groups is 0, but must be at least 1"),
         (
             ["eval", "RUN", "--data", "DATA", "--output", "missing/a"],
-            "could not write missing/a: No such file or directory",
+            "could not write missing/a: there is no folder missing",
         ),
         (["eval", "RUN", "--data", "DATA", "--output", "DATA"], "DATA is what the model is measured on: name another"),
         (["eval", "missing"], "missing is no folder"),

@@ -22,8 +22,6 @@ FEW = [*FLAGS, "--steps", "2"]
 
 NARROW = ["--architecture.width", "16", "--architecture.embedding", "16"]
 
-NARROW = ["--architecture.width", "16", "--architecture.embedding", "16"]
-
 
 def train(data: Path, out: Path, *arguments: object, task: str = "translate") -> list[object]:
     return ["train", task, "--data", data, "--out", out, *arguments]
@@ -128,6 +126,47 @@ def test_lines_before_a_bad_one_are_answered(trained: Trained, monkeypatch, caps
     assert out.splitlines()[0] == "rouge chat"
     assert len(out.splitlines()) == 2
     assert "is not UTF-8: see byte 16 (line 3)" in err
+
+
+def test_answers_replace_nothing_that_is_read(trained: Trained, tmp_path: Path, fails: Fails) -> None:
+    """Neither text, also in a folder, nor the model; a measurement that fails leaves no file."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "emma.txt").write_text("mine")
+    for place, what in (
+        (texts / "emma.txt", "what the model is measured on"),
+        (texts / "new.txt", "what the model is measured on"),
+        (trained.folder / "model.safetensors", "a part of the model"),
+    ):
+        found = fails("eval", trained.folder, "--data", texts, "--output", place)
+        assert found == f"{place} is {what}: name another --output"
+    assert fails("eval", trained.folder, "--data", tmp_path / "none", "--output", tmp_path / "answers.txt")
+    assert [path.name for path in texts.iterdir()] == ["emma.txt"]
+    assert not (tmp_path / "answers.txt").exists()
+    assert fails("look", trained.folder, texts / "emma.txt", "--out", texts / "emma.txt").endswith("name another --out")
+    assert (texts / "emma.txt").read_text() == "mine"
+
+
+def test_a_text_for_which_there_are_no_positions(data: Path, tmp_path: Path, fails: Fails, monkeypatch, capsys) -> None:
+    """Convolutions learn positions: those before it are answered."""
+    sizes = ["--architecture.width", "16", "--architecture.max-length", "140", "--vocabulary", "120", "--threads", "1"]
+    run(train(data, tmp_path / "run", "--model", "convolutional-tiny", *sizes, "--steps", "2"))
+    capsys.readouterr()
+    with_stdin(monkeypatch, b"red cat\n" + b"red " * 200 + b"\nred dog\n")
+    with pytest.raises(SystemExit):
+        run(["run", tmp_path / "run"])
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert err.startswith("foveate: line 2: 'red red red ")
+    assert err.endswith("positions, but the model learned only 140\n")
+
+
+def test_a_terminal_obeys_no_name_of_a_folder(tmp_path: Path, trained: Trained, fails: Fails) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(trained.folder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"task": "\x1b]0;x\x07"}))
+    assert "\\x1b]0;x\\x07" in fails("run", folder, "x")
 
 
 def test_pairs_before_a_bad_one_are_judged(data: Path, tmp_path: Path, monkeypatch, capsys) -> None:

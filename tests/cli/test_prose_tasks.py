@@ -51,6 +51,18 @@ def test_writing(author: Path, capsys: pytest.CaptureFixture) -> None:
     assert told(capsys, *command) == first != told(capsys, *command, "--seed", 5)
 
 
+def test_later_lines_are_drawn_anew(
+    author: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """However many are answered at once."""
+    monkeypatch.setattr("foveate.cli.run.CHUNK", 2)
+    (tmp_path / "empty.txt").write_text("\n" * 4)
+    command = ("run", author, "--file", tmp_path / "empty.txt", "--decoding.length-extra", 7)
+    lines = told(capsys, *command)
+    assert lines[:2] != lines[2:]
+    assert told(capsys, *command) == lines
+
+
 def test_perplexity(author: Path, files: list[Path], capsys: pytest.CaptureFixture) -> None:
     lines = told(capsys, "eval", author, "--data", *files)
     assert "perplexity per token" in lines[1]

@@ -32,6 +32,13 @@ def test_each_word_with_its_most_frequent_tag(lexicon):
     assert lexicon.tags == ("DET", "NOUN", "VERB")  # all three occur three times: in the order of the text
 
 
+def test_a_word_is_known_in_either_form_of_unicode():
+    lexicon = Lexicon.learn(TaggedText.from_sentences([[("caf\u00e9", "NOUN"), ("caf\u00e9", "NOUN")]]))
+    composed, parted = lexicon.rows(["caf\u00e9", "cafe\u0301"])
+    assert composed == parted
+    assert composed[0] != UNKNOWN
+
+
 def test_an_unknown_word_is_tagged_as_those_that_occur_once(lexicon):
     assert lexicon.tag_of_unknown == "NOUN"
     common = Lexicon.learn(TaggedText.from_sentences([[("a", "X"), ("a", "X"), ("b", "Y"), ("b", "Y"), ("a", "X")]]))

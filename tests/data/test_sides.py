@@ -5,7 +5,7 @@ import random
 import pytest
 
 from foveate.data import sides as module
-from foveate.data.sides import draws, sides
+from foveate.data.sides import draws, one_in, sides, together
 
 PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]
 
@@ -23,6 +23,20 @@ def test_pairs_that_share_a_text_are_on_one_side():
     for shift in range(50):
         links = [(f"{shift} {source}", f"{shift} {target}") for source, target in chain]
         assert len(set(sides(links, held_out=0.3))) == 1
+
+
+def test_the_same_texts_are_held_out_together():
+    texts = [f"text {number % 90}" if number % 3 else f"Text {number % 90}" for number in range(200)]
+    held = together(texts, 20)
+    found = {}
+    for number, text in enumerate(texts, 1):
+        found.setdefault(text.casefold(), set()).add(held(number))
+    assert all(len(sides) == 1 for sides in found.values())
+    assert 3 <= sum(held(number) for number in range(1, 201)) <= 25
+    unlike = together([f"text {number}" for number in range(200)], 20)
+    assert [unlike(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
+    often = together(["again"] * 200, 20)
+    assert [often(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
 
 
 def test_a_word_of_one_language_is_no_link_to_the_same_word_of_the_other():

@@ -12,6 +12,7 @@ from rich.console import Console
 
 import foveate
 from foveate.contracts import END, START, UserError
+from foveate.data import train_bpe
 from foveate.data.prose import Passage
 from foveate.data.prose import sentences as sentences_of
 from foveate.data.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
@@ -46,6 +47,21 @@ def paragraphs(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
     recipe = tiny_prose.autoencode(out, 120, "hierarchical-autoencoder-attentive", data=files)
     recipe.training.seed = 3
     return run(recipe, console=QUIET)
+
+
+def test_what_is_written_again_is_joined_as_it_was(paragraphs: Autoencoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chinese has no spaces between sentences."""
+    for text in ("狗跑了。猫来了！", "The whale comes home. A farmer sings a song."):
+        passage = Passage("here", "it", tuple(sentences_of(text)))
+        assert len(passage.sentences) == 2
+        monkeypatch.setattr(type(paragraphs.tokenizer), "decode", lambda *_, said=passage: list(said.sentences))
+        assert paragraphs.rewritten([passage]) == [passage.text] == [text]
+
+
+def test_lower_case_is_whole() -> None:
+    tokenizer = train_bpe([text.lower() for text in SENTENCES] * 9, 60, lowercase=True)
+    found = fidelity(tokenizer.encode(SENTENCES), SENTENCES, tokenizer)
+    assert (found.tokens, found.whole, round(found.bleu, 6)) == (100, 100, 100)
 
 
 def test_sentences_are_written_again(sentences: Autoencoder) -> None:

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from foveate.contracts import END, START
+from foveate.contracts import END, START, UserError
 from foveate.recipes.ngrams import Ngrams
 
 A, B, C = 4, 5, 6
@@ -68,5 +68,5 @@ def test_more_context_foretells_more() -> None:
 
 
 def test_too_many_for_a_number() -> None:
-    with pytest.raises(ValueError, match="5-grams of 8,000 tokens do not fit"):
+    with pytest.raises(UserError, match="5-grams of 8,000 tokens do not fit"):
         Ngrams(TEXTS, 5, 8000)

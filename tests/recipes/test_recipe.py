@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from foveate.contracts import UserError
-from foveate.data import LabelledText
+from foveate.data import LabelledText, Paragraph, Prose, TaggedText
 from foveate.data.labelled import Labelled
 from foveate.models.text import rnn_seq2seq
 from foveate.recipes.language import Language
@@ -94,6 +94,24 @@ def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
         assert 10 <= check.check().kept <= 30
         assert learn.check().kept + check.check().kept == 400
         assert set(check.labels()) == {"good", "bad"}
+
+
+def test_what_is_held_out_is_not_learned() -> None:
+    """Also where texts repeat."""
+    texts = [f"text {number % 150}" for number in range(400)]
+    labelled = LabelledText.from_pairs([("ab"[number % 2], text) for number, text in enumerate(texts)])
+    tagged = TaggedText.from_sentences([[(text, "X")] for text in texts])
+    prose = Prose.from_paragraphs([Paragraph("here", "it", text) for text in texts])
+    read = {
+        "texts": (labelled, lambda part: part.texts()),
+        "sentences": (tagged, lambda part: (sentence.words for sentence in part)),
+        "paragraphs": (prose, lambda part: (paragraph.text for paragraph in part)),
+    }
+    for unit, (text, what) in read.items():
+        learn, check = (list(what(part)) for part in held_out(text, "FILE", unit))
+        assert len(learn) + len(check) == 400
+        assert check
+        assert not set(learn) & set(check)
 
 
 def test_a_label_that_occurs_once_is_learned() -> None:

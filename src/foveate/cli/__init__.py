@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from foveate.contracts import UserError, out_of_memory, unknown
+from foveate.contracts import UserError, out_of_memory, printable, unknown
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
@@ -71,7 +71,7 @@ def _fail(message: str) -> None:
     from foveate.training.parallel import speaks  # takes time, which what goes well does not need
 
     if speaks():
-        print(f"foveate: {message}", file=sys.stderr)
+        print(f"foveate: {printable(message)}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 from rich.console import Console
@@ -11,8 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate import recipes
-from foveate.cli.folders import parse_with_task
-from foveate.contracts import UserError, strict_json
+from foveate.bundle import CONFIG, written
+from foveate.cli.folders import check_place, parse_with_task
+from foveate.contracts import UserError, printable, strict_json
+from foveate.data.lines import check_readable_again
+from foveate.recipes.recipe import WRITTEN
 from foveate.recipes.trained import Evaluation, Trained
 
 Options = TypeVar("Options")
@@ -44,24 +47,28 @@ def main(arguments: Sequence[str]) -> None:
     asked.options.check()
     task: Trained = recipes.load(asked.folder, asked.device)
     if asked.output is not None:
-        if asked.output.resolve() in [path.resolve() for path in asked.data]:
-            raise UserError(f"{asked.output} is what the model is measured on: name another --output")
-        _write(asked.output, [], "a")  # what cannot be written is told before the work, not after it
+        _check_output(asked.output, asked)
+    for path in asked.data:
+        check_readable_again(path)
     found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
-        _write(asked.output, found.answers)
+        with written(asked.output) as temporary:
+            temporary.write_text("".join(f"{line}\n" for line in found.answers), encoding="utf-8")
     if asked.json:
         print(strict_json(found.figures))
     else:
         _show(found)
 
 
-def _write(path: Path, lines: Sequence[str], mode: str = "w") -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as error:
-        raise UserError(f"could not write {path}: {error.strerror}") from None
+def _check_output(output: Path, asked: Eval[Any]) -> None:
+    """Raise UserError for a file that cannot be written, or whose content the user would miss: before the work."""
+    check_place(output)
+    place = output.resolve()
+    for path in map(Path.resolve, asked.data):
+        if path == place or path in place.parents:
+            raise UserError(f"{output} is what the model is measured on: name another --output")
+    if place.parent == asked.folder.resolve() and place.name in (CONFIG, *WRITTEN):
+        raise UserError(f"{output} is a part of the model: name another --output")
 
 
 def _show(found: Evaluation) -> None:
@@ -69,8 +76,8 @@ def _show(found: Evaluation) -> None:
     for heading in found.headings:
         table.add_column(Text(heading), justify="right")
     for row in found.rows:
-        table.add_row(*map(Text, row))  # a label such as [b] is no markup
+        table.add_row(*map(Text, map(printable, row)))  # a label such as [b] is no markup
     console = Console()
     console.print(table)
     for note in found.notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(note), markup=False, highlight=False, soft_wrap=True)

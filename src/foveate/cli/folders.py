@@ -34,3 +34,5 @@ def check_place(path: Path) -> None:
         raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
     if not path.parent.is_dir():
         raise UserError(f"could not write {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"could not write {path}: nothing may be written in {path.parent}")

@@ -9,7 +9,7 @@ import tyro
 
 from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
-from foveate.contracts import at_least
+from foveate.contracts import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
 from foveate.sight.page import save
 
@@ -43,6 +43,8 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Look, arguments, "look")
     at_least(1, "max_tokens", options.max_tokens)
     check_place(options.out)
+    if Path(options.input).resolve() == options.out.resolve():
+        raise UserError(f"{options.out} is what the model is to read: name another --out")
     model = open_model(options.folder, options.device)
     seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
     if options.title is not None:

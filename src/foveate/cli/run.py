@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 
@@ -70,11 +70,14 @@ def main(arguments: Sequence[str]) -> None:
 
 def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
     """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
+    options: Any = asked.options
+    if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
+        options = replace(options, seed=options.seed + before)
     try:
-        yield from zip(texts, task.answer(texts, asked.options), strict=True)
+        yield from zip(texts, task.answer(texts, options), strict=True)
     except TextError as error:
         if good := texts[: error.place]:
-            yield from zip(good, task.answer(good, asked.options), strict=True)
+            yield from zip(good, task.answer(good, options), strict=True)
         raise UserError(f"{'text' if asked.text else 'line'} {before + error.place + 1}: {error}") from None
 
 

@@ -6,7 +6,7 @@ from foveate.data.labelled_batches import LabelledBatches, text_batches
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
 from foveate.data.lines import read_lines, read_sentences, utf8
 from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
-from foveate.data.prose import Paragraph, Passage, Prose, sentences
+from foveate.data.prose import Paragraph, Passage, Prose, joined, sentences
 from foveate.data.prose_batches import (
     ParagraphBatches,
     PassageBatches,
@@ -49,6 +49,7 @@ __all__ = [
     "encode_sentences",
     "judged_pairs",
     "load_lexicon",
+    "joined",
     "load_tokenizer",
     "match_inputs",
     "open_source",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
-from foveate.data.sides import one_in
+from foveate.data.sides import together
 
 
 class Labelled(NamedTuple):
@@ -80,7 +80,7 @@ class LabelledText:
         Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
         are all of them.
         """
-        drawn = one_in(every)
+        drawn = together(self.texts(), every)
         labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
         held = frozenset(
             example.line for number, example in enumerate(self, 1) if drawn(number) and example.label in labels

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from unicodedata import normalize
 from zlib import crc32
 
 from foveate.contracts import UNKNOWN, UserError, from_dict
@@ -57,7 +58,8 @@ class Lexicon:
 
     def rows(self, words: Iterable[str]) -> Iterator[list[int]]:
         """For each word its number (UNKNOWN for one without) and its `spelling`."""
-        return ([self._numbers.get(word, UNKNOWN), *spelling(word)] for word in words)
+        composed = (normalize("NFC", word) for word in words)  # as those that were learned
+        return ([self._numbers.get(word, UNKNOWN), *spelling(word)] for word in composed)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -74,7 +76,7 @@ def load_lexicon(path: Path) -> Lexicon:
         return from_dict(Lexicon, json.loads(path.read_text(encoding="utf-8")), str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
 
 

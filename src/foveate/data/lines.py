@@ -64,12 +64,15 @@ def read_lines(origin: Path | Iterable[bytes]) -> Iterator[str]:
 
 
 def utf8(text: str) -> str:
-    """The text of an argument, whose bytes are whatever the shell gave; UserError where they are not UTF-8."""
+    """The text of an argument, whose bytes are whatever the shell gave, in Unicode NFC as those of files.
+
+    Raises UserError where they are not UTF-8.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(f"the text {text!r} is not UTF-8") from None
-    return text
+    return unicodedata.normalize("NFC", text)
 
 
 def file_lines(path: Path) -> Iterator[str]:

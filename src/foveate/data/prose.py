@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from foveate.contracts import UserError
 from foveate.data.lines import TEXTS, files_below, read_sentences
-from foveate.data.sides import one_in
+from foveate.data.sides import together
 
 _CLOSING = r"""["'”’»)\]」』）》〉】〗]"""
 
@@ -33,6 +33,11 @@ _LONGER_THAN_ANY = 9
 """Characters that no abbreviation fills."""
 
 
+def joined(sentences: Iterable[str]) -> str:
+    """Sentences as they stand one behind the other, with a space between them where their script has one."""
+    return "".join(one if _UNSPACED.search(one) else f"{one} " for one in sentences).rstrip()
+
+
 class Paragraph(NamedTuple):
     """A paragraph, the place where it stands ("emma.txt, line 17"), and what kind of text it is of."""
 
@@ -51,7 +56,7 @@ class Passage(NamedTuple):
 
     @property
     def text(self) -> str:
-        return "".join(one if _UNSPACED.search(one) else f"{one} " for one in self.sentences).rstrip()
+        return joined(self.sentences)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class Prose:
 
     def held_out(self, every: int) -> tuple["Prose", "Prose"]:
         """The text without one of `every` of its paragraphs, and these."""
-        drawn = one_in(every)
+        drawn = together((" ".join(text.split()) for _, _, text in self._read()), every)
         return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
 
     def __iter__(self) -> Iterator[Paragraph]:

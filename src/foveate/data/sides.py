@@ -27,6 +27,18 @@ def one_in(every: int) -> Callable[[int], bool]:
     return drawn
 
 
+def together(texts: Iterable[str], every: int) -> Callable[[int], bool]:
+    """As `one_in`, for the number of each text; texts that are the same, in any letter case, are drawn together.
+
+    The first of them decides. Where they are more than one in `every` by themselves, each is drawn for itself.
+    """
+    hashes = np.fromiter((_hashed(text.casefold()) for text in texts), np.uint64)
+    _, firsts, groups, sizes = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    deciding = np.where(sizes * every > max(every, len(hashes)), 0, firsts + 1)[groups]
+    drawn = one_in(every)
+    return lambda number: drawn(int(deciding[number - 1]) or number)
+
+
 def sides(pairs: Iterable[tuple[str, str]], held_out: float) -> list[Side]:
     """The side of each pair: about `held_out` of them for dev, as many for test.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
-from foveate.data.sides import one_in
+from foveate.data.sides import together
 
 
 class Tagged(NamedTuple):
@@ -71,7 +71,7 @@ class TaggedText:
 
     def held_out(self, every: int) -> tuple["TaggedText", "TaggedText"]:
         """The text without one of `every` of its sentences, and these."""
-        drawn = one_in(every)
+        drawn = together((" ".join(sentence.words) for sentence in self._read()), every)
         return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
 
     def __iter__(self) -> Iterator[Tagged]:

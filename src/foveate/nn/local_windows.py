@@ -53,7 +53,7 @@ class PredictedWindow(LocalWindow):
         # In half precision the places of a long source could not be told apart.
         exact = torch.promote_types(queries.dtype, torch.float32)
         with torch.autocast(queries.device.type, enabled=False):
-            share = self.place(queries.to(self.place[0].weight.dtype)).squeeze(-1).to(exact).sigmoid()
+            share = self.place(queries.to(next(self.place.parameters()).dtype)).squeeze(-1).to(exact).sigmoid()
         return (lengths[:, None] - 1) * share
 
     def forward(

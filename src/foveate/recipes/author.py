@@ -90,10 +90,11 @@ class Author:
         Raises UserError, one line, for whatever is missing or damaged.
         """
         found = opened(folder, device)
+        config: Any = found.model.config
         return cls(
             found.model,
             found.tokenizer(TOKENIZER, "vocabulary"),
-            load_conditions(found.files.path(CONDITIONS), found.description.architecture["conditions"] - 1),
+            load_conditions(found.files.path(CONDITIONS), config.conditions - 1),
             found.files.description,
             cls.run_options(found.description.recipe, found.where).decoding,
         )

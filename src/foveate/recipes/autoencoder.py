@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Picture, Tokenizer, UserError, at_least, from_dict
-from foveate.data import Passage, Prose, sentences
+from foveate.data import Passage, Prose, joined, sentences
 from foveate.decoding import Decoding
 from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
@@ -153,7 +153,7 @@ class Autoencoder:
             with torch.inference_mode():
                 written = self.rewriting.write(inputs, self.decoding if decoding is None else decoding)
             for place, parts in zip(places, written, strict=True):
-                found[place] = " ".join(self.tokenizer.decode(parts))
+                found[place] = joined(self.tokenizer.decode(parts))
         return found
 
     def evaluate(self, data: Sequence[Path], options: Measuring, console: Console) -> Evaluation:
@@ -186,7 +186,7 @@ class Autoencoder:
 
     def _without_order(self, texts: Sequence[str]) -> dict[str, list[list[int]]]:
         """Each text as its most frequent token over and over, and as the training text that shares the most words."""
-        learned = self.tokenizer.encode([passage.text for passage in self._known[0]])
+        learned = self.tokenizer.encode([passage.text for passage in self._learned])
         asked = self.tokenizer.encode(list(texts))
         ((frequent, _),) = Counter(token for tokens in learned for token in tokens).most_common(1)
         places = nearest_by_words(asked, learned, len(self.tokenizer)).tolist()
@@ -202,7 +202,7 @@ class Autoencoder:
         if options.show == "vector":
             return ["\t".join(f"{number:.6g}" for number in vector) for vector in vectors.tolist()]
         at_least(1, "neighbours", options.neighbours)
-        known, known_vectors = self._known
+        known, known_vectors = self._learned, self._learned_vectors
         places, cosines = nearest(vectors, known_vectors, options.neighbours)
         return [
             "\t".join(f"{cosine:.3f} {known[place].text}" for place, cosine in zip(*row, strict=True))
@@ -210,12 +210,15 @@ class Autoencoder:
         ]
 
     @cached_property
-    def _known(self) -> tuple[list[Passage], Tensor]:
-        """What the model learned from, and its vectors. Raises UserError where that is not there any more."""
+    def _learned(self) -> list[Passage]:
+        """What the model learned from. Raises UserError where that is not there any more."""
         check_unchanged(self.description)
         learn, _ = self._text.open("autoencode")
-        passages = self.fitting(learn)
-        return passages, self._vectors(passages)
+        return self.fitting(learn)
+
+    @cached_property
+    def _learned_vectors(self) -> Float[Tensor, "M C"]:
+        return self._vectors(self._learned)
 
     def _vectors(self, passages: Sequence[Passage]) -> Float[Tensor, "M C"]:
         model: Any = self.model

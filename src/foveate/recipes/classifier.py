@@ -11,11 +11,21 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict
+from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict, printable
 from foveate.data import LabelledText, open_source, text_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, longest_learned, opened, said, unlearned
+from foveate.recipes.trained import (
+    START_SIGN,
+    Evaluation,
+    NoOptions,
+    Reading,
+    check_positions,
+    longest_learned,
+    opened,
+    said,
+    unlearned,
+)
 from foveate.sight import Alignment, alignments, look
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -36,7 +46,7 @@ class Decision:
     @property
     def line(self) -> str:
         """The label, a tab, and its probability."""
-        return f"{self.label}\t{self.probability:.3f}" if self.label else ""
+        return f"{printable(self.label)}\t{self.probability:.3f}" if self.label else ""
 
 
 @dataclass
@@ -107,6 +117,7 @@ class Classifier:
         device = next(self.model.parameters()).device
         places = [place for place, text in enumerate(texts) if text.strip()]
         tokens = self.tokenizer.encode([texts[place] for place in places])
+        check_positions(self.model, texts, zip(places, map(len, tokens), strict=True))
         for rows, inputs in text_batches(tokens, self.batch_tokens):
             with torch.inference_mode():
                 logits = self.model(**{name: value.to(device) for name, value in inputs.items()}).logits

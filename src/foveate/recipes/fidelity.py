@@ -19,12 +19,12 @@ class Fidelity:
 
 
 def fidelity(found: Sequence[Sequence[int]], texts: Sequence[str], tokenizer: Tokenizer) -> Fidelity:
-    """How much of the texts is in the token ids that were found for them."""
+    """How much of the texts is in the token ids that were found for them, as the tokenizer reads and writes texts."""
     tokens = tokenizer.encode(list(texts))
     places = [sum(map(int.__eq__, one, other)) for one, other in zip(found, tokens, strict=True)]
     whole = sum(list(one) == other for one, other in zip(found, tokens, strict=True))
     return Fidelity(
         tokens=100 * sum(places) / max(1, sum(map(len, tokens))),
         whole=100 * whole / len(texts),
-        bleu=quality(tokenizer.decode(found), texts).bleu,
+        bleu=quality(tokenizer.decode(found), tokenizer.decode(tokens)).bleu,
     )

@@ -16,6 +16,7 @@ from foveate.recipes.author import Author
 from foveate.recipes.perplexity import perplexity, scores
 from foveate.recipes.prose_text import LanguageText, spread
 from foveate.recipes.recipe import Architecture, Recipe
+from foveate.recipes.trained import unlearned
 from foveate.training import Training, Validation
 
 
@@ -69,6 +70,9 @@ def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console 
     console.print(f"{learn.name}: {batches.report}", markup=False, highlight=False)
     kinds = f", {len(conditions)} conditions" if conditions else ""
     console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}{kinds}"), markup=False, highlight=False)
+    if conditions:
+        for note in unlearned("conditions", [paragraph.condition for paragraph in check], conditions):
+            console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
     validation = Validation(_measure(text, author, check), metric="perplexity", higher_is_better=False)
     recipe.train(model, batches, validation, author.save, console)
     return author

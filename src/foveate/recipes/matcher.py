@@ -11,7 +11,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import Picture, TextError, Tokenizer, from_dict
+from foveate.contracts import Picture, TextError, Tokenizer, from_dict, quoted
 from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
@@ -20,9 +20,6 @@ from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENI
 from foveate.sight import Alignment, alignments, look
 
 RULES = "rules.json"
-
-QUOTED = 60
-"""Characters of a text that a message shows."""
 
 QUERY = "query"
 """Stands for the learned query in pictures."""
@@ -185,6 +182,5 @@ def _pair(text: str, place: int = 0) -> tuple[str, str]:
     """Both sides of `source<TAB>target`; an empty line is an empty pair."""
     source, *others = text.split("\t")
     if len(others) != 1 and text.strip():
-        shown = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
-        raise TextError(place, f"'{shown}' has {len(others)} tabs, where one tab must part two texts")
+        raise TextError(place, f"{quoted(text)} has {len(others)} tabs, where one tab must part two texts")
     return source.strip(), "".join(others).strip()

@@ -10,12 +10,18 @@ AT_ONCE = 2000
 """Texts whose words are counted at a time: a row of the vocabulary's size each."""
 
 
+PRODUCTS = 2**24
+"""Cosines that are held at once."""
+
+
 def nearest(
     queries: Float[Tensor, "Q C"], vectors: Float[Tensor, "M C"], count: int = 1
 ) -> tuple[Int[Tensor, "Q K"], Float[Tensor, "Q K"]]:
     """The rows of the `count` vectors with the greatest cosine to each query, best first, and the cosines."""
     directions = [part / part.norm(dim=1, keepdim=True).clamp_min(1e-12) for part in (queries, vectors)]
-    cosines, rows = (directions[0] @ directions[1].T).topk(min(count, len(vectors)), dim=1)
+    some = max(1, PRODUCTS // max(1, len(vectors)))  # queries at once
+    found = [(part @ directions[1].T).topk(min(count, len(vectors)), dim=1) for part in directions[0].split(some)]
+    cosines, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
     return rows, cosines
 
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from foveate.contracts import START
+from foveate.contracts import START, UserError
 
 Array = np.ndarray
 
@@ -25,7 +25,7 @@ class Ngrams:
     def __init__(self, sequences: Sequence[Sequence[int]], order: int, vocabulary: int) -> None:
         """`vocabulary` is how many ids there are."""
         if vocabulary**order >= 2**63:
-            raise ValueError(f"{order}-grams of {vocabulary:,} tokens do not fit into 64-bit numbers")
+            raise UserError(f"{order}-grams of {vocabulary:,} tokens do not fit into 64-bit numbers")
         self.order, self.vocabulary = order, vocabulary
         grams, counts = np.unique(self._grams(sequences, order), return_counts=True)
         tables = [_Table(grams, counts, vocabulary)]

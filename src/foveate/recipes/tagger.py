@@ -10,11 +10,20 @@ from rich.console import Console
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import Picture, UserError
+from foveate.contracts import Picture, UserError, printable
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, NoOptions, Reading, longest_learned, opened, said, unlearned
+from foveate.recipes.trained import (
+    Evaluation,
+    NoOptions,
+    Reading,
+    check_positions,
+    longest_learned,
+    opened,
+    said,
+    unlearned,
+)
 from foveate.sight import Alignment, alignments, look
 
 LEXICON = "lexicon.json"
@@ -30,7 +39,7 @@ class Tagging:
     @property
     def line(self) -> str:
         """Like "The/DET boat/NOUN ./PUNCT"."""
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+        return " ".join(f"{word}/{printable(tag)}" for word, tag in zip(self.words, self.tags, strict=True))
 
 
 @dataclass
@@ -86,6 +95,8 @@ class Tagger:
         """The place of each sentence that has words, and their tags."""
         device = next(self.model.parameters()).device
         places = [place for place, words in enumerate(sentences) if words]
+        texts, lengths = list(map(" ".join, sentences)), [len(sentences[place]) for place in places]
+        check_positions(self.model, texts, zip(places, lengths, strict=True), marks=0)
         for rows, inputs in word_batches([sentences[place] for place in places], self.lexicon, self.batch_tokens):
             inputs = {name: value.to(device) for name, value in inputs.items()}
             with torch.inference_mode():
@@ -114,7 +125,7 @@ class Tagger:
         if not maps:
             return None
         site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
-        tagged = [f"{word}/{tag}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
+        tagged = [f"{word}/{printable(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
         return alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,10 +11,10 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.contracts import Picture, Tokenizer, UserError, from_dict
+from foveate.contracts import Picture, TextError, Tokenizer, UserError, from_dict, quoted
 from foveate.data import load_tokenizer
 from foveate.data.lines import digest
-from foveate.nn import TooManyWeightsError, Undrawn
+from foveate.nn import TooManyWeightsError, Undrawn, longest_sequence
 from foveate.training.hardware import choose_device
 
 START_SIGN = "<start>"
@@ -173,6 +173,18 @@ def longest_learned(description: dict[str, Any]) -> float:
     text = description.get("recipe", {}).get("text")
     known = isinstance(text, dict) and text.get("max_length") is not None
     return said(description, "text", "max_length", kind=int) if known else math.inf
+
+
+def check_positions(model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], marks: int = 1) -> None:
+    """Raise TextError for the first text that takes more positions, with START or END, than the model has learned.
+
+    `lengths` tell the place of each text that has any tokens, and how many.
+    """
+    most = longest_sequence(model)
+    for place, length in lengths:
+        if length + marks > most:
+            wrong = f"{quoted(texts[place])} takes {length + marks:,} positions, but the model learned only {most:,}"
+            raise TextError(place, wrong)
 
 
 def unlearned(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:

@@ -17,8 +17,9 @@ from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, longest_learned, opened, said
+from foveate.recipes.trained import Evaluation, check_positions, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
+from foveate.training.settings import check_seed
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
@@ -33,6 +34,13 @@ class Writing:
     decoding: Decoding = field(default_factory=Decoding)
     precision: Precision = "float32"
     """In full precision, or faster where layers are wide: bfloat16 on some CPUs, 8 bits on most (docs/speed.md)."""
+    seed: int = 1
+    """Seed of random draws."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        self.decoding.check()
+        check_seed(self.seed)
 
 
 @dataclass
@@ -48,7 +56,7 @@ class Measuring(Writing):
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        self.decoding.check()
+        super().check()
         at_least(1, "groups", self.groups)
         check_tokenize(self.tokenize)
 
@@ -126,7 +134,8 @@ class Translator:
 
     def answer(self, texts: Sequence[str], options: Writing) -> list[Prediction]:
         """The translation of each text, searched for as the options say."""
-        return self.packed(options.precision).translate(texts, options.decoding)
+        options.check()
+        return self.packed(options.precision).translate(texts, options.decoding, options.seed)
 
     def packed(self, precision: Precision = "float32") -> "Translator":
         """This translator as it writes fastest on a CPU, from the weights that it has when this is first asked for."""
@@ -138,21 +147,28 @@ class Translator:
             found._unpacked = self
         return self._packed[precision]
 
-    def translate(self, sentences: Sequence[str], decoding: Decoding | None = None) -> list[Prediction]:
-        """Translate many sentences, in batches of like length; an empty one gives an empty translation."""
-        found = dict(self.translations(sentences, decoding))
+    def translate(
+        self, sentences: Sequence[str], decoding: Decoding | None = None, seed: int | None = None
+    ) -> list[Prediction]:
+        """Translate many sentences, in batches of like length; an empty one gives an empty translation.
+
+        Without a `seed`, random draws are those of torch's own.
+        """
+        found = dict(self.translations(sentences, decoding, seed))
         return [found.get(place) or Prediction(sentence, "", 0.0) for place, sentence in enumerate(sentences)]
 
     def translations(
-        self, sentences: Sequence[str], decoding: Decoding | None = None
+        self, sentences: Sequence[str], decoding: Decoding | None = None, seed: int | None = None
     ) -> Iterator[tuple[int, Prediction]]:
         """As `translate`, each translation with its sentence's place, as soon as its batch is done."""
         decoding = self.decoding if decoding is None else decoding
         places = [place for place, sentence in enumerate(sentences) if sentence.strip()]
         tokens = self.source_tokenizer.encode([sentences[place] for place in places])
+        check_positions(self.model, sentences, zip(places, map(len, tokens), strict=True))
         groups = list(source_batches(tokens, self.batch_tokens, self.at_once))
         batches = [{name: value.to(self._device) for name, value in inputs.items()} for _, inputs in groups]
-        generator = torch.Generator(self._device).manual_seed(torch.initial_seed() % 2**63)
+        seed = torch.initial_seed() % 2**63 if seed is None else seed
+        generator = torch.Generator(self._device).manual_seed(seed)
         model = cast(StepDecoder, self.model)
         answers = decode_all(model, batches, decoding, generator, self.at_once)
         for (rows, _), found in zip(groups, answers, strict=True):
@@ -208,7 +224,7 @@ class Translator:
         if long := len(self.too_long(sources)):
             console.print(f"{long:,} of them are longer than any the model learned from")
         found = [""] * len(sources)
-        steps = self.packed(options.precision).translations(sources, options.decoding)
+        steps = self.packed(options.precision).translations(sources, options.decoding, options.seed)
         hidden = not console.is_terminal
         for place, prediction in track(steps, "translating", len(sources), console=console, disable=hidden):
             found[place] = prediction.text
@@ -220,8 +236,13 @@ class Translator:
             figures={**asdict(whole), "by_length": [asdict(group) for group in groups]},
             headings=["words in source", "sentences", "BLEU", "chrF"],
             rows=[[name, f"{part.sentences:,}", f"{part.bleu:.1f}", f"{part.chrf:.1f}"] for name, part in rows],
-            notes=signatures([whole, *(group.quality for group in groups)]),
+            notes=[*signatures([whole, *(group.quality for group in groups)]), *self._of_case(options)],
         )
+
+    def _of_case(self, options: Measuring) -> list[str]:
+        """A note where letters count as other ones that the model cannot write."""
+        lowercase = said(self.description, "text", "lowercase", kind=bool)
+        return ["the model was trained on lower-cased text: see --lowercase"] if lowercase > options.lowercase else []
 
 
 def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:

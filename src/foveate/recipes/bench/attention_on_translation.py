@@ -13,13 +13,13 @@ from typing import Annotated, Any, cast
 import tyro
 from rich.console import Console
 
-from foveate.contracts import Batch, StepDecoder, at_least, from_dict, unknown
+from foveate.contracts import Batch, StepDecoder, UserError, at_least, from_dict, unknown
 from foveate.data import PairBatches, ParallelText, Splits, open_source
 from foveate.decoding import Decoding, step_scores
 from foveate.recipes.bench import translation_shown
 from foveate.recipes.bench.comparison import Comparison, Options
 from foveate.recipes.bench.gradient_variance import gradient_variance
-from foveate.recipes.bench.known_alignments import alignment_quality, diagonal, messages
+from foveate.recipes.bench.known_alignments import alignment_quality, diagonal, messages, tellable
 from foveate.recipes.bench.measuring import side_by_side
 from foveate.recipes.bench.remembering import remembered
 from foveate.recipes.bench.translation_shown import Measured, Speeds
@@ -95,6 +95,8 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     splits = open_source("emoji", options.from_language, options.to_language)
     test = list(islice(zip(splits.test, splits.test.notes, strict=True), options.sentences))
+    if not any(tellable(left, right, emoji) for (left, right), emoji in test):
+        raise UserError(f"none of {len(test)} messages has several names that can be told apart; raise sentences")
     unseen = ParallelText.from_pairs([pair for pair, _ in test], splits.test.name, [emoji for _, emoji in test])
     measured = {}
     for number, name in enumerate(options.rows, 1):

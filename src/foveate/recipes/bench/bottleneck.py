@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any
 
 import torch
@@ -115,12 +116,10 @@ BETWEEN = {"emoji": ", "}
 
 def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
     """The text with 1 to `most` neighbouring sentences joined by `between`, as many as chance has it."""
-    generator, left, pairs = random.Random(seed), list(text), []
-    while left:
-        count = generator.randint(1, most)
-        sources, targets = zip(*left[:count], strict=True)
+    generator, left, pairs = random.Random(seed), iter(text), []
+    while some := list(islice(left, generator.randint(1, most))):
+        sources, targets = zip(*some, strict=True)
         pairs.append((between.join(sources), between.join(targets)))
-        left = left[count:]
     return ParallelText.from_pairs(pairs, f"{text.name}, joined")
 
 

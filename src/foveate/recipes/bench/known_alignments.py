@@ -43,14 +43,19 @@ class AlignmentQuality:
 
 
 def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[Message]:
-    """Those messages of several names whose names can be told apart: no name has a comma of its own."""
+    """Those messages whose names can be told apart."""
     found = []
     for (left, right), emoji in zip(text, text.notes, strict=True):
-        sides = left.split(", "), right.split(", ")
-        if 1 < len(emoji.split()) == len(sides[0]) == len(sides[1]):
-            (read, read_names), (written, written_names) = _numbered(sides[0], source), _numbered(sides[1], target)
+        if tellable(left, right, emoji):
+            read, read_names = _numbered(left.split(", "), source)
+            written, written_names = _numbered(right.split(", "), target)
             found.append(Message(read, written, read_names, written_names))
     return found
+
+
+def tellable(left: str, right: str, emoji: str) -> bool:
+    """Whether a message has several names, and none that has a comma of its own."""
+    return 1 < len(emoji.split()) == len(left.split(", ")) == len(right.split(", "))
 
 
 def _numbered(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
