@@ -91,6 +91,17 @@ def test_many_turns_of_beams(gradients: bool) -> None:
             assert torch.equal(memory.values, v)
 
 
+def test_beams_change_places_before_there_is_a_key() -> None:
+    with torch.no_grad():
+        memory = Memory(torch.randn(2, H, 0, D), torch.randn(2, H, 0, V), ScaledDot())
+        for rows in ([0, 0, 1, 1], [1, 0, 2, 3], [3, 0]):
+            memory.reorder(torch.tensor(rows))
+        k, v = torch.randn(2, H, 1, D), torch.randn(2, H, 1, V)
+        memory.append(k, v)
+    assert torch.equal(memory.keys, k)
+    assert torch.equal(memory.values, v)
+
+
 def test_what_a_caller_gave_is_not_written_into() -> None:
     given = torch.randn(4, H, S, D)
     kept = given.clone()

@@ -109,7 +109,7 @@ class _Store:
             # Of all rows there ever were, those that left too: torch copies the whole of what is not dense.
             by_time = self._all.movedim(-2, 0)[: self.length]
             came_from = rows[moved]
-            for part in by_time.split(max(1, CACHED // max(1, by_time[0, :1].numel() * len(moved)))):
+            for part in by_time.split(max(1, CACHED // max(1, by_time[:1, :1].numel() * len(moved)))):
                 part.index_copy_(1, moved, part.index_select(1, came_from))
             self._rows = slice(len(rows))
 
