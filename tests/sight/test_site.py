@@ -297,3 +297,17 @@ def test_kept_measures_of_unlike_inputs_are_not_mixed() -> None:
         for text in texts:
             model(q, text, text, lengths)
     assert [sight[name].shape for name in sight.sites] == [(1, 1, 1, 5), (1, 1, 1, 5), (1, 1, 1, 6)]
+
+
+@pytest.mark.parametrize("lengths", [[N, N], [N, 5]])
+def test_queries_and_keys_that_all_examples_share(lengths: list[int]) -> None:
+    """Learned ones, which are there once; each example has its row in the map, and its own padding."""
+    q, k, v = draw()
+    alike = [part[:1].expand(B, -1, -1, -1) for part in (q, k)]
+    with look(model := Attends()) as sight:
+        model(*alike, v, torch.tensor(lengths))
+    site = sight[""]
+    expected = attend(*alike, torch.eye(N).expand(B, H, N, N), mask=causal() & padding(torch.tensor(lengths)))
+    torch.testing.assert_close(site.weights(), expected, atol=1e-6, rtol=0)
+    assert site.entropy().shape == (B, H, N)
+    assert site.top(2).keys.shape == (B, H, N, 2)

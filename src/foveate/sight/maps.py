@@ -57,7 +57,8 @@ class Maps:
         """A call without what can be had elsewhere or is not to be kept."""
         no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
-            kept = replace(call, queries=own(call.queries), keys=no_keys, values=no_keys)
+            queries = own(call.queries).expand(call.queries.shape)  # once where all examples have the same
+            kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
         else:
             shape_alone = call.queries.new_empty(()).expand(call.queries.shape)
             kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)

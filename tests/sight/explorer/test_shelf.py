@@ -3,6 +3,8 @@
 from concurrent.futures import Future
 
 import pytest
+import torch
+import torch.nn.functional as F
 from served_model import FakeViewer
 from torch import nn
 
@@ -31,6 +33,22 @@ def test_the_size_of_a_sight_is_that_of_its_queries_and_keys() -> None:
     """Two sites of three heads of width three, for 13 queries and 13 keys, in numbers of four bytes."""
     shown = Shown(FakeViewer().look(" ".join("x" * 13), 13))
     assert shown.size == 2 * 3 * 3 * (13 + 13) * 4
+
+
+def test_a_mask_counts_once() -> None:
+    """Two layers that share one of 13 x 13 booleans."""
+
+    class Masked(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mask = torch.rand(13, 13) < 0.7
+            for _ in range(2):
+                x = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+            return x
+
+    with look(model := Masked()) as sight:
+        model(torch.randn(1, 1, 13, 3))
+    assert len(sight.sites) == 2
+    assert Shown(Seen(sight, {}, "masked")).size == 2 * (13 + 13) * 3 * 4 + 13 * 13
 
 
 def test_names_are_not_guessed() -> None:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
+from torch import Tensor, nn
 
 from foveate.contracts import UserError
 from foveate.sight.explorer import tiles
@@ -86,14 +87,16 @@ class Shown:
 
     @property
     def size(self) -> int:
-        """About how many bytes of queries and keys it holds."""
-        found = 0
+        """About how many bytes it holds: queries and keys, and masks and biases, which layers may share."""
+        found, lent = 0, dict[int, Tensor]()
         for name in self.seen.sight.sites:
             site = self.seen.sight[name]
             examples, heads, queries, keys = site.shape
             call = site.rows[0].call
             found += examples * heads * (queries + keys) * call.queries.shape[-1] * call.queries.element_size()
-        return found
+            lent |= {part.tensor.untyped_storage().data_ptr(): part.tensor for rows in site.rows for part in rows.lent}
+        others = (tensor for tensor in lent.values() if not isinstance(tensor, nn.Parameter))  # those are the model's
+        return found + sum(tensor.untyped_storage().nbytes() for tensor in others)
 
     def _with_head(self, place: int, head: int) -> Site:
         site = self.site(place)
