@@ -65,6 +65,12 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
     assert figures["texts"] == 40
     assert figures["ways"]["rnn-attentive-classifier"]["accuracy"] > 95
     assert len(output.read_text().splitlines()) == 40
+    link = tmp_path / "link.txt"
+    link.symlink_to(output)
+    output.write_text("old")
+    told(capsys, "eval", folder, "--data", data, "--output", link)
+    assert link.is_symlink()
+    assert len(output.read_text().splitlines()) == 40
     assert err.startswith("test.tsv: 40 texts (")
     table, _ = told(capsys, "eval", folder, "--data", data)
     for word in ("labels by", "accuracy", "macro F1", "rnn-attentive-classifier", "always ", "40 texts, 2 labels"):

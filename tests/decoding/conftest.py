@@ -3,12 +3,14 @@
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from foveate import create
 from foveate.contracts import END, START, Hypothesis
 
 
@@ -89,3 +91,15 @@ def markov() -> type[Markov]:
 @pytest.fixture
 def all_outputs() -> Callable[..., list[Hypothesis]]:
     return every_output
+
+
+@pytest.fixture
+def endless() -> nn.Module:
+    """A Transformer that has learned seven positions, and never ends by itself."""
+    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
+    model: Any = create("transformer-tiny", **sizes, src_vocab=9, tgt_vocab=9, positions="learned", max_length=7).eval()
+    with torch.no_grad():
+        model.decoder_norm.bias.fill_(9.0)
+        model.output.weight.fill_(1.0)
+        model.output.weight[END] = -1.0
+    return model

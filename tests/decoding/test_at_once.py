@@ -66,16 +66,10 @@ def test_the_same_as_one_after_the_other(model: Any, batches: list[dict[str, Ten
     assert torch.get_num_threads() == 2
 
 
-def test_no_output_is_longer_than_the_positions_that_are_learned() -> None:
+def test_no_output_is_longer_than_the_positions_that_are_learned(endless: Any) -> None:
     """A model that never ends writes them all in each thread, and no more."""
-    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
-    model = create("transformer-tiny", **sizes, src_vocab=9, tgt_vocab=9, positions="learned", max_length=7).eval()
-    with torch.no_grad():
-        model.decoder_norm.bias.fill_(9.0)
-        model.output.weight.fill_(1.0)
-        model.output.weight[END] = -1.0
     inputs = {"source": torch.tensor([[5, 6, END]]), "source_lengths": torch.tensor([3])}
-    found = [batch[0][0] for batch in decode_all(model, [inputs, inputs], GREEDY, at_once=2)]
+    found = [batch[0][0] for batch in decode_all(endless, [inputs, inputs], GREEDY, at_once=2)]
     assert [(len(one.tokens), one.ended) for one in found] == [(7, False), (7, False)]
 
 

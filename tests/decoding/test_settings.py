@@ -1,9 +1,10 @@
 """One set of choices for all ways of decoding."""
 
+from typing import Any
+
 import pytest
 import torch
 
-from foveate import create
 from foveate.contracts import END, UserError, from_dict
 from foveate.decoding import Decoding, beam, decode, greedy, sample
 
@@ -27,16 +28,10 @@ def test_each_method_is_the_function_of_its_name(scripted) -> None:
 
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
-def test_no_output_is_longer_than_the_positions_that_are_learned(method: str) -> None:
+def test_no_output_is_longer_than_the_positions_that_are_learned(method: str, endless: Any) -> None:
     """A model that never ends writes them all, and no more."""
-    sizes = {"width": 8, "heads": 2, "feedforward": 8, "encoder_layers": 1, "decoder_layers": 1}
-    model = create("transformer-tiny", **sizes, src_vocab=9, tgt_vocab=9, positions="learned", max_length=7).eval()
-    with torch.no_grad():
-        model.decoder_norm.bias.fill_(9.0)
-        model.output.weight.fill_(1.0)
-        model.output.weight[END] = -1.0
     source = {"source": torch.tensor([[5, 6, END]]), "source_lengths": torch.tensor([3])}
-    (found,) = decode(model, source, torch.tensor([3]), Decoding(method), torch.Generator().manual_seed(1))
+    (found,) = decode(endless, source, torch.tensor([3]), Decoding(method), torch.Generator().manual_seed(1))
     assert (len(found[0].tokens), found[0].ended) == (7, False)
 
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
         check_readable_again(path)
     found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))
     if asked.output is not None:
-        with written(asked.output) as temporary:
+        with written(asked.output.resolve()) as temporary:  # through links
             temporary.write_text("".join(f"{line}\n" for line in found.answers), encoding="utf-8")
     if asked.json:
         print(strict_json(found.figures))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foveate.attention import record
 from foveate.contracts import Hypothesis, State, StepDecoder
-from foveate.decoding.settings import Decoding, decode, decode_up_to, longest_outputs
+from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 
 _MOST = 4
 """A batch keeps Python, which serves one thread at a time, busy for about a quarter of its time."""
@@ -39,8 +39,8 @@ def decode_all(
     """
     at_once = min(at_once, len(batches))
     alone = settings.method == "sample" or record.tap is not None or torch.is_autocast_enabled("cpu")
+    settings.check()
     if at_once > 1 and not alone:
-        settings.check()
         yield from _decode_at_once(model, batches, settings, at_once)
     else:
         for inputs in batches:
@@ -49,9 +49,14 @@ def decode_all(
 
 @torch.inference_mode()
 def _decode(
-    model: StepDecoder, inputs: dict[str, Tensor], settings: Decoding, generator: torch.Generator | None = None
+    model: StepDecoder,
+    inputs: dict[str, Tensor],
+    settings: Decoding,
+    generator: torch.Generator | None = None,
+    stop: Event | None = None,
 ) -> list[list[Hypothesis]]:
-    return decode(model, inputs, inputs["source_lengths"], settings, generator)
+    longest = longest_outputs(model, inputs["source_lengths"], settings)
+    return decode_up_to(longest, model if stop is None else _Stoppable(model, stop), inputs, settings, generator)
 
 
 def _decode_at_once(
@@ -61,9 +66,7 @@ def _decode_at_once(
 
     def job(inputs: dict[str, Tensor]) -> list[list[Hypothesis]]:
         torch.set_num_threads(max(1, threads // at_once))
-        with torch.inference_mode():
-            longest = longest_outputs(model, inputs["source_lengths"], settings)
-            return decode_up_to(longest, _Stoppable(model, stop), inputs, settings)
+        return _decode(model, inputs, settings, stop=stop)
 
     pool = ThreadPoolExecutor(at_once)
     try:

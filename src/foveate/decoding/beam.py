@@ -158,7 +158,8 @@ class _Search:
         # PAD and START come before END and are never written; of each beam only END and `width` others can matter
         _, tokens = best(logits[:, END:], self.width + 1)
         continuations = tokens.shape[1]
-        added, tokens = log_probs(logits, tokens + END)[self.rows], tokens[self.rows]
+        rows = self.rows
+        added, tokens = log_probs(logits, tokens + END)[rows], tokens[rows]
         totals = self.log_prob.flatten()[:, None] + added
         log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)
         tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + END
