@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 class Tied(nn.Module):
@@ -227,15 +227,6 @@ def test_equal_tensors_give_equal_files(tmp_path: Path) -> None:
         bundle.write_tensors(tmp_path / f"{number}.safetensors", tensors, metadata)
     assert len({(tmp_path / f"{number}.safetensors").read_bytes() for number in range(5)}) == 1
     assert bundle.read_metadata(tmp_path / "0.safetensors")["key 3"] == "ééé"
-
-
-def test_folders_of_others_stay(tmp_path: Path) -> None:
-    """Two files may be written beside one another, too."""
-    (tmp_path / ".unfinished").mkdir()
-    with bundle.written(tmp_path / "a") as first, bundle.written(tmp_path / "b") as second:
-        first.write_text("a")
-        second.write_text("b")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".unfinished", "a", "b"]
 
 
 @pytest.mark.parametrize(("tied", "message"), [("[1]", "tied tensors cannot be read"), ('{"a": "b"}', "to 'b', which")])

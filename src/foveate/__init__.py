@@ -14,7 +14,7 @@ _collects = gc.isenabled()
 gc.disable()
 
 from foveate import attention
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.models import create
 from foveate.recipes import load, train
 from foveate.sight import look

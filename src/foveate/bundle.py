@@ -10,29 +10,23 @@ between. Nothing is ever unpickled, and nothing that was read is ever run.
 
 import json
 import math
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
+from foveate.files import read_json, written
 
 FORMAT = "foveate/1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 CHECKPOINTS = "checkpoints"
 """The folder in it that a training goes on from."""
-
-UNFINISHED = ".foveate-unfinished-"
-"""How the names of folders begin in which files are being written."""
 
 
 @dataclass
@@ -175,57 +169,6 @@ def read_metadata(path: Path) -> dict[str, str]:
         return dict(file.metadata() or {})
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`. Raises UserError where it is damaged."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"could not read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-    if not isinstance(value, dict):
-        raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
-    return value
-
-
-@contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.
-
-    Raises UserError where the disk refuses, and for what is no file, such as a device; whatever was at `path` is then
-    still there.
-    """
-    try:
-        if path.exists() and not path.is_file():
-            raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A folder, because some writers put a temporary file beside theirs.
-        with TemporaryDirectory(prefix=UNFINISHED, dir=path.parent, ignore_cleanup_errors=True) as workshop:
-            temporary = Path(workshop) / path.name
-            yield temporary
-            _to_disk(temporary)
-            os.replace(temporary, path)
-            _to_disk(path.parent)
-    except Exception as error:
-        reason = _refusal(error)
-        if reason is None:
-            raise
-        raise UserError(f"could not write {path.name} in {path.parent}: {reason}") from None
-
-
-def clear_unfinished(folder: Path) -> None:
-    """Remove what processes that were killed had not written to the end, where no other is at work."""
-    for workshop in folder.glob(f"{UNFINISHED}*"):
-        shutil.rmtree(workshop, ignore_errors=True)
-
-
-def _refusal(error: Exception) -> str | None:
-    """Why the disk refused, if that is what `error` says: libraries written in Rust have errors of their own."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return str(error).split("I/O error: ")[-1] if "(os error " in str(error) else None
-
-
 def _in_order(path: Path) -> None:
     """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
     with path.open("r+b") as file:
@@ -234,17 +177,6 @@ def _in_order(path: Path) -> None:
         header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
         file.seek(8)
         file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
-
-
-def _to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, would survive a power cut."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows opens no folders
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _opened(path: Path) -> Any:

@@ -12,7 +12,7 @@ import foveate
 from foveate.attention import Attended, attend, attend_full, causal, record, tapped
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 def test_the_tap_makes_every_call_with_the_kernel_that_was_chosen() -> None:

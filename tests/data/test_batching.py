@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, UserError
+from foveate.contracts import END, IGNORE, PAD, START
 from foveate.data import pools
 from foveate.data.batching import PairBatches, source_batches
 from foveate.data.text import ParallelText
+from foveate.errors import UserError
 
 
 class Letters:

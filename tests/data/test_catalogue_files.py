@@ -6,8 +6,8 @@ import struct
 import pytest
 from catalogue_maker import write_mo, write_po
 
-from foveate.contracts import UserError
 from foveate.data.catalogue_files import Message, read_catalogue
+from foveate.errors import UserError
 
 MESSAGES = {
     "Open": "Ouvrir",

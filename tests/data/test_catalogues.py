@@ -6,8 +6,8 @@ import tempfile
 import pytest
 from catalogue_maker import write_mo, write_po
 
-from foveate.contracts import UserError
 from foveate.data.catalogues import Catalogues
+from foveate.errors import UserError
 
 FRENCH = {"_Open": "_Ouvrir", "Close": "Fermer", "OK": "OK", "%s": "%s !", "menu\x04Close": "Fermer"}
 GERMAN = {"_Open": "Ö_ffnen", "Save": "Sichern", "menu\x04Close": "Zumachen"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.labelled import Labelled, LabelledCounts, LabelledText
+from foveate.errors import UserError
 
 
 def write(path: Path, content: str) -> Path:

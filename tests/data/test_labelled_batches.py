@@ -5,9 +5,10 @@ from operator import length_hint
 import pytest
 import torch
 
-from foveate.contracts import PAD, START, UserError
+from foveate.contracts import PAD, START
 from foveate.data import LabelledBatches, LabelledText, text_batches
 from foveate.data.tokenizers import train_words
+from foveate.errors import UserError
 
 LENGTHS = [1, 2, 3, 5, 7, 11, 13, 2, 3, 5]
 EXAMPLES = [("even" if length % 2 == 0 else "odd", " ".join(["word", "other"][i % 2] for i in range(length)))

@@ -5,9 +5,10 @@ from zlib import crc32
 
 import pytest
 
-from foveate.contracts import UNKNOWN, UserError
+from foveate.contracts import UNKNOWN
 from foveate.data import SPELLINGS, Lexicon, TaggedText, load_lexicon
 from foveate.data.lexicon import _features, spelling
+from foveate.errors import UserError
 
 SENTENCES = [
     [("the", "DET"), ("run", "NOUN"), ("the", "DET"), ("race", "VERB")],

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from foveate import create
-from foveate.contracts import END, IGNORE, PAD, UserError
+from foveate.contracts import END, IGNORE, PAD
 from foveate.data import (
     RIGHT,
     WRONG,
@@ -20,6 +20,7 @@ from foveate.data import (
     train_bpe,
 )
 from foveate.data.match_batches import partners
+from foveate.errors import UserError
 from foveate.training.parallel.rows import share
 
 PAIRS = [(f"{'a' * (1 + n % 5)} {n}", f"{'b' * (1 + n % 5)} {n}") for n in range(29)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.prose import Paragraph, Passage, Prose, sentences
+from foveate.errors import UserError
 
 PARAGRAPHS = [
     Paragraph("a, line 1", "a", "One two three. Four five. Six seven eight nine. Ten."),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, UserError
+from foveate.contracts import END, IGNORE, PAD, START, Batch
 from foveate.data.prose import Passage
 from foveate.data.prose_batches import (
     ParagraphBatches,
@@ -18,6 +18,7 @@ from foveate.data.prose_batches import (
     paragraph_batches,
     paragraph_inputs,
 )
+from foveate.errors import UserError
 
 
 class Letters:

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data import Tagged, TaggedText
 from foveate.data.tagged import TaggedCounts
+from foveate.errors import UserError
 
 FILE = "The\tDET\ndog\tNOUN\n\n\nIt\tPRON\n barks \t VERB \n.\tPUNCT\n"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from catalogue_maker import write_mo
 
-from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
 from foveate.data.text import Counts, ParallelText
+from foveate.errors import UserError
 
 
 def write(path: Path, content: str | bytes) -> Path:

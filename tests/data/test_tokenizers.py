@@ -2,8 +2,9 @@
 
 import pytest
 
-from foveate.contracts import END, PAD, START, UNKNOWN, UserError
+from foveate.contracts import END, PAD, START, UNKNOWN
 from foveate.data.tokenizers import TRAINERS, load_tokenizer, train_bpe, train_characters, train_words
+from foveate.errors import UserError
 
 TEXT = [
     "A man in a black hat is looking at the sea.",

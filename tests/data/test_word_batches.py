@@ -5,9 +5,10 @@ from operator import length_hint
 import pytest
 import torch
 
-from foveate.contracts import IGNORE, PAD, UNKNOWN, UserError
+from foveate.contracts import IGNORE, PAD, UNKNOWN
 from foveate.data import Lexicon, TaggedBatches, TaggedText, word_batches
 from foveate.data.lexicon import spelling
+from foveate.errors import UserError
 
 TEXT = TaggedText.from_sentences(
     [[(f"w{place % 7}", f"T{place % 3}") for place in range(start, start + 1 + start % 5)] for start in range(23)],

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from foveate import create, look
-from foveate.contracts import END, UserError
+from foveate.contracts import END
 from foveate.decoding import Decoding, batches_at_once, decode, decode_all
+from foveate.errors import UserError
 from foveate.nn import packed
 
 GREEDY = Decoding(method="greedy")

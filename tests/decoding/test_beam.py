@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from foveate.contracts import END, START, UserError
+from foveate.contracts import END, START
 from foveate.decoding import beam, greedy
+from foveate.errors import UserError
 
 A, B, C = 4, 5, 6
 SOURCES = {"source": torch.tensor([11, 5, 7])}

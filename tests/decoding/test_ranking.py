@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from foveate.contracts import UserError
 from foveate.decoding.ranking import best, hypothesis, limits, log_probs
+from foveate.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from foveate.contracts import END, PAD, START, UserError
+from foveate.contracts import END, PAD, START
 from foveate.decoding import sample
 from foveate.decoding.sampling import candidates
+from foveate.errors import UserError
 
 A, B, C = 4, 5, 6
 ONE = {"source": torch.tensor([0])}

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START, Batch, Output, UserError
+from foveate.contracts import END, IGNORE, START, Batch, Output
 from foveate.decoding import greedy, score, step_scores
+from foveate.errors import UserError
 
 SOURCES = torch.tensor([11, 5, 7])
 LABELS = torch.tensor([[4, 5, END, IGNORE], [3, END, IGNORE, IGNORE], [6, 6, 5, END]])

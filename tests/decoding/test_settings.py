@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from foveate.contracts import END, UserError, from_dict
+from foveate.config import from_dict
+from foveate.contracts import END
 from foveate.decoding import Decoding, beam, decode, greedy, sample
+from foveate.errors import UserError
 
 SOURCES = {"source": torch.tensor([11, 5, 7])}
 LENGTHS = torch.tensor([2, 0, 3])

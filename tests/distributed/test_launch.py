@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.parallel import Launch, launched, main_process, speaks
 

@@ -29,7 +29,8 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 import foveate
-from foveate.contracts import IGNORE, PAD, START, Batch, Output, UserError
+from foveate.contracts import IGNORE, PAD, START, Batch, Output
+from foveate.errors import UserError
 from foveate.training import CrossEntropy, Result, Training, Validation, train
 from foveate.training.hardware import choose_device
 from foveate.training.parallel import together, watch

@@ -8,7 +8,8 @@ import torch
 
 import foveate
 from foveate import models
-from foveate.contracts import StepDecoder, UserError
+from foveate.contracts import StepDecoder
+from foveate.errors import UserError
 
 VOCABULARIES = {"src_vocab": 17, "tgt_vocab": 17}
 

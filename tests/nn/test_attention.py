@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, causal, padding, window
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention, UnequalHeads
 
 B, T, S = 2, 5, 7

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from foveate.attention import sinusoidal
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import LearnedPositions, Positioned, SinusoidalPositions
 
 B, T, C = 2, 5, 6

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import foveate
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import EncoderConfig, TooManyWeightsError, TransformerEncoder, Undrawn, initialize
 
 SIZES = {"width": 6, "heads": 3, "feedforward": 5, "layers": 2, "dropout": 0.0}

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import UserError
 from foveate.decoding import beam
+from foveate.errors import UserError
 from foveate.nn import FeedForward, cpu_has_bfloat16, packed
 from foveate.nn.packing import Int8Linear, PackedLinear
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import Recurrent
 from foveate.nn.recurrent import CELLS
 

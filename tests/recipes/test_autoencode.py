@@ -11,12 +11,13 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.contracts import END, START, UserError
+from foveate.contracts import END, START
 from foveate.data import train_bpe
 from foveate.data.prose import Passage
 from foveate.data.prose import sentences as sentences_of
 from foveate.data.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
 from foveate.decoding import Decoding
+from foveate.errors import UserError
 from foveate.recipes.autoencode import Autoencode, run
 from foveate.recipes.autoencoder import Answering, Autoencoder, Measuring
 from foveate.recipes.fidelity import fidelity

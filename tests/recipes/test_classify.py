@@ -12,7 +12,7 @@ import verdicts
 from rich.console import Console
 
 import foveate
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.classifier import Classifier, Decision
 from foveate.recipes.classify import Classify, Text, run
 from foveate.recipes.looking import open_model

@@ -8,8 +8,8 @@ import words
 from rich.console import Console
 
 import foveate
-from foveate.contracts import UserError
 from foveate.data import Splits
+from foveate.errors import UserError
 from foveate.recipes.demo import MODELS, Demo, demo
 
 SMALL = {

@@ -13,8 +13,8 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.contracts import UserError
 from foveate.data.prose import Passage
+from foveate.errors import UserError
 from foveate.recipes.author import Author, Writing
 from foveate.recipes.language import Language, run
 from foveate.recipes.looking import open_model

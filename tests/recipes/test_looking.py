@@ -16,7 +16,7 @@ import transformers
 from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 
 import foveate
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking import File, read_input
 from foveate.recipes.looking.sounds import recorded, resampled
 from foveate.recipes.looking.texts import Words

@@ -21,7 +21,7 @@ tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not i
 
 from tiny_folders import looked, picture, sound
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking import File, open_model
 
 Folders = Callable[[str], Path]

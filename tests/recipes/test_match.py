@@ -10,7 +10,7 @@ import words
 from rich.console import Console
 
 from foveate import recipes
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking import open_model
 from foveate.recipes.match import Match, Pairs, run
 from foveate.recipes.matcher import Matcher

@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from foveate.contracts import END, START, UserError
+from foveate.contracts import END, START
+from foveate.errors import UserError
 from foveate.recipes.ngrams import Ngrams
 
 A, B, C = 4, 5, 6

@@ -3,7 +3,7 @@
 import pytest
 import sacrebleu
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.quality import quality, quality_by_length
 
 FOUND = ["the cat sat on the mat .", "a dog ran home over the hills .", "no", "Where are the two birds ?"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data import LabelledText, Paragraph, Prose, TaggedText
 from foveate.data.labelled import Labelled
+from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.recipes.language import Language
 from foveate.recipes.prose_text import LanguageText

@@ -11,8 +11,8 @@ import torch
 from rich.console import Console
 
 from foveate import recipes
-from foveate.contracts import UserError
 from foveate.data import Splits, TaggedText
+from foveate.errors import UserError
 from foveate.recipes.tag import Tag, Text, run
 from foveate.recipes.tagger import Tagger
 from foveate.recipes.trained import NoOptions, Trained

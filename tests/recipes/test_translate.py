@@ -12,8 +12,8 @@ from rich.console import Console
 from torch import nn
 
 import foveate
-from foveate.contracts import UserError
 from foveate.data import ParallelText
+from foveate.errors import UserError
 from foveate.recipes.quality import quality
 from foveate.recipes.translate import Text, Translate, _to_validate_on, run
 

@@ -13,9 +13,10 @@ import torch
 import words
 
 import foveate
-from foveate.contracts import Hypothesis, UserError
+from foveate.contracts import Hypothesis
 from foveate.data import train_bpe
 from foveate.decoding import Decoding
+from foveate.errors import UserError
 from foveate.recipes.translator import Prediction
 
 SENTENCES = ["big house", "", "red cat dog sea", "   ", "moon"]

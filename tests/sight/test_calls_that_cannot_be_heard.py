@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate import look
 from foveate.attention import attend
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 X = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(1))
 

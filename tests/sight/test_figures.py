@@ -11,7 +11,7 @@ from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import Alignment, alignment, alignments, fonts, save
 from foveate.sight.figures import COLOURS, LONGEST
 

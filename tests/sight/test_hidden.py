@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 B, T, C = 2, 5, 12
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.layouts import Grid, Windows
 
 

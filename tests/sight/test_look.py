@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from foveate import create, look
 from foveate.attention import ScaledDot, attend, causal
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from foveate.attention import Additive, ScaledDot, Soft, attend_full, causal, window
 from foveate.attention.call import Call
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import blocks
 from foveate.sight.measures import (
     MEASURES,

@@ -8,7 +8,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from foveate import look
 from foveate.attention import attend, causal, padding
 from foveate.attention.kernels import TABLE
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 
 B, H, N, D = 2, 3, 11, 5

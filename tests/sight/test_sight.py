@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight
 

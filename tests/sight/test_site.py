@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from foveate import look
 from foveate.attention import Hard, Memory, Monotonic, ScaledDot, attend, attend_full, causal, padding
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import Site
 from foveate.sight.of_keys import cells
 

@@ -10,7 +10,7 @@ from tiny_training import TinyModel, run
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.parallel import Placement

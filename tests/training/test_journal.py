@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training import Training
 from foveate.training import display as displays
 from foveate.training.display import Display, duration

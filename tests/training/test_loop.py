@@ -13,7 +13,8 @@ from rich.console import Console
 from tiny_training import VALIDATION, TinyBatches, TinyModel, measure, run
 from torch import nn
 
-from foveate.contracts import Batch, Output, UserError
+from foveate.contracts import Batch, Output
+from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training, Validation, train
 
 

@@ -21,8 +21,8 @@ from rich.console import Console
 from tiny_training import TinyBatches, run
 from torch import nn
 
-from foveate.bundle import UNFINISHED
 from foveate.contracts import Batch
+from foveate.files import UNFINISHED
 from foveate.training import Interrupted, Result
 
 TIMES = ("seconds", "tokens_per_second")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from foveate.contracts import UserError, from_dict
+from foveate.config import from_dict
+from foveate.errors import UserError
 from foveate.training.settings import Progress, Training, learning_rate
 
 

@@ -5,7 +5,8 @@ import torch
 from tiny_training import TinyBatches, TinyModel
 from torch import nn
 
-from foveate.contracts import IGNORE, Batch, Output, UserError
+from foveate.contracts import IGNORE, Batch, Output
+from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.update import Updater, adamw

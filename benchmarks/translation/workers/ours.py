@@ -10,7 +10,8 @@ from serving import serve
 from torch import Tensor
 
 from foveate import bundle, models
-from foveate.contracts import END, State, from_dict
+from foveate.config import from_dict
+from foveate.contracts import END, State
 from foveate.decoding import beam
 from foveate.nn import packed
 

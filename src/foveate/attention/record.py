@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel
 from foveate.attention.selection import Attended
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 Tap = Callable[[Call, Kernel], Attended]
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from foveate.contracts import UserError, out_of_memory, printable, unknown
+from foveate.errors import UserError, out_of_memory, printable, unknown
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate import recipes
-from foveate.bundle import CONFIG, written
+from foveate.bundle import CONFIG
 from foveate.cli.folders import check_place, parse_with_task
-from foveate.contracts import UserError, printable, strict_json
 from foveate.data.lines import check_readable_again
+from foveate.errors import UserError, printable
+from foveate.files import strict_json, written
 from foveate.recipes.recipe import WRITTEN
 from foveate.recipes.trained import Evaluation, Trained
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from foveate.cli.parse import parse
-from foveate.contracts import at_least
+from foveate.errors import at_least
 from foveate.recipes.looking import open_model
 from foveate.sight.explorer import Limits, Place, serve
 

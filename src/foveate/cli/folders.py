@@ -7,7 +7,7 @@ from typing import Any
 
 from foveate import bundle
 from foveate.cli.parse import parse
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes import trained_class
 from foveate.recipes.trained import describe
 

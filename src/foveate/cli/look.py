@@ -9,7 +9,7 @@ import tyro
 
 from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
 from foveate.sight.page import save
 

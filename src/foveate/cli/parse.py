@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None) -> Any:

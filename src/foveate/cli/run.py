@@ -10,8 +10,8 @@ import tyro
 
 from foveate import recipes
 from foveate.cli.folders import check_place, parse_with_task
-from foveate.contracts import TextError, UserError
 from foveate.data import read_lines, utf8
+from foveate.errors import TextError, UserError
 from foveate.recipes.trained import Prediction, Trained
 from foveate.sight.pictures import check_ending, save
 

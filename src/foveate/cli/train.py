@@ -10,7 +10,7 @@ from typing import Any
 
 from foveate import models
 from foveate.cli.parse import parse
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes import TASKS, recipe_module
 from foveate.training import main_process
 

@@ -8,10 +8,11 @@ from itertools import islice
 import numpy as np
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer, UserError
+from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer
 from foveate.data.pools import Pool, Pools
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.text import ParallelText
+from foveate.errors import UserError
 
 _FEW = 16
 """Batches for each of those who share them, from which on it no longer matters who takes the last one."""

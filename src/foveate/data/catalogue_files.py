@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polib
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 LITTLE, BIG = b"\xde\x12\x04\x95", b"\x95\x04\x12\xde"
 """The first bytes of an .mo file, by the order of the bytes in its numbers."""

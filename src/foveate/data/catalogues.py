@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from foveate.contracts import UserError, unknown
 from foveate.data.catalogue_files import read_catalogue
 from foveate.data.lines import CATALOGUES, files_below
 from foveate.data.messages import sentences, sifted
+from foveate.errors import UserError, unknown
 
 
 class Catalogues:

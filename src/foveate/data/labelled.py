@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
 from foveate.data.sides import together
+from foveate.errors import UserError
 
 
 class Labelled(NamedTuple):

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import PAD, START, Batch, Tokenizer, UserError
+from foveate.contracts import PAD, START, Batch, Tokenizer
 from foveate.data.labelled import LabelledText
 from foveate.data.rows import Numbers, Rows, line_names, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
+from foveate.errors import UserError
 
 
 class LabelledBatches(ShuffledBatches):

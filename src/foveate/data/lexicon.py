@@ -10,8 +10,10 @@ from pathlib import Path
 from unicodedata import normalize
 from zlib import crc32
 
-from foveate.contracts import UNKNOWN, UserError, from_dict
+from foveate.config import from_dict
+from foveate.contracts import UNKNOWN
 from foveate.data.tagged import TaggedText
+from foveate.errors import UserError
 
 SPELLINGS = 2**14
 """Features of spelling are told apart by a number below this, the rest of a hash: no table of them need be kept."""

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""

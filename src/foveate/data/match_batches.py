@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch, UserError
+from foveate.contracts import END, IGNORE, PAD, Batch
 from foveate.data.batching import PairBatches
 from foveate.data.rows import Numbers, Rows, padded, within_budget
+from foveate.errors import UserError
 
 WRONG, RIGHT = 0, 1
 """The labels of pairs."""

@@ -6,9 +6,10 @@ from itertools import islice
 
 import numpy as np
 
-from foveate.contracts import END, START, Tokenizer, UserError
+from foveate.contracts import END, START, Tokenizer
 from foveate.data.rows import PIECE, Numbers, Rows
 from foveate.data.text import Pair, ParallelText
+from foveate.errors import UserError
 
 KEPT_TOKENS = 100_000_000
 """Tokens that are kept from one pass to the next, both sides together: 400 MB."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.contracts import UserError
 from foveate.data.lines import TEXTS, files_below, read_sentences
 from foveate.data.sides import together
+from foveate.errors import UserError
 
 _CLOSING = r"""["'”’»)\]」』）》〉】〗]"""
 

@@ -8,10 +8,11 @@ from itertools import islice
 import numpy as np
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, UserError
+from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
 from foveate.data.prose import Passage
 from foveate.data.rows import Numbers, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
+from foveate.errors import UserError
 
 
 class PassageBatches(ShuffledBatches):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.contracts import UserError
 from foveate.data.lines import read_sentences
 from foveate.data.sides import together
+from foveate.errors import UserError
 
 
 class Tagged(NamedTuple):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foveate.contracts import UserError
 from foveate.data.catalogues import Catalogues
 from foveate.data.lines import CATALOGUES, file_lines
 from foveate.data.sides import draws
+from foveate.errors import UserError
 
 
 class Pair(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from foveate.contracts import END, PAD, START, UNKNOWN, UserError
+from foveate.contracts import END, PAD, START, UNKNOWN
+from foveate.errors import UserError
 
 SPACE = "▁"
 """Stands for the space before a word, as in SentencePiece; a '▁' of the text itself is read as a space."""

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import IGNORE, PAD, Batch, UserError, at_least
+from foveate.contracts import IGNORE, PAD, Batch
 from foveate.data.lexicon import Lexicon, spelling
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
 from foveate.data.tagged import TaggedText
+from foveate.errors import UserError, at_least
 
 NO_WORD = 0
 """The place in the table of distinct words of what is no word: padding."""

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.contracts import END, START, Hypothesis, StepDecoder, UserError
+from foveate.contracts import END, START, Hypothesis, StepDecoder
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
+from foveate.errors import UserError
 
 PENALTY = 4
 """A bound on length penalties: the longest output to that power is still a number of single precision."""

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import Hypothesis, UserError
+from foveate.contracts import Hypothesis
+from foveate.errors import UserError
 
 _BLOCK = 128
 """Scores of which only the greatest is looked at first."""

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import Hypothesis, StepDecoder, UserError
+from foveate.contracts import Hypothesis, StepDecoder
 from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
+from foveate.errors import UserError
 
 COLDEST, HOTTEST = 1e-44, 1e38
 """Temperatures that numbers of 32 bits can tell from 0 and from infinity."""

@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from foveate.contracts import IGNORE, PAD, START, Batch, Output, StepDecoder, UserError
+from foveate.contracts import IGNORE, PAD, START, Batch, Output, StepDecoder
+from foveate.errors import UserError
 
 
 @torch.no_grad()

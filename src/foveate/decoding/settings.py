@@ -7,11 +7,12 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from foveate.contracts import Hypothesis, StepDecoder, UserError
+from foveate.contracts import Hypothesis, StepDecoder
 from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
+from foveate.errors import UserError
 from foveate.nn import longest_sequence
 
 

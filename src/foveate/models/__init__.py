@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 import torch
 from torch import nn
 
-from foveate.contracts import FromData, UserError, at_least, from_dict, out_of_memory, unknown
+from foveate.config import FromData, from_dict
+from foveate.errors import UserError, at_least, out_of_memory, unknown
 
 FAMILIES = {
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 class MultiHeadAttention(nn.Module):

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import RelativePosition, sinusoidal
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 class SinusoidalPositions(nn.Module):

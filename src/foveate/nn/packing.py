@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn.attention import MultiHeadAttention, heads_of
 from foveate.nn.blocks import DecoderBlock, EncoderBlock
 from foveate.nn.feedforward import FeedForward

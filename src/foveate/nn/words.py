@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 class WordEmbedding(nn.Module):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import bundle
-from foveate.contracts import unknown
+from foveate.errors import unknown
 
 TASKS = {
     "translate": ("foveate.recipes.translate", "foveate.recipes.translator", "Translator"),

@@ -11,20 +11,11 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import (
-    END,
-    UNKNOWN,
-    Batch,
-    Hypothesis,
-    Picture,
-    StepDecoder,
-    Tokenizer,
-    UserError,
-    from_dict,
-    unknown,
-)
+from foveate.config import from_dict
+from foveate.contracts import END, UNKNOWN, Batch, Hypothesis, Picture, StepDecoder, Tokenizer
 from foveate.data import Passage, PassageBatches, text_batches
 from foveate.decoding import Decoding, decode
+from foveate.errors import UserError, unknown
 from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditions
 from foveate.recipes.ngrams import Ngrams
 from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count

@@ -9,9 +9,9 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import UserError
 from foveate.data import Prose, Splits
 from foveate.decoding import Decoding
+from foveate.errors import UserError
 from foveate.recipes.autoencoder import Autoencoder
 from foveate.recipes.fidelity import fidelity
 from foveate.recipes.prose_text import AutoencodeText, spread

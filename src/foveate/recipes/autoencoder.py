@@ -15,9 +15,11 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import Picture, Tokenizer, UserError, at_least, from_dict
+from foveate.config import from_dict
+from foveate.contracts import Picture, Tokenizer
 from foveate.data import Passage, Prose, joined, sentences
 from foveate.decoding import Decoding
+from foveate.errors import UserError, at_least
 from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
 from foveate.recipes.prose_text import AutoencodeText, spread

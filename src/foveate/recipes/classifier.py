@@ -11,8 +11,11 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import START, Picture, Tokenizer, UserError, from_dict, printable
+from foveate.config import from_dict
+from foveate.contracts import START, Picture, Tokenizer
 from foveate.data import LabelledText, open_source, text_batches
+from foveate.errors import UserError, printable
+from foveate.files import read_json
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import (
@@ -76,7 +79,7 @@ class Classifier:
         Raises UserError, one line, for whatever is missing or damaged.
         """
         found = opened(folder, device)
-        labels = from_dict(Labels, bundle.read_json(found.files.path(LABELS)), LABELS).counts
+        labels = from_dict(Labels, read_json(found.files.path(LABELS)), LABELS).counts
         classes = found.description.architecture["classes"]
         if len(labels) != classes:
             raise UserError(

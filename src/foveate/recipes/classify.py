@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import UserError, at_least
 from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, open_source
+from foveate.errors import UserError, at_least
 from foveate.recipes.classifier import Classifier
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.recipe import Architecture, Recipe

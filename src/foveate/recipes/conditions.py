@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate import bundle
-from foveate.contracts import UserError
+from foveate.errors import UserError
+from foveate.files import read_json
 
 CONDITIONS = "conditions.json"
 
@@ -16,7 +16,7 @@ def save_conditions(names: Sequence[str], path: Path) -> None:
 
 def load_conditions(path: Path, count: int) -> list[str]:
     """The `count` names in a file of `save_conditions`. Raises UserError for a file with something else in it."""
-    names = bundle.read_json(path).get("conditions")
+    names = read_json(path).get("conditions")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"{path} is damaged: {names!r} stands where a list of names must be")
     if len(names) != count:

@@ -13,8 +13,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from foveate.contracts import UserError
 from foveate.data import ParallelText, Splits, open_source
+from foveate.errors import UserError
 from foveate.recipes.quality import Quality, quality
 from foveate.recipes.translate import Text, Translate, run
 from foveate.recipes.translator import Translator

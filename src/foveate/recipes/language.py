@@ -9,9 +9,9 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import UserError
 from foveate.data import PassageBatches, Prose, Splits
 from foveate.decoding import Decoding
+from foveate.errors import UserError
 from foveate.recipes.author import Author
 from foveate.recipes.perplexity import perplexity, scores
 from foveate.recipes.prose_text import LanguageText, spread

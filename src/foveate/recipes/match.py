@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import UserError
 from foveate.data import MatchBatches, PairBatches, ParallelText, Splits, judged_pairs
+from foveate.errors import UserError
 from foveate.recipes.match_rules import MEASURES, fit
 from foveate.recipes.matcher import Matcher, figures_of
 from foveate.recipes.recipe import Architecture, Recipe

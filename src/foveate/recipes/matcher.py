@@ -11,8 +11,11 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import Picture, TextError, Tokenizer, from_dict, quoted
+from foveate.config import from_dict
+from foveate.contracts import Picture, Tokenizer
 from foveate.data import RIGHT, Judged, judged_pairs, match_inputs
+from foveate.errors import TextError, quoted
+from foveate.files import read_json
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
 from foveate.recipes.trained import Evaluation, NoOptions, longest_learned, opened, said
@@ -70,7 +73,7 @@ class Matcher:
         Raises UserError, one line, for whatever is missing or damaged.
         """
         found = opened(folder, device)
-        rules = from_dict(Thresholds, bundle.read_json(found.files.path(RULES)), RULES).thresholds
+        rules = from_dict(Thresholds, read_json(found.files.path(RULES)), RULES).thresholds
         return cls(
             found.model,
             found.tokenizer(SOURCE_TOKENIZER, "src_vocab"),

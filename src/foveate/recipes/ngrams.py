@@ -5,7 +5,8 @@ from itertools import chain
 
 import numpy as np
 
-from foveate.contracts import START, UserError
+from foveate.contracts import START
+from foveate.errors import UserError
 
 Array = np.ndarray
 

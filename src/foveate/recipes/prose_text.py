@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from foveate.contracts import at_least
 from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, open_source
+from foveate.errors import at_least
 from foveate.recipes.texts import learn_and_check, to_measure_on
 
 FILES = "FILE ..."

@@ -6,7 +6,7 @@ from functools import partial
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from foveate.contracts import unknown
+from foveate.errors import unknown
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from torch import nn
 
 from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
-from foveate.contracts import UserError, from_dict
+from foveate.config import from_dict
 from foveate.data.lines import check_readable_again, digest, paths
+from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.recipes.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train

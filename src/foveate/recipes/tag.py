@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import at_least
 from foveate.data import SPELLINGS, Lexicon, Splits, TaggedBatches, TaggedText, open_source
+from foveate.errors import at_least
 from foveate.recipes.measures import accuracy
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.tagger import Tagger

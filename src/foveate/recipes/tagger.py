@@ -10,8 +10,9 @@ from rich.console import Console
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import Picture, UserError, printable
+from foveate.contracts import Picture
 from foveate.data import Lexicon, TaggedText, load_lexicon, open_source, word_batches
+from foveate.errors import UserError, printable
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import (

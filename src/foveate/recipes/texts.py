@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from foveate.contracts import UserError
 from foveate.data import Splits
+from foveate.errors import UserError
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""

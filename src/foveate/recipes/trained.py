@@ -11,9 +11,11 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.contracts import Picture, TextError, Tokenizer, UserError, from_dict, quoted
+from foveate.config import from_dict
+from foveate.contracts import Picture, Tokenizer
 from foveate.data import load_tokenizer
 from foveate.data.lines import digest
+from foveate.errors import TextError, UserError, quoted
 from foveate.nn import TooManyWeightsError, Undrawn, longest_sequence
 from foveate.training.hardware import choose_device
 

@@ -10,9 +10,10 @@ import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.contracts import Tokenizer, UserError, at_least
+from foveate.contracts import Tokenizer
 from foveate.data import PairBatches, ParallelText, Splits, open_source, train_bpe
 from foveate.decoding import Decoding
+from foveate.errors import UserError, at_least
 from foveate.recipes.quality import quality
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.texts import learn_and_check

@@ -11,9 +11,11 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer, at_least, from_dict
+from foveate.config import from_dict
+from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer
 from foveate.data import ParallelText, open_source, source_batches
 from foveate.decoding import Decoding, batches_at_once, decode_all
+from foveate.errors import at_least
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import to_measure_on

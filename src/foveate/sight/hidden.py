@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
 

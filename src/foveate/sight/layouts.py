@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.contracts import UserError, unknown
+from foveate.errors import UserError, unknown
 from foveate.sight.blocks import Box, Measure, alone, blocks, exact
 from foveate.sight.of_keys import Carried, Pooled, Received
 from foveate.sight.of_queries import Distance, Entropy, Max, Top, TopKeys

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.contracts import Picture, UserError
+from foveate.contracts import Picture
+from foveate.errors import UserError
 
 
 class Alignment(NamedTuple):

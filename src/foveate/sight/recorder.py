@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.foreign import has_numbers
 from foveate.sight.hidden import TOLD, Hidden
 from foveate.sight.known import known

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from foveate.contracts import Picture, UserError, unknown
+from foveate.contracts import Picture
+from foveate.errors import UserError, unknown
 from foveate.sight import page
 from foveate.sight.blocks import exact
 from foveate.sight.page.sides import Pair

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import exact
 from foveate.sight.measures import ALL, Choice, Top, places

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from foveate.bundle import CHECKPOINTS, CONFIG, WEIGHTS, clear_unfinished
-from foveate.contracts import UserError
+from foveate.bundle import CHECKPOINTS, CONFIG, WEIGHTS
+from foveate.errors import UserError
+from foveate.files import clear_unfinished
 from foveate.training.parallel import Processes
 
 LOCK = f"{CHECKPOINTS}/.lock"

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from foveate import bundle
-from foveate.contracts import UserError, from_dict
+from foveate.config import from_dict
+from foveate.errors import UserError
 from foveate.training.alone import check_place
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states

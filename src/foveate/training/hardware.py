@@ -5,7 +5,7 @@ import os
 import torch
 from torch import nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import cpu_has_bfloat16
 from foveate.training.parallel.launch import Launch, launched
 

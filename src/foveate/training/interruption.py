@@ -5,7 +5,7 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training.parallel import Processes
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

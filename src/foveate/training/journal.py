@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from foveate.bundle import written
-from foveate.contracts import UserError, strict_json
+from foveate.errors import UserError
+from foveate.files import strict_json, written
 from foveate.training.settings import Progress
 from foveate.training.update import Update
 

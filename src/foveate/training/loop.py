@@ -13,7 +13,8 @@ from rich.console import Console
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import Batch, UserError
+from foveate.contracts import Batch
+from foveate.errors import UserError
 from foveate.training.alone import METRICS, alone
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.display import Display

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 
 FREE = frozenset(
     ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from foveate.contracts import Batch, UserError
+from foveate.contracts import Batch
+from foveate.errors import UserError
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.objectives import Loss, Objective
 from foveate.training.parallel import Processes, fingerprint, place

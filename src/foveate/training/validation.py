@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from foveate.contracts import unknown
+from foveate.errors import unknown
 from foveate.training.randomness import random_states, restore_random_states
 from foveate.training.settings import Progress
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from archives import write_archive
 
-from foveate.contracts import UserError
 from foveate.data import open_source
 from foveate.data.sources import brown, packages
+from foveate.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.sources.cache import cache_folder, fetched
+from foveate.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import shutil
 import pytest
 from archives import write_archive
 
-from foveate.contracts import UserError
 from foveate.data.sources import debian
 from foveate.data.sources.debian import debian_descriptions, debian_packages
+from foveate.errors import UserError
 
 needs_dpkg = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="dpkg-deb is not installed")
 

@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.sources import emoji, open_source, packages
 from foveate.data.sources.emoji import Name, emoji_messages, emoji_names
+from foveate.errors import UserError
 
 ENGLISH = {
     "🥇": {"en": ":1st_place_medal:", "status": 2},

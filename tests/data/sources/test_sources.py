@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.sources import SOURCES, Source, Splits, open_source
+from foveate.errors import UserError
 
 
 def test_every_source_says_what_it_is():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from foveate.contracts import UserError
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.sources.union import union
 from foveate.data.text import ParallelText
+from foveate.errors import UserError
 
 
 def splits(name, train, dev, test):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from foveate import create
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 SMALL = {
     "src_vocab": 17,

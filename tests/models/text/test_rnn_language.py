@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import START, StepDecoder, UserError
+from foveate.contracts import START, StepDecoder
 from foveate.decoding import beam, greedy, sample
+from foveate.errors import UserError
 
 SMALL = {"vocabulary": 17, "embedding": 10, "width": 12, "tie": False, "dropout": 0.0}
 

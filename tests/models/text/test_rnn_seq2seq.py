@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import Batch, UserError
+from foveate.contracts import Batch
+from foveate.errors import UserError
 from foveate.training import CrossEntropy
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "embedding": 10, "width": 12, "dropout": 0.0}

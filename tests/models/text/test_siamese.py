@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 import foveate
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import look
 
 SIZES = {"src_vocab": 31, "tgt_vocab": 31, "width": 12, "embedding": 7, "dropout": 0.0}

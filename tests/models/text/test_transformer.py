@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn.embeddings import RADIUS
 
 SMALL = {

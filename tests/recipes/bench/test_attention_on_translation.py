@@ -8,8 +8,8 @@ import pytest
 import words
 from rich.console import Console
 
-from foveate.contracts import UserError
 from foveate.data import Splits
+from foveate.errors import UserError
 from foveate.recipes.bench import compare, save
 from foveate.recipes.bench.attention_on_translation import ROWS, AttentionOnTranslation
 from foveate.recipes.bench.comparison import Comparison

@@ -7,8 +7,8 @@ import pytest
 import words
 from rich.console import Console
 
-from foveate.contracts import UserError
 from foveate.data import ParallelText, Splits
+from foveate.errors import UserError
 from foveate.recipes.bench import compare, save
 from foveate.recipes.bench.bottleneck import MODELS, Bottleneck, joined
 from foveate.recipes.bench.comparison import Comparison

@@ -9,7 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.bench import Comparison, Table, compare, comparison_module, save
 from foveate.recipes.bench.dot_scaling import DotScaling
 from foveate.recipes.bench.drawing import COLOURS, line, panels

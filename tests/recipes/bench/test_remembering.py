@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.bench.remembering import remembered
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 B, H, G, T, S, D = 2, 6, 3, 7, 11, 5
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex_attention
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),

@@ -14,7 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 B, H, T, S, D = 2, 6, 7, 11, 5
 

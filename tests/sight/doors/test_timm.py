@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 if importlib.util.find_spec("timm") is None:
     pytest.skip("timm is not installed", allow_module_level=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import Sight
 
 transformers = pytest.importorskip("transformers")

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from foveate.attention import causal
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import look
 from foveate.sight.seen import Input, Seen, Takes

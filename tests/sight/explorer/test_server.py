@@ -9,7 +9,7 @@ import pytest
 import torch
 from served_model import HEADS, Client, Serve
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.explorer import Place
 from foveate.sight.explorer.serving import bound
 from foveate.sight.seen import File

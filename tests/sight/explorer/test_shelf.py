@@ -9,7 +9,7 @@ from served_model import FakeViewer
 from torch import nn
 
 from foveate import look
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.explorer.shelf import Cache, Shelf, Shown
 from foveate.sight.explorer.worker import Busy, Worker
 from foveate.sight.seen import Seen

@@ -5,7 +5,7 @@ import pytest
 import torch
 from demo_pages import STORY, FakeSight, sight_of, text_model
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.page import Audio, Image, document
 from foveate.sight.page.document import KEPT, KEPT_LONG, Panel, kept
 from foveate.sight.page.sides import picture_type, sides

@@ -7,7 +7,7 @@ import pytest
 import torch
 from demo_pages import sight_of, text_model
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.page import base85, document
 from foveate.sight.page.document import Panel, Rows
 from foveate.sight.page.packing import _code, _decode, pack, precision, shape_of, unpack

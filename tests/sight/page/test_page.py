@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from demo_pages import EVIL, evil_page, image_page, long_page, sound_page, story_page, text_model, translation_page
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight import page
 from foveate.sight.page.compose import SCRIPTS, STYLES
 from foveate.sight.page.document import Panel, Rows, kept

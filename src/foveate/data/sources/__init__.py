@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foveate.contracts import UserError, unknown
 from foveate.data.sources import brown, debian_descriptions, emoji, gettext_debian, libreoffice, moby_dick, movies, sotu
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 from foveate.data.sources.union import union
+from foveate.errors import UserError, unknown
 
 __all__ = ["SOURCES", "Source", "Splits", "open_source"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 BeforeFetch = Callable[[Path], None]
 """Called with the place in the cache before something is fetched into it."""

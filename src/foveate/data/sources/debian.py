@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from foveate.contracts import UserError
 from foveate.data.sources.packages import members, run
+from foveate.errors import UserError
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256 as sha256_of
 from pathlib import Path
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 LARGEST_MEMBER = 256 * 2**20
 """Bytes of the largest file that is read out of a package."""

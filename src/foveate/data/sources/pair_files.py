@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.contracts import UserError
 from foveate.data.sides import sides
 from foveate.data.sources.splits import Splits
 from foveate.data.text import ParallelText
+from foveate.errors import UserError
 
 PARTS = ("train", "dev", "test")
 

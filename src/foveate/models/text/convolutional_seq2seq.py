@@ -14,7 +14,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Dot, Memory, attend, padding
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Dropout, GatedConvolution, LearnedPositions, Positioned
 
 HALF = math.sqrt(0.5)

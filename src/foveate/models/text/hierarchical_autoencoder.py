@@ -14,7 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Additive, Soft
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import (
     BahdanauDecoder,
     FirstState,

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
 
 

@@ -10,7 +10,8 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Dropout, Recurrent, SentenceReader, pooling, word_vectors
 
 

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Dropout, Recurrent, tie_output, word_vectors
 from foveate.nn.recurrent import RecurrentState
 

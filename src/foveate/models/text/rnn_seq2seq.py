@@ -15,7 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Hard, Monotonic, ScaledDot, Score, Selection, Soft
-from foveate.contracts import Choices, FromData, Output, UserError
+from foveate.config import FromData
+from foveate.contracts import Choices, Output
+from foveate.errors import UserError
 from foveate.nn import (
     BahdanauDecoder,
     Dropout,

@@ -7,7 +7,8 @@ from typing import Literal
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Dropout, Recurrent, WordEmbedding
 
 

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output, UserError
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.errors import UserError
 from foveate.nn import Dropout, Recurrent, SentenceReader, pooling
 
 

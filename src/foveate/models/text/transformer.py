@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Mask, Memory, causal, padding
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import (
     DecoderBlock,
     Dropout,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.contracts import FromData, Output
+from foveate.config import FromData
+from foveate.contracts import Output
 from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, WordEmbedding, initialize
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from foveate.contracts import unknown
+from foveate.errors import unknown
 from foveate.recipes.bench.comparison import Comparison, Options, Table, check_out, save
 from foveate.training.settings import check_seed, check_threads
 

@@ -13,9 +13,11 @@ from typing import Annotated, Any, cast
 import tyro
 from rich.console import Console
 
-from foveate.contracts import Batch, StepDecoder, UserError, at_least, from_dict, unknown
+from foveate.config import from_dict
+from foveate.contracts import Batch, StepDecoder
 from foveate.data import PairBatches, ParallelText, Splits, open_source
 from foveate.decoding import Decoding, step_scores
+from foveate.errors import UserError, at_least, unknown
 from foveate.recipes.bench import translation_shown
 from foveate.recipes.bench.comparison import Comparison, Options
 from foveate.recipes.bench.gradient_variance import gradient_variance

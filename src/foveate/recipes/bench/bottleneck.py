@@ -15,9 +15,10 @@ import torch
 import tyro
 from rich.console import Console
 
-from foveate.contracts import START, at_least
+from foveate.contracts import START
 from foveate.data import ParallelText, Splits, open_source
 from foveate.decoding import Decoding
+from foveate.errors import at_least
 from foveate.recipes.bench import bottleneck_shown
 from foveate.recipes.bench.bottleneck_shown import Group, Times
 from foveate.recipes.bench.comparison import Comparison, Options, check_growing

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from foveate import sight
-from foveate.contracts import Picture, UserError, at_least
+from foveate.contracts import Picture
+from foveate.errors import UserError, at_least
 
 
 @dataclass

@@ -13,7 +13,7 @@ from rich.console import Console
 from torch import Tensor
 
 from foveate.attention import Dot, ScaledDot, Score, attend
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 

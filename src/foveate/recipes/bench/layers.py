@@ -13,7 +13,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate.attention import attend, window
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.nn import Recurrent
 from foveate.recipes.bench import layers_shown
 from foveate.recipes.bench.comparison import Comparison, Options, check_growing

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from torch import Tensor, nn
 
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.nn import EncoderConfig, TransformerEncoder
 from foveate.recipes.bench.comparison import Comparison, Options, Table
 from foveate.sight.figures import COLOURS

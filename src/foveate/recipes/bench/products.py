@@ -7,7 +7,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from foveate.contracts import UserError, at_least
+from foveate.errors import UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 from foveate.recipes.bench.flops import flops

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foveate import bundle
-from foveate.contracts import UserError
+from foveate.errors import UserError
+from foveate.files import written
 
 
 def remembered(path: Path, of: dict[str, Any], measure: Callable[[], Any]) -> Any:
@@ -41,5 +41,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, found: dict[str, Any]) -> None:
-    with bundle.written(path) as temporary:
+    with written(path) as temporary:
         temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -12,7 +12,8 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, UNKNOWN, StepDecoder, UserError, at_least
+from foveate.contracts import START, UNKNOWN, StepDecoder
+from foveate.errors import UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table, check_growing
 from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
 from foveate.recipes.bench.measuring import Run, exponent, side_by_side

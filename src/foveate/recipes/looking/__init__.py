@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 
 from foveate import bundle, recipes
-from foveate.contracts import UserError
+from foveate.errors import UserError
+from foveate.files import read_json
 from foveate.recipes.looking.inputs import read_input
 from foveate.recipes.looking.matchers import MatcherViewer
 from foveate.recipes.looking.readers import ReaderViewer
@@ -34,7 +35,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
             f"{folder} is no folder; a model is looked at from disk, one from Hugging Face once it is there "
             f"(hf download NAME --local-dir {folder.name})"
         )
-    description = bundle.read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
         from foveate.recipes.looking.hugging_face import open_folder
 

@@ -14,7 +14,8 @@ from typing import Any
 from torch import nn
 
 from foveate import bundle
-from foveate.contracts import UserError
+from foveate.errors import UserError
+from foveate.files import read_json
 from foveate.sight.seen import Viewer
 from foveate.training.hardware import choose_device
 
@@ -98,7 +99,7 @@ def told(what: str) -> Iterator[None]:
 def config_file(folder: Path, name: str) -> dict[str, Any]:
     """A JSON file of the folder; nothing where there is none."""
     path = folder / name
-    return bundle.read_json(path) if path.is_file() else {}
+    return read_json(path) if path.is_file() else {}
 
 
 def _check_weights(config: Any, folder: Path) -> None:
@@ -122,7 +123,7 @@ def _check_weights(config: Any, folder: Path) -> None:
 
 def _shards(index: Path) -> list[Any]:
     """The files that an index parts the weights among. Raises UserError where it is damaged."""
-    shards = bundle.read_json(index).get("weight_map")
+    shards = read_json(index).get("weight_map")
     if not isinstance(shards, dict):
         raise UserError(f"{index} is damaged: it has no weight_map")
     return list(shards.values())

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides

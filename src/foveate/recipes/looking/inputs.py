@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from foveate.contracts import UserError
 from foveate.data import utf8
+from foveate.errors import UserError
 from foveate.sight.seen import File, Input, Takes
 
 LARGEST = 64 * 2**20

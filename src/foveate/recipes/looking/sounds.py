@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
 from foveate.recipes.looking.images import PROCESSOR
 from foveate.recipes.looking.inputs import check_length, file_of

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.recipes.looking.hugging_face import FROM_DISK, library, told
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.explorer.page import About, page
 from foveate.sight.explorer.requests import given, json_body
 from foveate.sight.explorer.shelf import Shelf, Shown

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import uvicorn
 from starlette.types import ASGIApp
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.explorer.application import Limits, application
 from foveate.sight.explorer.guards import WILDCARDS, Guard, names
 from foveate.sight.explorer.worker import Worker

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from torch import Tensor, nn
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.explorer import tiles
 from foveate.sight.page.document import Document, Panel, Rows
 from foveate.sight.page.header import head_of

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Int, Int32
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.page.document import CELLS, cells
 from foveate.sight.site import Site
 

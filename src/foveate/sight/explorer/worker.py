@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 
 class Busy(Exception):

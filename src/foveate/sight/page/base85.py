@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#%()*+,-./:;=?@[]^_{|}"
 

@@ -19,8 +19,9 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.bundle import written
-from foveate.contracts import UserError, from_dict
+from foveate.config import from_dict
+from foveate.errors import UserError
+from foveate.files import written
 from foveate.sight.page import base85
 from foveate.sight.page.document import Document
 from foveate.sight.page.header import Head, document_of, head_of

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from foveate.contracts import UserError, unknown
+from foveate.errors import UserError, unknown
 from foveate.sight.page.sides import Pair, Side, check_patterns, sides
 
 CELLS = 64

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.page.document import Document, Panel
 from foveate.sight.page.packing import MAP_BITS, Shape, precision, shape_of, unpack
 from foveate.sight.page.sides import Audio, Image, Side, picture_type

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.sight.page.document import CELLS, LONG, Panel, Rows, pooled
 
 RANGE = 20.0

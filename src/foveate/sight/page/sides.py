@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import torch
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 LARGEST = 1024
 """Pixels of a picture's longer side in a page; larger pictures are made smaller."""

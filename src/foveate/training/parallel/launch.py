@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch.distributed as dist
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 
 ADVICE = "start several processes by torchrun, which sets these variables, or one with none of them"
 

@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from foveate.contracts import Batch, UserError
+from foveate.contracts import Batch
+from foveate.errors import UserError
 from foveate.training.parallel import speaking
 from foveate.training.parallel.launch import Launch, launched
 from foveate.training.parallel.rows import share

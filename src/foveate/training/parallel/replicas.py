@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training.parallel.placement import Placement
 
 

@@ -14,7 +14,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training.parallel.placement import Placement
 from foveate.training.parallel.plan import units
 

@@ -4,7 +4,7 @@ import threading
 
 from torch.distributed import Store
 
-from foveate.contracts import UserError
+from foveate.errors import UserError
 from foveate.training.parallel.launch import launched
 
 _lock = threading.Lock()

@@ -1,0 +1,60 @@
+"""What a user did wrong, told in one clear line."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+MOST = 2**53
+"""No count that a user gives is larger: more would overflow what a computer counts with."""
+
+QUOTED = 60
+"""So much of a text is shown where it is wrong."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
+"""How torch says it, on a CPU, on a GPU, and where the size is no number any more."""
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
+
+
+class TextError(UserError):
+    """A mistake in one of several texts."""
+
+    def __init__(self, place: int, message: str) -> None:
+        """`place` is the number of the text, from 0."""
+        super().__init__(message)
+        self.place = place
+
+
+def quoted(text: str) -> str:
+    """A text as an error shows it: no longer than reads well."""
+    return f"'{text}'" if len(text) <= QUOTED else f"'{text[:QUOTED]}…'"
+
+
+def printable(text: str) -> str:
+    """A text in which no control character, such as one that a terminal obeys, is more than its escape."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a `name` that is none of the `known` ones, with the nearest of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    return UserError(f"unknown {kind} '{name}'; {hint}")
+
+
+def at_least(least: int, name: str, value: float) -> None:
+    """Raise UserError for a `value` below `least`, one that is no number, and a count that none can be."""
+    if not value >= least:
+        raise UserError(f"{name} is {value}, but must be at least {least}")
+    if isinstance(value, int) and value > MOST:
+        raise UserError(f"{name} is {value:,}, but can be at most {MOST:,}")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether this is what an error means: torch raises the same kind for most that goes wrong."""
+    return isinstance(error, MemoryError) or any(reason in str(error) for reason in _OUT_OF_MEMORY)
