@@ -18,8 +18,9 @@ from foveate.errors import TextError, quoted
 from foveate.files import read_json
 from foveate.recipes.match_rules import MEASURES, Rule
 from foveate.recipes.measures import accuracy, macro_f1, roc_auc
+from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, NoOptions, longest_learned, opened, said
-from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER, pairs_to_measure_on
+from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER
 from foveate.sight import Alignment, alignments, look
 
 RULES = "rules.json"

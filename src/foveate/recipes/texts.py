@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from foveate.data import Splits
+from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import UserError
+from foveate.recipes.trained import said
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""
@@ -74,3 +75,19 @@ def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
         raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give --validation {files}")
     learn, check = text.held_out(every)
     return learn, check
+
+
+def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:
+    """A user's own pairs, or the test part of the source that a model's `description` says it was trained on.
+
+    Raises UserError where there is neither.
+    """
+    source = said(description, "text", "source", kind=str | None)
+    languages = said(description, "text", "from_language", kind=str), said(description, "text", "to_language", kind=str)
+    return to_measure_on(
+        source,
+        data,
+        lambda: open_source(source, *languages, task=task),
+        lambda paths: ParallelText.from_paths(paths, languages),
+        "SRC TGT",
+    )

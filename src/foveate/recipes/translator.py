@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.config import from_dict
 from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer
-from foveate.data import ParallelText, open_source, source_batches
+from foveate.data import source_batches
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.errors import at_least
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
-from foveate.recipes.texts import to_measure_on
+from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, check_positions, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
 from foveate.training.settings import check_seed
@@ -245,19 +245,3 @@ class Translator:
         """A note where letters count as other ones that the model cannot write."""
         lowercase = said(self.description, "text", "lowercase", kind=bool)
         return ["the model was trained on lower-cased text: see --lowercase"] if lowercase > options.lowercase else []
-
-
-def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:
-    """A user's own pairs, or the test part of the source that a model's `description` says it was trained on.
-
-    Raises UserError where there is neither.
-    """
-    source = said(description, "text", "source", kind=str | None)
-    languages = said(description, "text", "from_language", kind=str), said(description, "text", "to_language", kind=str)
-    return to_measure_on(
-        source,
-        data,
-        lambda: open_source(source, *languages, task=task),
-        lambda paths: ParallelText.from_paths(paths, languages),
-        "SRC TGT",
-    )
