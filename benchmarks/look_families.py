@@ -23,7 +23,8 @@ from families.outcome import VERDICTS, Outcome
 from families.table import page
 from families.workers import outcomes, work
 
-LEAST_RIGHT = {"transformers": 150, "timm": 30}
+LEAST_RIGHT = {"transformers": 435, "timm": 35}
+"""Of those of the page: a family that takes too long beside other work is not counted."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "look-families.md"
 

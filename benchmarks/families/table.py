@@ -16,9 +16,10 @@ Those weights are found without any part of foveate: `benchmarks/families/refere
 computes below all Python functions and follows it to its product with values. A family of transformers is one model
 type, built from a config that one rule has made small (`small.py`) and run on inputs that another makes (`inputs.py`);
 one of timm is the models of one file whose names begin with the same word. Each is looked at as it is by default and,
-where that is another one, by its eager implementation. Shapes and all weights must agree, no site may be missing and
-none added, and the output must be the same, bit for bit, as without looking. Weights that are all alike prove nothing:
-the third column says how many of the sites look decidedly. A query that may look nowhere, of which models make a mean
+where that is another one, by its eager implementation. Shapes and all weights must agree (to 2e-5 with the eager
+implementation, to 1e-3 with another, whose rounding grows from layer to layer), no site may be missing and none added,
+and the output must be the same, bit for bit, as without looking. Weights that are all alike prove nothing: the third
+column says how many of the sites look decidedly. A query that may look nowhere, of which models make a mean
 over all keys, is shown without weights: remarks say how many rows of all heads are such.
 
 | outcome | means | {libraries} |

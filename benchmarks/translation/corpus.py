@@ -5,7 +5,7 @@
 RUN is a run folder of a trained Transformer; all use its weights and its tokenizers, beam 5 and length penalty 1.
 foveate runs as `foveate run RUN --file SOURCE`; the others have no such command for a model without a tokenizer of
 theirs, so each has the shortest script that sorts by length and translates in batches (`workers/*_corpus.py`), and
-CTranslate2 a model that was converted before, one batch with all threads or a smaller one with each. BLEU is
+CTranslate2 a model that was converted before, one batch with all threads or a smaller one with each thread. BLEU is
 lower-cased. The order changes from round to round.
 """
 
@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.translation.rounds import CTRANSLATE2, WORKERS, environment, ratio, show
+from benchmarks.translation.rounds import CTRANSLATE2, TRANSFORMERS, WORKERS, environment, ratio, show
 from foveate.recipes.quality import quality
 
 
@@ -63,17 +63,18 @@ def main() -> None:
 
 
 def _commands(peers: str, run: str, source: Path, converted: Path, precision: str) -> list[Command]:
-    convert = [peers, "-W", "ignore", str(WORKERS / "ctranslate2_convert.py"), run, str(converted)]
+    kind, least = TRANSFORMERS[precision], CTRANSLATE2[precision]
+    convert = [peers, "-W", "ignore", str(WORKERS / "ctranslate2_convert.py"), run, str(converted), least]
     subprocess.run(convert, check=True, env=environment())
     ours = [sys.executable, "-m", "foveate", "run", run, "--file", str(source), "--precision", precision]
-    transformers = [peers, "-W", "ignore", str(WORKERS / "transformers_corpus.py"), run, str(source)]
-    least = CTRANSLATE2[precision]
+    transformers = [peers, "-W", "ignore", str(WORKERS / "transformers_corpus.py"), run, str(source), kind]
     ctranslate2 = [peers, str(WORKERS / "ctranslate2_corpus.py"), str(converted), run, str(source), least]
     return [
         Command("foveate", ours),
         Command("transformers", transformers),
         Command("CTranslate2, a batch at a time", [*ctranslate2, "1", "4096"]),
         Command("CTranslate2, one for each thread", [*ctranslate2, os.environ["OMP_NUM_THREADS"], "1024"]),
+        Command("CTranslate2, likewise twice as large", [*ctranslate2, os.environ["OMP_NUM_THREADS"], "2048"]),
     ]
 
 

@@ -5,7 +5,7 @@
 `transformer-base` with random weights and a shared vocabulary of 32,000, 8 sentences of 24 tokens, beam 5, exactly 24
 tokens written: END is impossible. Each is tried with each number of `--threads`, and its best counts. The package's
 docstring says how to make the environment of the peers. With bfloat16 or int8, CTranslate2 computes with 8 bits, the
-least that it has, and transformers, which has neither for a CPU, stays in float32.
+least that it has; with int8 transformers, which has none for a CPU, stays in float32.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.translation.rounds import CTRANSLATE2, WORKERS, Worker, environment, measure, ratio, show
+from benchmarks.translation.rounds import CTRANSLATE2, TRANSFORMERS, WORKERS, Worker, environment, measure, ratio, show
 from foveate import bundle, create
 
 VOCABULARY, SENTENCES, LENGTH, BEAMS = 32_000, 8, 24, 5
@@ -50,14 +50,16 @@ def _workers(folder: Path, peers: str, precision: str, threads: list[int]) -> di
     bundle.save(run, {"family": "transformer", "architecture": asdict(model.config)}, model.state_dict(), {})
     tokens = torch.randint(4, VOCABULARY, (SENTENCES, LENGTH)).tolist()
     sources.write_text(json.dumps({"sources": tokens, "length": LENGTH, "beams": BEAMS}), encoding="utf-8")
-    convert = [peers, "-W", "ignore", WORKERS / "ctranslate2_convert.py", run, converted, "forced"]
+    kind, least = TRANSFORMERS[precision], CTRANSLATE2[precision]
+    convert = [peers, "-W", "ignore", WORKERS / "ctranslate2_convert.py", run, converted, least, "forced"]
     subprocess.run(convert, check=True, env=environment())
     found: dict[str, list[Worker]] = {"foveate": [], "transformers": [], "CTranslate2": []}
     for count in threads:
         named = f"{{}}, {count} thread{'s' * (count > 1)}".format
         found["foveate"].append(Worker(named("foveate"), sys.executable, "ours.py", run, sources, count, precision))
-        found["transformers"].append(Worker(named("transformers"), peers, "transformers_beam.py", run, sources, count))
-        least = CTRANSLATE2[precision]
+        found["transformers"].append(
+            Worker(named("transformers"), peers, "transformers_beam.py", run, sources, count, kind)
+        )
         found["CTranslate2"].append(
             Worker(named("CTranslate2"), peers, "ctranslate2_beam.py", converted, sources, count, least)
         )

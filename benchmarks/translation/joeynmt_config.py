@@ -6,8 +6,9 @@ from typing import Any
 WIDTH = {"transformer-tiny": 128, "rnn-luong": 256}
 
 
-def config(model: str, data: Path, out: Path, steps: int, log_every: int) -> dict[str, Any]:
-    """For text in `data`, cut into tokens: `train.src`, `train.trg`, `dev.*`, `vocabulary.*`."""
+def config(model: str, data: Path, text: str, out: Path, steps: int, log_every: int) -> dict[str, Any]:
+    """For text in `data`, cut into tokens: `dev.*`, `vocabulary.*`, and to learn from "train.*", or "grouped.*", which
+    is read in its order."""
     sides = {
         side: {"lang": side, "level": "word", "max_length": 128, "voc_file": str(data / f"vocabulary.{side}")}
         for side in ("src", "trg")
@@ -17,7 +18,7 @@ def config(model: str, data: Path, out: Path, steps: int, log_every: int) -> dic
         "joeynmt_version": "2.3.0",
         "model_dir": str(out),
         "use_cuda": False,
-        "data": {"train": str(data / "train"), "dev": str(data / "dev"), "dataset_type": "plain", **sides},
+        "data": {"train": str(data / text), "dev": str(data / "dev"), "dataset_type": "plain", **sides},
         "testing": {"beam_size": 1, "batch_type": "sentence", "batch_size": 20, "eval_metrics": []},
         "training": {
             "random_seed": 1,
@@ -35,7 +36,7 @@ def config(model: str, data: Path, out: Path, steps: int, log_every: int) -> dic
             "updates": steps,
             "validation_freq": 1000 * log_every,
             "logging_freq": log_every,
-            "shuffle": True,
+            "shuffle": text == "train",
             "overwrite": True,
         },
         "model": {"initializer": "xavier_uniform", **(_transformer() if "transformer" in model else _recurrent())},

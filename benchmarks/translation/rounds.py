@@ -15,6 +15,9 @@ WORKERS = Path(__file__).parent / "workers"
 CTRANSLATE2 = {"float32": "float32", "bfloat16": "int8", "int8": "int8"}
 """What CTranslate2 computes in beside each precision of foveate: with fewer than 32 bits, in its fastest."""
 
+TRANSFORMERS = {"float32": "float32", "bfloat16": "bfloat16", "int8": "float32"}
+"""Likewise transformers, which has no 8 bits for a CPU without a further library."""
+
 
 class Worker:
     """A script under `workers/` that runs in a given Python and does its job whenever it is told to."""

@@ -13,6 +13,7 @@ VOCABULARY = 29
 SMALL = {
     "transformer": {"width": 14, "heads": 2, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 3},
     "rnn-seq2seq": {"embedding": 11, "width": 14},
+    "convolutional-seq2seq": {"embedding": 11, "width": 14, "encoder_layers": 2, "decoder_layers": 3},
 }
 LENGTHS = torch.tensor([5, 7, 3])
 SOURCE = torch.randint(4, VOCABULARY, (3, 7), generator=torch.Generator().manual_seed(1))
@@ -31,6 +32,14 @@ def batch(outputs: list[list[int]], rows: list[int]) -> Batch:
     target = torch.cat([torch.full((len(outputs), 1), START), labels[:, :-1].clamp(min=PAD)], 1)
     inputs = {name: value[rows] for name, value in INPUTS.items()}
     return Batch({**inputs, "target": target}, labels, "these lines")
+
+
+def test_every_family_is_here() -> None:
+    presets = {preset.family: name for name, preset in models.presets().items()}
+    sizes = {"src_vocab": VOCABULARY, "tgt_vocab": VOCABULARY}
+    two_sided = [name for name in models.FAMILIES if models.sizes_of_data(name) == list(sizes)]
+    steps = {name for name in two_sided if hasattr(models.create(presets[name], device="meta", **sizes), "step")}
+    assert steps == set(SMALL)
 
 
 def assert_close(actual: Tensor, expected: Tensor) -> None:

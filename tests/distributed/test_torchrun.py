@@ -72,7 +72,7 @@ def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytes
         "foveate: rank 1 of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
         "from the last checkpoint"
     ]
-    assert seconds < 100, "the loss of a process is known at once, not after a timeout"
+    assert seconds < 60, "the loss of a process is known at once, not after a timeout"
 
     said, _ = stopped(command(data, folder, 1_000_000), folder, signal.SIGINT, rank=None)
     step = reached(folder)

@@ -1,4 +1,5 @@
-"""A foveate Transformer converted for CTranslate2, as its users convert a model once: FOLDER CONVERTED [forced]."""
+"""A foveate Transformer converted for CTranslate2, as its users convert a model once, in the precision in which it is
+to compute: FOLDER CONVERTED PRECISION [forced]."""
 
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ import layout
 from ctranslate2.converters.transformers import BartLoader
 
 
-def main(folder: str, converted: str, *forced: str) -> None:
+def main(folder: str, converted: str, precision: str, *forced: str) -> None:
     model = layout.model(Path(folder), forced=bool(forced))
     model.config.normalize_before = isinstance(model, layout.PegasusForConditionalGeneration)
     model.config.normalize_embedding = False
@@ -18,7 +19,7 @@ def main(folder: str, converted: str, *forced: str) -> None:
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
     spec.config.decoder_start_token = "<s>"
     spec.validate()
-    spec.optimize()
+    spec.optimize(quantization=precision)
     Path(converted).mkdir()
     spec.save(converted)
 

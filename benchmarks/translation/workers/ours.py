@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import foveate  # noqa: F401, isort: skip, before torch: it says how torch's threads wait
+
 import torch
 from serving import serve
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Beam search of forced length by transformers: FOLDER SOURCES.json THREADS."""
+"""Beam search of forced length by transformers: FOLDER SOURCES.json THREADS TYPE."""
 
 import json
 import sys
@@ -10,10 +10,10 @@ import torch
 from serving import serve
 
 
-def main(folder: str, sources: str, threads: str) -> None:
+def main(folder: str, sources: str, threads: str, kind: str) -> None:
     torch.set_num_threads(int(threads))
     asked = json.loads(Path(sources).read_text(encoding="utf-8"))
-    model = layout.model(Path(folder), forced=True)
+    model = layout.model(Path(folder), forced=True).to(getattr(torch, kind))
     source = torch.tensor(asked["sources"])
     settings = {
         "num_beams": asked["beams"],

@@ -1,4 +1,4 @@
-"""A file translated by transformers, 64 sentences of like length at a time: RUN SOURCE."""
+"""A file translated by transformers, 64 sentences of like length at a time: RUN SOURCE TYPE."""
 
 import sys
 from pathlib import Path
@@ -10,8 +10,8 @@ import torch
 BATCH = 64
 
 
-def main(run: str, source: str) -> None:
-    model = layout.model(Path(run))
+def main(run: str, source: str, kind: str) -> None:
+    model = layout.model(Path(run)).to(getattr(torch, kind))
     sentences, writer = texts.read(Path(run), Path(source))
     order = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
     found: dict[int, list[int]] = {}
