@@ -124,3 +124,11 @@ def test_what_is_no_bias_is_told() -> None:
         TypeError, match=r"^a bias holds floating-point numbers, not torch\.int64; to hide keys pass mask="
     ):
         as_bias(torch.zeros(T, S, dtype=torch.int64))
+
+
+def test_half_precision_does_not_round_the_distance() -> None:
+    """bfloat16 has no 257, and every fourth number from 512 on."""
+    half, queries = torch.bfloat16, torch.zeros(1, D)
+    assert LinearDistance(torch.ones(1, dtype=half)).block(queries, range(1), range(257, 258)).item() == -257
+    bell = Gaussian(torch.tensor([516.0], dtype=half), 1.0).block(queries, range(1), range(513, 520))
+    assert bell[0].tolist() == [-4.5, -2, -0.5, 0, -0.5, -2, -4.5]

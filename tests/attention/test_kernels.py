@@ -147,6 +147,45 @@ def test_a_parameter_that_is_read_twice_has_one_gradient():
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
 
 
+def test_a_score_that_reads_one_side_only():
+    """And gives numbers that lie in memory of others."""
+    q, k, v = (torch.randn(size, 5, requires_grad=True) for size in (7, 11, 11))
+
+    class Salience(Score):
+        def block(self, queries, keys):
+            return keys[..., :1].mT.expand(*queries.shape[:-1], -1)
+
+    found = []
+    for kernel in KINDS:
+        output = attend(q, k, v, Salience(), kernel=kernel)
+        found.append((output, *torch.autograd.grad(output.square().sum(), (q, k, v), materialize_grads=True)))
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["blocked", "sdpa"])
+@pytest.mark.parametrize("changed", ["mask", "bias"])
+def test_a_mask_that_is_written_over_before_the_backward_pass_is_told_of(kernel, changed, monkeypatch):
+    monkeypatch.setattr(sdpa, "BLOCK", 30)
+    monkeypatch.setattr(sdpa, "FEW", 3)
+    q, k, v = (torch.randn(11, 5, requires_grad=True) for _ in range(3))
+    numbers = {"mask": torch.rand(11, 11) < 0.7, "bias": torch.randn(11, 11)}
+    output = attend(q, k, v, mask=numbers["mask"], bias=numbers["bias"], kernel=kernel)
+    numbers[changed].zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
+
+
+@pytest.mark.parametrize("given", ["mask", "bias"])
+def test_other_devices_are_given_rows_that_lie_densely(given, monkeypatch):
+    """Where all keys have the same number; the meta device stands for them."""
+    masks, own = [], sdpa._mask
+    monkeypatch.setattr(sdpa, "_mask", lambda *block: masks.append(own(*block)) or masks[-1])
+    q, k, v = torch.randn(3, 2, 4, 7, 5, device="meta")
+    numbers = torch.empty(2, 1, 7, 1, dtype=torch.bool if given == "mask" else q.dtype, device="meta")
+    assert attend(q, k, v, **{given: numbers}, kernel="sdpa").shape == q.shape
+    assert [(mask.shape[-1], mask.stride(-1)) for mask in masks] == [(7, 1)]
+
+
 def test_an_activation_that_learns_has_gradients():
     q, k, v, score = torch.randn(7, 5), torch.randn(11, 5), torch.randn(11, 5), Additive(5, 5, 4, nn.PReLU())
     learned = tuple(score.parameters())

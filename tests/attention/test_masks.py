@@ -136,3 +136,9 @@ def test_one_centre_for_all_queries() -> None:
     """Also for those of a later block."""
     seen = around(torch.tensor([5.0]), 1).block(range(128, 256), range(7), 0, CPU)
     assert seen.nonzero()[:, 1].unique().tolist() == [4, 5, 6]
+
+
+def test_centres_in_half_precision_do_not_round_the_keys() -> None:
+    """bfloat16 has every fourth number from 512 on."""
+    seen = around(torch.tensor([516.0], dtype=torch.bfloat16), 3).block(range(1), range(1000), 0, CPU)
+    assert seen[0].nonzero()[:, 0].tolist() == list(range(513, 520))

@@ -28,7 +28,7 @@ def draws(model, **settings) -> list[int]:
     [
         ({}, {A: 0.5, B: 0.3, C: 0.2}),
         ({"temperature": 0.5}, {A: 25 / 38, B: 9 / 38, C: 4 / 38}),
-        ({"temperature": 1e-39}, {A: 1.0}),
+        ({"temperature": 1e-37}, {A: 1.0}),
         ({"top_k": 2}, {A: 5 / 8, B: 3 / 8}),
         ({"top_p": 0.75}, {A: 5 / 8, B: 3 / 8}),
         ({"top_k": 2, "top_p": 0.6}, {A: 1.0}),
@@ -112,9 +112,9 @@ def test_the_same_seed_draws_the_same(scripted) -> None:
     ("settings", "message"),
     [
         ({"samples": 0}, "samples must be at least 1, not 0"),
-        ({"temperature": 0.0}, r"temperature must be from 1e-44 to 1e\+38, not 0.0"),
-        ({"temperature": 1e-46}, r"temperature must be from 1e-44 to 1e\+38, not 1e-46"),
-        ({"temperature": math.nan}, r"temperature must be from 1e-44 to 1e\+38, not nan"),
+        ({"temperature": 0.0}, r"temperature must be from 1e-37 to 1e\+37, not 0.0"),
+        ({"temperature": 1e-39}, r"temperature must be from 1e-37 to 1e\+37, not 1e-39"),
+        ({"temperature": math.nan}, r"temperature must be from 1e-37 to 1e\+37, not nan"),
         ({"top_k": 0}, "top_k must be at least 1, not 0"),
         ({"top_p": 0.0}, "top_p must be greater than 0 and at most 1, not 0.0"),
         ({"top_p": 1.5}, "top_p must be greater than 0 and at most 1, not 1.5"),
@@ -123,6 +123,11 @@ def test_the_same_seed_draws_the_same(scripted) -> None:
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:
     with pytest.raises(UserError, match=message):
         sample(markov({}, vocabulary=7), ONE, 5, **settings)
+
+
+def test_the_likeliest_token_is_left_however_little_is_asked_for(markov) -> None:
+    model = markov({START: {A: 0.6, END: 0.4}, A: {END: 0.9, A: 0.1}}, vocabulary=7)
+    assert [one.tokens for one in sample(model, ONE, 5, samples=3, top_p=1e-50)[0]] == [[A]] * 3
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 2}, {"top_p": 0.75}])

@@ -58,6 +58,13 @@ def test_a_length_that_cannot_be(method: str, rule: dict, message: str) -> None:
         from_dict(Decoding, {"method": method, **rule}, "test").check()
 
 
+def test_a_method_that_there_is_not() -> None:
+    settings = Decoding()
+    settings.method = "beams"  # which no type checker sees
+    with pytest.raises(UserError, match=r"^unknown method 'beams'; did you mean beam\?$"):
+        settings.check()
+
+
 def test_settings_come_from_plain_values() -> None:
     assert from_dict(Decoding, {"method": "sample", "top_p": 1}, "test") == Decoding("sample", top_p=1.0)
     with pytest.raises(UserError, match="did you mean width"):

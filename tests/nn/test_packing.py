@@ -180,3 +180,17 @@ def test_a_packed_model_is_not_packed_again_but_copied() -> None:
     with pytest.raises(ValueError, match="packed already"):
         packed(model, "int8")
     assert torch.equal(copy.deepcopy(model)(torch.ones(1, 257)), model(torch.ones(1, 257)))
+
+
+@x86
+@pytest.mark.parametrize("preset", ["transformer-tiny", "rnn-attentive"])
+def test_a_packed_model_is_not_saved(preset: str) -> None:
+    """Its weights would be missing."""
+    with pytest.raises(ValueError, match="save the one that it was made from"):
+        packed(create(preset, src_vocab=2000, tgt_vocab=2000)).state_dict()
+
+
+@x86
+def test_eight_bits_are_made_of_full_precision() -> None:
+    with pytest.raises(ValueError, match="made of weights in float32"):
+        packed(nn.Sequential(nn.Linear(257, 263)).bfloat16(), "int8")

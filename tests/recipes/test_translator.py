@@ -17,7 +17,7 @@ from foveate.contracts import Hypothesis
 from foveate.data import train_bpe
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.recipes.translator import Prediction
+from foveate.recipes.translator import Prediction, Translator
 
 SENTENCES = ["big house", "", "red cat dog sea", "   ", "moon"]
 
@@ -229,6 +229,13 @@ def test_a_config_that_was_edited(copy: Path, where: tuple[str, ...], value: Any
 def test_a_tokenizer_of_another_training(copy: Path) -> None:
     train_bpe(["a few words", "of another text"], 40).save(copy / "target_tokenizer.json")
     assert "entries, but the model 99: probably they are of two different models" in refused(copy)
+
+
+def test_what_is_saved_is_not_what_was_laid_out_for_running(copy: Path) -> None:
+    translator = Translator.load(copy)
+    translator.packed().save(copy)
+    for name, weight in Translator.load(copy).model.state_dict().items():
+        assert torch.equal(weight, translator.model.state_dict()[name])
 
 
 def edit(folder: Path, where: tuple[str, ...], value: Any) -> None:

@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention.masks import cut
+from foveate.attention.masks import cut, precise
 
 
 class Bias(ABC):
-    """Numbers added to the scores, given block by block."""
+    """Numbers added to the scores, given block by block: the same ones when a backward pass asks again."""
 
     @abstractmethod
     def block(self, queries: Float[Tensor, "... T D"], rows: range, columns: range) -> Float[Tensor, "... T S"]:
@@ -73,7 +73,7 @@ class LinearDistance(Bias):
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         distance = _distances(rows, columns, self.start, queries.device).abs()
-        return -self.slopes[..., None, None] * distance
+        return -precise(self.slopes)[..., None, None] * distance
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.slopes,)
@@ -95,7 +95,7 @@ class Gaussian(Bias):
 
     def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         keys = torch.arange(columns.start, columns.stop, device=queries.device)
-        distance = keys - cut(self.centres[..., None], rows, columns)
+        distance = keys - cut(precise(self.centres)[..., None], rows, columns)
         return -(distance / self.deviation).square() / 2
 
     def tensors(self) -> tuple[Tensor, ...]:

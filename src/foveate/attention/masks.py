@@ -122,7 +122,7 @@ class _Around(Mask):
     radius: float
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return (_positions(columns, device) - cut(self.centres[..., None], rows, columns)).abs() <= self.radius
+        return (_positions(columns, device) - cut(precise(self.centres)[..., None], rows, columns)).abs() <= self.radius
 
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.centres.shape, 1))
@@ -214,6 +214,11 @@ class _All(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(tensor for part in self.parts for tensor in part.tensors())
+
+
+def precise(tensor: Tensor) -> Tensor:
+    """In single precision at least: half precision has no place for each key beyond a few hundred."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:

@@ -37,7 +37,7 @@ class Score:
         return 1
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
-        """The scores of prepared queries and keys."""
+        """The scores of prepared queries and keys: the same ones when a backward pass asks again."""
         scale = self.scale(queries.shape[-1])
         if scale is None:
             raise NotImplementedError(f"{type(self).__name__} is no dot product and has to define `block`")
@@ -108,7 +108,8 @@ class Biaffine(nn.Module, Score):
 class Additive(nn.Module, Score):
     """`u·g(W1 k + W2 q + b)`, the multi-layer perceptron of Bahdanau et al. (2015); g is tanh or any other function.
 
-    A function that learns is a module. Of the tanh, each side `W1 k` and `W2 q + b` counts up to 43 in size.
+    A function that learns is a module; none may draw at random, as dropout does. Of the tanh, each side `W1 k` and
+    `W2 q + b` counts up to 43 in size.
     """
 
     def __init__(

@@ -37,14 +37,18 @@ def decode_all(
     `at_once` batches share the CPU's threads. One after the other come random draws, what is looked at, and what
     autocast rounds, which knows its own thread only.
     """
-    at_once = min(at_once, len(batches))
-    alone = settings.method == "sample" or record.tap is not None or torch.is_autocast_enabled("cpu")
     settings.check()
-    if at_once > 1 and not alone:
+    at_once = min(at_once, len(batches))
+    if at_once > 1 and not _one_by_one(batches[0], settings):
         yield from _decode_at_once(model, batches, settings, at_once)
     else:
         for inputs in batches:
             yield _decode(model, inputs, settings, generator)
+
+
+def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
+    autocasts = torch.is_autocast_enabled(inputs["source_lengths"].device.type)
+    return autocasts or settings.method == "sample" or record.tap is not None
 
 
 @torch.inference_mode()

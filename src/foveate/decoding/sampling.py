@@ -9,8 +9,8 @@ from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
 from foveate.errors import UserError
 
-COLDEST, HOTTEST = 1e-44, 1e38
-"""Temperatures that numbers of 32 bits can tell from 0 and from infinity."""
+COLDEST, HOTTEST = 1e-37, 1e37
+"""Numbers of 32 bits can tell such temperatures, and one divided by them, from 0 and from infinity."""
 
 
 @torch.no_grad()
@@ -77,6 +77,7 @@ def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, 
         if (reached[:, -1] >= top_p).all():
             break
     outside = reached - kept.exp() >= top_p
+    outside[:, 0] = False  # though `top_p` be too small for a number of 32 bits
     return kept.masked_fill(outside, -torch.inf), tokens
 
 

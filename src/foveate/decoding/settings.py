@@ -12,7 +12,7 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
-from foveate.errors import UserError
+from foveate.errors import UserError, unknown
 from foveate.nn import longest_sequence
 
 
@@ -57,10 +57,13 @@ class Decoding:
                 check_beam(self.width, self.n_best, self.length_penalty, self.patience, self.growth)
             case "sample":
                 check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
-            case "greedy" if self.n_best != 1:
-                raise UserError(
-                    f"greedy search finds one output, not n_best={self.n_best}; use beam search or sampling"
-                )
+            case "greedy":
+                if self.n_best != 1:
+                    raise UserError(
+                        f"greedy search finds one output, not n_best={self.n_best}; use beam search or sampling"
+                    )
+            case _:
+                raise unknown("method", self.method, ("beam", "greedy", "sample"))
 
 
 def decode(

@@ -51,10 +51,12 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     linear layers, but for small ones, to 8 bits (7 on a CPU without VNNI), with a scale for each output, and what they
     are multiplied by to 8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the model
     itself is returned; UserError if fewer bits were asked for, or bfloat16 of a CPU that does not multiply in it;
-    ValueError for a model that is packed already.
+    ValueError for a model that is packed already, and of "int8" for weights that are not in float32.
     """
     if any(isinstance(part, (JointSelfAttention, Laid)) for part in model.modules()):
         raise ValueError("this model is packed already; pack the one that it was made from")
+    if precision == "int8" and any(part.dtype != torch.float32 for part in model.parameters()):
+        raise ValueError("precision int8 is made of weights in float32; load them so")
     if not _served(model, precision):
         if precision != "float32":
             able = " with AVX512-BF16 or AMX" * (precision == "bfloat16")
@@ -92,6 +94,10 @@ def _served(model: nn.Module, precision: Precision) -> bool:
     return on_cpu and on_x86 and able
 
 
+def _not_saved() -> ValueError:
+    return ValueError("a packed model is not to be saved; save the one that it was made from")
+
+
 class JointSelfAttention(MultiHeadAttention):
     """Self-attention that projects queries, keys and values by one matrix; there is no other source to look into."""
 
@@ -107,6 +113,9 @@ class JointSelfAttention(MultiHeadAttention):
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
         self.training = attention.training
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        raise _not_saved()
+
     def _all_of(self, x: Float[Tensor, "B T C"]) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values = self.joint(x).split(self.widths, -1)
         return heads_of(queries, self.head_width), heads_of(keys, self.head_width), heads_of(values, self.value_width)
@@ -120,6 +129,9 @@ class Laid(nn.Module):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Laid":
         return self
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        raise _not_saved()
 
 
 class PackedLinear(Laid):

@@ -127,8 +127,9 @@ class Translator:
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
+        model = (self._unpacked or self).model
         files = {SOURCE_TOKENIZER: self.source_tokenizer.save, TARGET_TOKENIZER: self.target_tokenizer.save}
-        bundle.save(folder, self.description, self.model.state_dict(), files)
+        bundle.save(folder, self.description, model.state_dict(), files)
 
     def run(self, text: str, **decoding: Any) -> Prediction:
         """Translate one sentence; keyword arguments replace fields of `decoding`."""

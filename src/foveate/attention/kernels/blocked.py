@@ -39,13 +39,16 @@ class _Blocked(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         ctx.kept, ctx.seed = Kept.of(call), seed
         output, log_sum_exp = _Forward(ctx.kept, ctx.kept.with_tensors(queries, keys, values), seed).run()
-        ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned)
+        ctx.count = len(learned)
+        # Tensors that do not learn, too: torch then tells of those that somebody wrote over since.
+        ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned, *call.tensors())
         return output.to(ctx.kept.result(values)), log_sum_exp
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, to_output: Tensor, to_log_sum_exp: Tensor) -> tuple[Tensor | None, ...]:
-        queries, keys, values, output, log_sum_exp, *learned = ctx.saved_tensors
+        queries, keys, values, output, log_sum_exp, *read = ctx.saved_tensors
+        learned = read[: ctx.count]
         to_output = to_output.to(output.dtype)
         inputs = (queries, keys, values, *learned)
         backward = _Backward(
@@ -131,7 +134,7 @@ class _Forward(_Blocks):
             scores = scores.to(self.precise)
             higher = torch.maximum(highest, scores.amax(-1))
             shift = higher.masked_fill(higher == -torch.inf, 0.0)
-            shares = scores.sub_(shift.unsqueeze(-1)).exp_()
+            shares = (scores - shift.unsqueeze(-1)).exp_()  # in memory of its own: scores may be a view
             shrink = (highest - shift).exp_()
             total = total * shrink + shares.sum(-1)
             if call.dropout:
@@ -175,11 +178,10 @@ class _Backward(_Blocks):
         to_scores = shares * to_shares.sub_(self.common[..., over, None])
         found = torch.autograd.grad(scores, (q, k, *self.learned), to_scores.to(scores.dtype), allow_unused=True)
         to_queries, to_keys, to_values, *to_learned = self.gradients
-        to_queries[..., over, :] += found[0]
-        to_keys[..., along, :] += found[1]
         to_values[..., along, :] += self.product(kept.mT, to_output)
-        for total, part in zip(to_learned, found[2:], strict=True):
-            if part is not None:
+        totals = (to_queries[..., over, :], to_keys[..., along, :], *to_learned)
+        for total, part in zip(totals, found, strict=True):
+            if part is not None:  # of what a score does not read
                 total += part
 
 

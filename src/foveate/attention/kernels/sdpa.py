@@ -64,7 +64,8 @@ class _InBlocks(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.kept, ctx.leading = Kept.of(call), call.leading
-        ctx.save_for_backward(queries, keys, values)
+        # The mask's and bias's tensors, too: torch then tells of those that somebody wrote over since.
+        ctx.save_for_backward(queries, keys, values, *call.tensors())
         # Filled block by block: many small results between the blocks' masks would leave the memory in pieces.
         output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.result(values))
         log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
@@ -79,7 +80,7 @@ class _InBlocks(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, to_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-        saved = queries, keys, values = ctx.saved_tensors
+        saved = queries, keys, values = ctx.saved_tensors[:3]
         call = ctx.kept.with_tensors(*(part.reshape(*ctx.leading, *part.shape[-2:]) for part in saved))
         exact = torch.promote_types(values.dtype, torch.float32)
         to_queries, to_keys, to_values = (torch.zeros_like(part, dtype=exact) for part in saved)
@@ -170,10 +171,17 @@ def _mask(call: Call, rows: range, columns: range) -> Tensor:
         numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns).detach()
         # Half precision would round a bias that grows with the distance; other devices' kernels want the queries' type.
         exact = torch.promote_types(call.queries.dtype, torch.float32) if device.type == "cpu" else call.queries.dtype
-        numbers = numbers.to(exact)
+        numbers = _at_full_length(numbers.to(exact), columns)
         return _four(numbers if allowed is None else numbers.masked_fill(~allowed, -torch.inf), leading)
     assert allowed is not None
-    return _four(allowed, leading)
+    return _four(_at_full_length(allowed, columns), leading)
+
+
+def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
+    """With a number for each key, where all have the same: kernels of other devices want a row that lies densely."""
+    if tensor.device.type == "cpu" or tensor.shape[-1] == len(columns):
+        return tensor
+    return tensor.expand(*tensor.shape[:-1], len(columns)).contiguous()
 
 
 def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
