@@ -54,7 +54,7 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path: Path):
     # 23 and 57 were not due, but 57 is the newest
     assert checkpoints.steps() == [20, 40, 50, 57]
     checkpoints.save(whole(model), optimizer, Progress(step=60, best_step=60))
-    assert checkpoints.last_regular() == checkpoints.steps() == [40, 50, 60]
+    assert checkpoints.last_regular(60) == checkpoints.steps() == [40, 50, 60]
 
 
 def test_the_average_by_hand(tmp_path: Path):
@@ -87,6 +87,20 @@ def test_a_truncated_newest_checkpoint_is_told_and_passed_over(tmp_path: Path, l
     checkpoints.path(10).write_bytes(b"")
     with pytest.raises(UserError, match=r"no checkpoint in .* can be read, remove them to begin anew: .*00000020"):
         checkpoints.resume(whole(model), optimizer)
+
+
+def test_what_is_saved_after_one_that_was_passed_over_stays(tmp_path: Path, full_disk: Callable[[int], Any]):
+    checkpoints, model, optimizer = saver(tmp_path, average=1)
+    for step in (10, 20):
+        checkpoints.save(whole(model), optimizer, Progress(step=step, best_step=10))
+    checkpoints.path(20).write_bytes(b"")
+    assert checkpoints.resume(whole(model), optimizer)[0].step == 10
+    assert checkpoints.last_regular(10) == [10]
+    with pytest.raises(UserError, match=r"step-00000010\.safetensors is intact"), full_disk(3000):
+        checkpoints.save(whole(model), optimizer, Progress(step=13))
+    checkpoints.save(whole(model), optimizer, Progress(step=13))
+    assert checkpoints.steps() == [13]
+    assert checkpoints.resume(whole(model), optimizer)[0].step == 13
 
 
 def test_a_foreign_file_is_no_checkpoint(tmp_path: Path):

@@ -14,7 +14,6 @@ The main process alone reads and writes; the others are told.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +78,13 @@ class Checkpoints:
         self._prune(progress)
 
     def _intact(self) -> str:
-        if steps := self.steps():
-            return f"{self.path(steps[-1]).name} is intact: the same command resumes from there"
+        if step := self._newest_readable():
+            return f"{self.path(step).name} is intact: the same command resumes from there"
         return "there was no checkpoint yet"
 
     def check(self) -> None:
         """Raise UserError where this training cannot go on: before data is read, which may take long."""
-        readable = (step for step in reversed(self.steps()) if not self.damaged([step]))
-        for step in islice(readable, 1):  # what is damaged is told by `resume`
+        if step := self._newest_readable():  # what is damaged is told by `resume`
             self._compare(self._metadata(step)[0], self.path(step))
 
     def refuse(self) -> None:
@@ -150,11 +148,13 @@ class Checkpoints:
         """Give `model` the mean of the weights it had at `steps`."""
         bundle.fill(model, self.average(steps), str(self.folder), CHANGED)
 
-    def last_regular(self) -> list[int]:
-        """The last checkpoints that were due, for averaging: not those that an interruption wrote between them."""
-        steps = self.steps()
-        regular = [step for step in steps if self.settings.saves(step) or step == steps[-1]]
+    def last_regular(self, newest: int) -> list[int]:
+        """The last checkpoints up to `newest` that were due, for averaging: none that an interruption wrote between."""
+        regular = [step for step in self.steps() if step <= newest and (self.settings.saves(step) or step == newest)]
         return regular[-self.settings.average :]
+
+    def _newest_readable(self) -> int | None:
+        return next((step for step in reversed(self.steps()) if not self.damaged([step])), None)
 
     def damaged(self, steps: Iterable[int]) -> dict[int, str]:
         """What is wrong with those of the checkpoints at `steps` that cannot be read."""
@@ -208,7 +208,8 @@ class Checkpoints:
             raise UserError(f"{run} holds a training {other}, or train in another folder")
 
     def _prune(self, progress: Progress) -> None:
-        kept = {*self.last_regular(), progress.best_step, self.steps()[-1]}
+        """Remove what nothing needs any more, and what is later: it could not be read when training was resumed."""
+        kept = {*self.last_regular(progress.step), progress.best_step}
         for step in self.steps():
             if step not in kept:
                 self.path(step).unlink()

@@ -172,15 +172,16 @@ class _Run:
 
     def _candidates(self) -> dict[str, list[int]]:
         """The steps of the average and the best step, by what the result calls them; damaged ones are left out."""
-        last, best = self.checkpoints.last_regular(), self.progress.best_step
-        damaged = self.checkpoints.damaged({*last, best or last[-1]})
+        newest, best = self.progress.step, self.progress.best_step
+        last = self.checkpoints.last_regular(newest)
+        damaged = self.checkpoints.damaged({*last, best or newest})
         for line in damaged.values():
             self.display.say(PASSED_OVER + line)
         last = [step for step in last if step not in damaged]
         best = 0 if best in damaged else best
         candidates = {f"the average of steps {', '.join(map(str, last))}": last} if len(last) > 1 else {}
         if best or not candidates:
-            step = best or last[-1]
+            step = best or newest
             candidates[f"step {step}"] = [step]
         return candidates
 
