@@ -4,8 +4,11 @@ import random
 
 import pytest
 
+from foveate.data import LabelledText, ParallelText, Prose, TaggedText
 from foveate.data import sides as module
+from foveate.data.prose import Paragraph
 from foveate.data.sides import draws, one_in, sides, together
+from foveate.errors import UserError
 
 PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]
 
@@ -37,6 +40,44 @@ def test_the_same_texts_are_held_out_together():
     assert [unlike(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
     often = together(["again"] * 200, 20)
     assert [often(number) for number in range(1, 201)] == [one_in(20)(number) for number in range(1, 201)]
+
+
+TEXTS = [f"text {number}" for number in range(97)]
+
+
+def tagged(texts: list[str]) -> TaggedText:
+    return TaggedText.from_sentences([[(text, "X")] for text in texts])
+
+
+def prose(texts: list[str]) -> Prose:
+    return Prose.from_paragraphs([Paragraph("here", "it", text) for text in texts])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ParallelText.from_pairs([(text, f"texte {text}") for text in TEXTS]),
+        LabelledText.from_pairs([("it", text) for text in TEXTS]),
+        tagged(TEXTS),
+        prose(TEXTS),
+    ],
+    ids=["parallel", "labelled", "tagged", "prose"],
+)
+def test_what_was_held_out_once_does_not_come_back(text):
+    learn, test = text.held_out(10)
+    learn, dev = learn.held_out(10)
+    parts = [set(learn), set(dev), set(test)]
+    assert all(parts)
+    assert set().union(*parts) == set(text)
+    assert sum(map(len, parts)) == len(TEXTS)
+
+
+@pytest.mark.parametrize(("make", "unit"), [(tagged, "sentences"), (prose, "paragraphs")])
+def test_a_held_out_part_is_not_empty(make, unit):
+    texts = TEXTS[:40]
+    texts[12], texts[24] = texts[:2]  # those that would be drawn
+    with pytest.raises(UserError, match=f"its {unit} repeat, so that none can be held out; give text to validate"):
+        make(texts).held_out(20)
 
 
 def test_a_word_of_one_language_is_no_link_to_the_same_word_of_the_other():

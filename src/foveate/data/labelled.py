@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.lines import read_sentences
-from foveate.data.sides import together
+from foveate.data.sides import together, within
 from foveate.errors import UserError
 
 
@@ -71,8 +71,8 @@ class LabelledText:
         return cls(name, lambda: (Labelled(line, label, text) for line, (label, text) in enumerate(pairs, 1)))
 
     def part(self, name: str, keep: Callable[[int], bool]) -> "LabelledText":
-        """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
-        return LabelledText(name, self._read, keep)
+        """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
+        return LabelledText(name, self._read, within(self._keep, keep))
 
     def held_out(self, every: int) -> tuple["LabelledText", "LabelledText"]:
         """The text without one of `every` of its examples, and these.

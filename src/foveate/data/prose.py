@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.lines import TEXTS, files_below, read_sentences
-from foveate.data.sides import together
+from foveate.data.sides import together, within
 from foveate.errors import UserError
 
 _CLOSING = r"""["'”’»)\]」』）》〉】〗]"""
@@ -101,19 +101,20 @@ class Prose:
         return cls(name, lambda: paragraphs)
 
     def part(self, name: str, keep: Callable[[int], bool]) -> "Prose":
-        """The paragraphs whose number (from 1) `keep` accepts."""
-        return Prose(name, self._read, keep)
+        """The paragraphs of this text whose number (from 1) `keep` accepts; they keep their numbers."""
+        return Prose(name, self._read, within(self._keep, keep))
 
     def held_out(self, every: int) -> tuple["Prose", "Prose"]:
-        """The text without one of `every` of its paragraphs, and these."""
-        drawn = together((" ".join(text.split()) for _, _, text in self._read()), every)
-        return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
+        """The text without one of `every` of its paragraphs, and these. Raises UserError where that are none."""
+        drawn = together((paragraph.text for paragraph in self), every)
+        held = frozenset(number for place, (number, _) in enumerate(self._numbered(), 1) if drawn(place))
+        if not held:
+            raise UserError(f"{self.name}: its paragraphs repeat, so that none can be held out; give text to validate")
+        rest = self.part(self.name, lambda number: number not in held)
+        return rest, self.part(f"{self.name}, held out", held.__contains__)
 
     def __iter__(self) -> Iterator[Paragraph]:
-        for number, (place, condition, text) in enumerate(self._read(), 1):
-            tidy = unicodedata.normalize("NFC", " ".join(text.split()))
-            if tidy and (self._keep is None or self._keep(number)):
-                yield Paragraph(place, condition, tidy)
+        return (paragraph for _, paragraph in self._numbered())
 
     def passages(self, words: int) -> Iterator[Passage]:
         """The text in passages of whole sentences with at most so many words (parted by spaces) each.
@@ -159,6 +160,12 @@ class Prose:
         """One line for the user: how much text there is."""
         counts = self.check()
         return f"{self.name}: {counts.kept:,} paragraphs, {counts.words:,} words"
+
+    def _numbered(self) -> Iterator[tuple[int, Paragraph]]:
+        for number, (place, condition, text) in enumerate(self._read(), 1):
+            tidy = unicodedata.normalize("NFC", " ".join(text.split()))
+            if tidy and (self._keep is None or self._keep(number)):
+                yield number, Paragraph(place, condition, tidy)
 
 
 def sentences(text: str) -> list[str]:

@@ -27,6 +27,11 @@ def one_in(every: int) -> Callable[[int], bool]:
     return drawn
 
 
+def within(outer: Callable[[int], bool] | None, inner: Callable[[int], bool]) -> Callable[[int], bool]:
+    """Whether a number is kept by the part of a text and by the part that is made of it; None keeps all."""
+    return inner if outer is None else lambda number: outer(number) and inner(number)
+
+
 def together(texts: Iterable[str], every: int) -> Callable[[int], bool]:
     """As `one_in`, for the number of each text; texts that are the same, in any letter case, are drawn together.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.lines import read_sentences
-from foveate.data.sides import together
+from foveate.data.sides import together, within
 from foveate.errors import UserError
 
 
@@ -66,18 +66,20 @@ class TaggedText:
         return cls(name, lambda: (_tagged(line, pairs) for line, pairs in enumerate(sentences, 1)))
 
     def part(self, name: str, keep: Callable[[int], bool]) -> "TaggedText":
-        """The sentences whose number (from 1) `keep` accepts; they keep their lines."""
-        return TaggedText(name, self._read, keep)
+        """The sentences of this text whose number (from 1) `keep` accepts; they keep their numbers and lines."""
+        return TaggedText(name, self._read, within(self._keep, keep))
 
     def held_out(self, every: int) -> tuple["TaggedText", "TaggedText"]:
-        """The text without one of `every` of its sentences, and these."""
-        drawn = together((" ".join(sentence.words) for sentence in self._read()), every)
-        return self.part(self.name, lambda number: not drawn(number)), self.part(f"{self.name}, held out", drawn)
+        """The text without one of `every` of its sentences, and these. Raises UserError where that are none."""
+        drawn = together((" ".join(sentence.words) for sentence in self), every)
+        held = frozenset(number for place, (number, _) in enumerate(self._numbered(), 1) if drawn(place))
+        if not held:
+            raise UserError(f"{self.name}: its sentences repeat, so that none can be held out; give text to validate")
+        rest = self.part(self.name, lambda number: number not in held)
+        return rest, self.part(f"{self.name}, held out", held.__contains__)
 
     def __iter__(self) -> Iterator[Tagged]:
-        for number, sentence in enumerate(self._read(), 1):
-            if self._keep is None or self._keep(number):
-                yield sentence
+        return (sentence for _, sentence in self._numbered())
 
     def check(self) -> TaggedCounts:
         """Read everything once (and only once, however often this is called) and count.
@@ -100,6 +102,11 @@ class TaggedText:
         """One line for the user: how much there is."""
         counts = self.check()
         return f"{self.name}: {counts.kept:,} sentences, {counts.words:,} words, {len(counts.tags)} tags"
+
+    def _numbered(self) -> Iterator[tuple[int, Tagged]]:
+        for number, sentence in enumerate(self._read(), 1):
+            if self._keep is None or self._keep(number):
+                yield number, sentence
 
 
 def _tagged(line: int, pairs: Sequence[tuple[str, str]]) -> Tagged:

@@ -11,7 +11,7 @@ import numpy as np
 
 from foveate.data.catalogues import Catalogues
 from foveate.data.lines import CATALOGUES, file_lines
-from foveate.data.sides import draws
+from foveate.data.sides import draws, within
 from foveate.errors import UserError
 
 
@@ -106,8 +106,8 @@ class ParallelText:
         return cls(name, lambda: pairs, notes)
 
     def part(self, name: str, keep: Callable[[int], bool]) -> "ParallelText":
-        """The lines whose number (from 1) `keep` accepts; they keep their numbers."""
-        return ParallelText(name, self._read, self.notes, keep, self._left_out)
+        """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
+        return ParallelText(name, self._read, self.notes, within(self._keep, keep), self._left_out)
 
     def held_out(self, every: int) -> tuple["ParallelText", "ParallelText"]:
         """The text without about one of `every` of its pairs, and these: no sentence of theirs, in any letter case,
