@@ -139,6 +139,15 @@ def test_a_terminal_gets_a_bar():
     assert "left" in text
 
 
+def test_who_is_quiet_takes_over_nothing_that_is_printed():
+    before = sys.stdout, sys.stderr
+    display = Display(Console(quiet=True, force_terminal=True), Training(steps=100), Progress(), None)
+    display.tick(Progress(step=1))
+    during = sys.stdout, sys.stderr
+    display.close()
+    assert during == before
+
+
 def test_elsewhere_a_validation_gets_a_plain_line():
     line = "step 7  epoch 2  loss 1.250  12,346 tokens/s  rate 1.00e-03  "
     end = "kept the weights of step 5; step 5: bleu 3; step 7: bleu 2.5\n"

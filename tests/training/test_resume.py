@@ -24,6 +24,7 @@ from torch import nn
 from foveate.contracts import Batch
 from foveate.files import UNFINISHED
 from foveate.training import Interrupted, Result
+from foveate.training.interruption import Interruption
 
 TIMES = ("seconds", "tokens_per_second")
 
@@ -155,6 +156,18 @@ def test_control_c_saves_and_says_how_to_go_on(tmp_path: Path, whole: Any, capfd
     assert (tmp_path / "checkpoints" / "step-00000031.safetensors").exists()
     assert same(run(tmp_path), whole[:2])
     assert checkpoint(tmp_path, 60) == checkpoint(whole[2], 60)
+
+
+def test_an_ignored_signal_stays_ignored():
+    """As a shell has it for a job in the background."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            press(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        assert not interruption.asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_second_control_c_stops_at_once(tmp_path: Path):

@@ -72,6 +72,16 @@ def test_defaults_pass_and_nonsense_is_named():
         Training(label_smoothing=1.0).check()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "known"), [("precision", "bf16", "bfloat16"), ("schedule", "cos", "cosine"), ("parallel", "", "")]
+)
+def test_a_value_that_is_none_of_a_few_is_named(name: str, value: str, known: str):
+    settings = Training()
+    setattr(settings, name, value)  # tests let none be made with it
+    with pytest.raises(UserError, match=f"^unknown {name} '{value}'; .*{known}"):
+        settings.check()
+
+
 def test_settings_from_plain_values():
     assert from_dict(Training, {"betas": [0.8, 0.95], "minutes": 3}, "x.toml") == Training(
         betas=(0.8, 0.95), minutes=3.0

@@ -27,7 +27,9 @@ class Display:
         self.best = _best(metric, progress)
         self.spoke = self.began
         columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
-        self.bar = Bar(*columns, console=console, disable=not console.is_terminal, transient=True)
+        # even a quiet console's bar takes over what is printed, and drops it
+        silent = console.quiet or not console.is_terminal
+        self.bar = Bar(*columns, console=console, disable=silent, transient=True)
         self.task = self.bar.add_task("", total=1.0)
 
     def tick(self, progress: Progress) -> None:

@@ -18,6 +18,8 @@ class Interrupted(UserError):
 class Interruption:
     """While it is entered, the first signal only sets `asked`; a second one does what it would have done without.
 
+    A signal that was ignored before, as a shell makes a job in the background ignore Ctrl-C, stays so.
+
     Each of several processes gets the signals by itself; the main one speaks, unless another has ended before its time
     and this one is about to be told why.
     """
@@ -29,7 +31,8 @@ class Interruption:
 
     def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():  # Python lets no other thread handle signals
-            self._previous = {number: signal.signal(number, self._note) for number in SIGNALS}
+            heard = [number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+            self._previous = {number: signal.signal(number, self._note) for number in heard}
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:

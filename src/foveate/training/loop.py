@@ -153,13 +153,13 @@ class _Run:
         Both are measured anew. The best one owes its place to chance too, the more so the more often the model was
         validated: on other data than each time, if the task has them, it has nothing by chance alone.
         """
-        model = self.placed.model.to(self.placed.device)
-        kept, compared = self.processes.on_main(lambda: self._best(model))
-        self.processes.equalise(model.state_dict().values())
+        kept, compared = self.processes.on_main(self._best)
+        self.processes.equalise(self.placed.model.state_dict().values())
         self.journal.final(self.progress, {"kept": kept, "compared": compared})
         return Result(self.progress.step, kept, compared.get(kept, {}))
 
-    def _best(self, model: nn.Module) -> tuple[str, dict[str, dict[str, float]]]:
+    def _best(self) -> tuple[str, dict[str, dict[str, float]]]:
+        model = self.placed.model.to(self.placed.device)  # here alone: a shard's model rests on the CPU
         candidates, validation = self._candidates(), self.validation
         kept, compared = next(iter(candidates)), {}
         if validation is not None:

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError, at_least, unknown
 
 FREE = frozenset(
     ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]
@@ -35,10 +35,11 @@ class Training:
     """Stop when the metric was not better in this many validations in a row."""
 
     learning_rate: float = 1e-3
-    """The highest learning rate, at the end of the warm-up."""
+    """What the learning rate rises to in the warm-up; cosine and linear fall meanwhile, and stay below it."""
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
-    """What the learning rate does after the warm-up. Cosine and linear reach 0 at the limit that ends training; where
-    only epochs do, the first stays at the peak if nobody knows how long it is: pairs of texts beyond 100,000 lines."""
+    """How the learning rate falls: inverse-sqrt after the warm-up; cosine and linear from the first step on, to 0 at
+    the limit that ends training. Where only epochs do, these two do not fall in the first one if nobody knows how long
+    it is: pairs of texts beyond 100,000 lines."""
     warmup: int = 500
     """Steps in which the learning rate rises from 0."""
     accumulate: int = 1
@@ -100,6 +101,9 @@ class Training:
         for name, value in (("label_smoothing", self.label_smoothing), *(("betas", beta) for beta in self.betas)):
             if not 0 <= value < 1:
                 raise UserError(f"{name} is {value}, but must be at least 0 and below 1")
+        for part in fields(self):
+            if get_origin(part.type) is Literal and getattr(self, part.name) not in get_args(part.type):
+                raise unknown(part.name, str(getattr(self, part.name)), get_args(part.type))
 
     @property
     def last_step(self) -> int | None:
@@ -168,7 +172,8 @@ def learning_rate(settings: Training, progress: Progress) -> float:
     """The learning rate of the step that comes after `progress`.
 
     A linear warm-up, then the inverse square root of the step (Vaswani et al. 2017, section 5.3, scaled so that
-    `settings.learning_rate` is its peak), half a cosine (Loshchilov and Hutter 2017), a line to 0, or nothing.
+    `settings.learning_rate` is its peak) or nothing; or the warm-up times half a cosine (Loshchilov and Hutter 2017) or
+    a line, which fall from the first step on and end at 0.
     """
     step, warmup = progress.step + 1, max(settings.warmup, 1)
     rate = settings.learning_rate * min(1.0, step / warmup)
