@@ -20,6 +20,10 @@ class UserError(ValueError):
     """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
 
 
+class OwnError(UserError):
+    """What one of several processes finds wrong where the others may find nothing, such as with its GPU."""
+
+
 class TextError(UserError):
     """A mistake in one of several texts."""
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from foveate.cli import main
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.parallel import Launch, launched, main_process, speaks
@@ -67,6 +68,7 @@ def test_what_cannot_be_is_told_in_one_line(name: str, value: str | None, messag
 def test_who_speaks_before_processes_know_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not main_process()
     assert not speaks()
+    assert speaks(own=True)
     monkeypatch.setenv("LOCAL_RANK", "0")
     assert not main_process()
     assert speaks()
@@ -85,6 +87,21 @@ def test_each_process_of_a_machine_has_its_own_gpu(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(torch, "empty", lambda *_, device: None)
     assert choose_device("cuda") == torch.device("cuda:1")
+
+
+@pytest.mark.usefixtures("second_of_three")
+def test_a_gpu_that_is_busy_is_the_trouble_of_its_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def busy(*_: object, device: torch.device) -> None:
+        raise RuntimeError("CUDA error: device is busy")
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch, "empty", busy)
+    with pytest.raises(SystemExit):
+        main(["train", "translate", "--device", "cuda"])
+    said = "foveate: device 'cuda:1' cannot be used on this machine: CUDA error: device is busy\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.usefixtures("second_of_three")

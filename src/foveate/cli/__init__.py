@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from foveate.errors import UserError, out_of_memory, printable, unknown
+from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if sys.stdout is not None:  # as it is where standard output is closed
             sys.stdout.flush()
     except UserError as error:
-        _fail(str(error))
+        _fail(str(error), own=isinstance(error, OwnError))
     except KeyboardInterrupt:
         if own_process:  # whose threads end within a moment; who presses twice gets no traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (RuntimeError, MemoryError) as error:
         if not out_of_memory(error):
             raise
-        _fail("this takes more memory than there is; smaller sizes, batches or beams take less")
+        _fail("this takes more memory than there is; smaller sizes, batches or beams take less", own=True)
     except BrokenPipeError:
         # The reader of our output (such as `head`) has had enough.
         _drop_output()
@@ -67,10 +67,11 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, own: bool = False) -> None:
+    """End with one line; of several processes each tells what is its `own` trouble."""
     from foveate.training.parallel import speaks  # takes time, which what goes well does not need
 
-    if speaks():
+    if speaks(own):
         print(f"foveate: {printable(message)}", file=sys.stderr)
     sys.exit(2)
 

@@ -5,7 +5,7 @@ import os
 import torch
 from torch import nn
 
-from foveate.errors import UserError
+from foveate.errors import OwnError, UserError
 from foveate.nn import cpu_has_bfloat16
 from foveate.training.parallel.launch import Launch, launched
 
@@ -31,7 +31,7 @@ def choose_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, ImportError) as error:  # torch raises any, with a page of text
         reason = str(error).split("\n")[0].split(". ")[0]
-        raise UserError(f"device '{name}' cannot be used on this machine: {reason}") from None
+        raise OwnError(f"device '{name}' cannot be used on this machine: {reason}") from None
     if device.type == "meta":
         raise UserError("device 'meta' cannot be used on this machine: it holds no numbers")
     return device

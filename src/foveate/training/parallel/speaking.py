@@ -34,11 +34,11 @@ def be_silent() -> None:
         _chosen = False
 
 
-def speaks() -> bool:
+def speaks(own: bool = False) -> bool:
     """Whether this process shall tell the user why it ends.
 
     Before processes know of each other, what one finds wrong (a flag, a file) all of its machine find: there the first
-    one speaks.
+    one speaks. What is a process' `own` (its GPU, its memory) it tells by itself.
     """
     if _chosen is not None:
         return _chosen
@@ -46,4 +46,4 @@ def speaks() -> bool:
         here = launched()
     except UserError:
         return True
-    return here is None or here.local_rank == 0
+    return own or here is None or here.local_rank == 0
