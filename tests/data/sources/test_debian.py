@@ -90,13 +90,29 @@ def test_a_failed_update_is_told_only_when_the_download_fails(tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_dpkg
-def test_a_list_that_was_not_needed(tmp_path, monkeypatch, apt):
-    def one_list_missing(command, purpose, folder):
+@pytest.fixture
+def one_list_missing(monkeypatch, apt):
+    def run(command, purpose, folder):
+        brought = apt(command, purpose, folder)
         if "update" in command:
             raise UserError("a list is out of reach")
-        return apt(command, purpose, folder)
+        return brought
 
-    monkeypatch.setattr(debian, "run", one_list_missing)
-    with debian_packages(["cod"], tmp_path) as found:
+    monkeypatch.setattr(debian, "run", run)
+
+
+@needs_dpkg
+@pytest.mark.usefixtures("one_list_missing")
+@pytest.mark.parametrize("all_needed", [True, False])
+def test_a_list_that_was_not_needed(tmp_path, all_needed):
+    with debian_packages(["cod"], tmp_path, all_needed) as found:
         assert len(found) == 1
+
+
+@pytest.mark.usefixtures("one_list_missing")
+def test_nothing_is_left_out_because_a_list_is_missing(tmp_path):
+    with pytest.raises(UserError, match="out of reach"), debian_packages(["cod", "eel"], tmp_path, all_needed=False):
+        pass
+    with pytest.raises(UserError, match="out of reach"), debian_descriptions(["en", "fr"], tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []

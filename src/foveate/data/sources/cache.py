@@ -1,5 +1,6 @@
 """The user's cache: what was fetched once stays there, whole or not at all."""
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+from filelock import FileLock
 
 from foveate.errors import UserError
 
@@ -22,24 +24,43 @@ def cache_folder() -> Path:
 def fetched(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch) -> Path:
     """The folder `name` of the cache; when it is not there, `fetch` fills an empty folder that then takes its place.
 
-    A fetch that fails or is broken off leaves nothing behind that a later one would take for whole.
+    A fetch that fails or is broken off leaves nothing behind that a later one would take for whole. Of several
+    processes that want the same, such as those of one training, one fetches it and the others wait.
     """
     place = cache_folder() / name
     if place.is_dir():
         return place
-    before_fetch(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=place.parent) as temporary:
-            filled = Path(temporary) / name
-            filled.mkdir()
-            fetch(filled)
-            if not place.is_dir():  # another process may have been faster
-                filled.rename(place)
+        with _alone(place.parent / f".{name}.lock"):
+            if not place.is_dir():
+                before_fetch(place)
+                _fill(place, fetch)
     except OSError as error:
-        reason = error.strerror or error
-        raise UserError(f"cannot write {place}: {reason}; FOVEATE_CACHE can name another folder") from None
+        if not place.is_dir():  # where there are no locks, another process may have been faster
+            reason = error.strerror or error
+            raise UserError(f"cannot write {place}: {reason}; FOVEATE_CACHE can name another folder") from None
     return place
+
+
+def _fill(place: Path, fetch: Callable[[Path], None]) -> None:
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as temporary:
+        filled = Path(temporary) / place.name
+        filled.mkdir()
+        fetch(filled)
+        filled.rename(place)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process has the lock, and hold it during the block."""
+    held = FileLock(lock)
+    with contextlib.suppress(NotImplementedError):  # some network disks know no locks
+        held.acquire()
+    try:
+        yield
+    finally:
+        held.release()
 
 
 @contextmanager

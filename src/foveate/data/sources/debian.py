@@ -15,13 +15,13 @@ def debian_packages(names: Sequence[str], folder: Path, all_needed: bool = True)
     """Debian packages, of the versions of the user's release, for as long as the context lasts.
 
     Their licences stay: `NAME.copyright` in the folder. Where not all are needed, those that the release does not have
-    are left out. Raises UserError when they cannot be fetched; apt checks what comes.
+    are left out. Raises UserError when they cannot be fetched, or when nobody knows which there are; apt checks what
+    comes.
     """
     needed = f"{' and '.join(names)} come as Debian packages" if all_needed else "it is made of Debian packages"
     with _apt(needed, folder) as apt:
         if not all_needed:
-            known = apt.known()
-            names = [name for name in names if name in known]
+            names = apt.known(names)
         packages = apt.download(names)
         for name, package in zip(names, packages, strict=True):
             for _, licence in members(package, f"usr/share/doc/{name}/copyright"):
@@ -33,9 +33,11 @@ def debian_packages(names: Sequence[str], folder: Path, all_needed: bool = True)
 def debian_descriptions(languages: Sequence[str], folder: Path) -> Iterator[list[list[Path]]]:
     """The files with the descriptions of all packages in each language, for as long as the context lasts.
 
-    A file is a row of paragraphs with the fields Package, Description-md5 and Description-LANGUAGE.
+    A file is a row of paragraphs with the fields Package, Description-md5 and Description-LANGUAGE. Raises UserError
+    when one of them cannot be fetched.
     """
     with _apt("Debian's descriptions are read by apt", folder, languages) as apt:
+        apt.check()
         yield [sorted(apt.lists.glob(f"*_Translation-{language}")) for language in languages]
 
 
@@ -64,15 +66,23 @@ class _Apt:
             "Dir::Cache": archives.parent,
         }
         self._options = ["-qq", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
-        self._trouble = None
+        self._trouble: UserError | None = None
         try:
             self._run(["apt-get", "update"], "read Debian's lists of packages (is the network up?)")
         except UserError as error:
             self._trouble = error  # one list of many may be out of reach, and not the one needed
 
-    def known(self) -> set[str]:
-        """The names of all packages."""
-        return set(self._run(["apt-cache", "pkgnames"], "list Debian's packages").split())
+    def check(self) -> None:
+        """Raise UserError where a list could not be fetched."""
+        if self._trouble:
+            raise self._trouble
+
+    def known(self, names: Sequence[str]) -> list[str]:
+        """Those of the names that packages have. Raises UserError where one may be in a list that did not come."""
+        there = set(self._run(["apt-cache", "pkgnames"], "list Debian's packages").split())
+        if not there.issuperset(names):
+            self.check()
+        return [name for name in names if name in there]
 
     def download(self, names: Sequence[str]) -> list[Path]:
         try:
