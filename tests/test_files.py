@@ -1,8 +1,15 @@
 """Files are written whole or not at all."""
 
+import errno
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
-from foveate.files import strict_json, written
+import pytest
+
+from foveate.errors import UserError
+from foveate.files import read_json, strict_json, written
 
 
 def test_folders_of_others_stay(tmp_path: Path) -> None:
@@ -12,6 +19,33 @@ def test_folders_of_others_stay(tmp_path: Path) -> None:
         first.write_text("a")
         second.write_text("b")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".unfinished", "a", "b"]
+
+
+def test_a_disk_that_cannot_make_sure_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is written; and what it cannot make sure of in a file is told."""
+    to_disk = os.fsync
+
+    def refuse(kind: Callable[[int], bool]) -> None:
+        def fsync(handle: int) -> None:
+            if kind(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "Invalid argument")
+            to_disk(handle)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    refuse(stat.S_ISDIR)
+    with written(tmp_path / "a") as path:
+        path.write_text("a")
+    assert (tmp_path / "a").read_text() == "a"
+    refuse(stat.S_ISREG)
+    with pytest.raises(UserError, match=r"could not write b in .*Invalid"), written(tmp_path / "b") as path:
+        path.write_text("b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_json_after_the_mark_of_some_editors(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"a": 1}', encoding="utf-8-sig")
+    assert read_json(tmp_path / "config.json") == {"a": 1}
 
 
 def test_json_has_neither_infinity_nor_nan() -> None:

@@ -5,7 +5,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,7 +33,8 @@ def written(path: Path) -> Iterator[Path]:
             yield temporary
             _to_disk(temporary)
             os.replace(temporary, path)
-            _to_disk(path.parent)
+            with suppress(OSError):  # some network disks cannot do this; the file is whole all the same
+                _to_disk(path.parent)
     except Exception as error:
         reason = _refusal(error)
         if reason is None:
@@ -50,7 +51,7 @@ def clear_unfinished(folder: Path) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`. Raises UserError where it is damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
     except OSError as error:
         raise UserError(f"could not read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
