@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -103,6 +104,15 @@ def test_a_resumed_training_ends_as_the_uninterrupted_one(tmp_path: Path) -> Non
     assert same(again, whole)
     for name in ("source_tokenizer.json", "target_tokenizer.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_training_goes_on_with_no_other_text_by_the_same_name(tmp_path: Path) -> None:
+    """As a source may give on another day: here the same pairs in another order."""
+    splits = words.splits(40)
+    train(words.recipe(tmp_path, steps=1), splits)
+    other = ParallelText.from_pairs(list(splits.train)[::-1], splits.train.name)
+    with pytest.raises(UserError, match=r"holds a training that began with another words\.40: put that back"):
+        train(words.recipe(tmp_path, steps=2), replace(splits, train=other))
 
 
 @pytest.mark.parametrize(

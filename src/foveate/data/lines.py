@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
@@ -40,6 +41,14 @@ def digest(path: Path) -> str:
         return hashlib.blake2b(listed.encode(errors="surrogateescape")).hexdigest()[:12]
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+def examples_digest(examples: Iterable[tuple]) -> str:
+    """A few letters that are others (as good as always) for other examples of a text, and for another order of them."""
+    found = hashlib.blake2b()
+    for example in examples:
+        found.update(json.dumps(example).encode())
+    return found.hexdigest()[:12]
 
 
 def check_readable_again(path: Path) -> None:

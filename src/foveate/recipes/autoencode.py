@@ -63,7 +63,7 @@ def run(recipe: Autoencode, splits: Splits[Prose] | None = None, console: Consol
     console.print(f"{learn.name}: {batches.report}", markup=False, highlight=False)
     console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}"), markup=False, highlight=False)
     validation = Validation(_measure(text, coder, check), metric="tokens")
-    recipe.train(model, batches, validation, coder.save, console)
+    recipe.train(model, (learn, check), batches, validation, coder.save, console)
     return coder
 
 

@@ -101,7 +101,7 @@ def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: C
     console.print(recipe.summary(model, known), markup=False, highlight=False)
     classifier = Classifier(model, tokenizer, labels, recipe.description(model))
     validation = Validation(_measure(recipe.text, classifier, check), metric="accuracy")
-    recipe.train(model, batches, validation, classifier.save, console)
+    recipe.train(model, (learn, check), batches, validation, classifier.save, console)
     return classifier
 
 

@@ -74,7 +74,7 @@ def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console 
         for note in unlearned("conditions", [paragraph.condition for paragraph in check], conditions):
             console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
     validation = Validation(_measure(text, author, check), metric="perplexity", higher_is_better=False)
-    recipe.train(model, batches, validation, author.save, console)
+    recipe.train(model, (learn, check), batches, validation, author.save, console)
     return author
 
 

@@ -92,7 +92,7 @@ def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Cons
     rules = [fit(name, fitted_to) for name in MEASURES]
     matcher = Matcher(model, sources, targets, rules, recipe.description(model))
     validation = Validation(_measure(recipe.text, matcher, check), metric="accuracy")
-    recipe.train(model, batches, validation, matcher.save, console)
+    recipe.train(model, (learn, check), batches, validation, matcher.save, console)
     return matcher
 
 

@@ -1,7 +1,7 @@
 """What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -14,7 +14,7 @@ from torch import nn
 from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.config import from_dict
-from foveate.data.lines import check_readable_again, digest, paths
+from foveate.data.lines import check_readable_again, digest, examples_digest, paths
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.recipes.trained import Description
@@ -124,6 +124,7 @@ class Recipe(Generic[Architecture]):
     def train(
         self,
         model: nn.Module,
+        texts: Sequence[Any],
         batches: Batches,
         validation: Validation,
         save: Callable[[Path], object],
@@ -131,9 +132,11 @@ class Recipe(Generic[Architecture]):
     ) -> None:
         """Train the model on the batches, and write what was trained into `out` by its `save`.
 
-        Of several processes only the main one writes.
+        `texts` are what it learns from and what it is validated on: those that are no files, whose content `identity`
+        knows, must be the same too when the training is resumed. Of several processes only the main one writes.
         """
         settings = self.training
+        by_name = {} if self.text.data else {f"text{CONTENT}{text.name})": examples_digest(text) for text in texts}
         objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
         train(
             model,
@@ -142,7 +145,7 @@ class Recipe(Generic[Architecture]):
             settings,
             self.out,
             validation,
-            identity=self.identity(),
+            identity=self.identity() | by_name,
             console=console,
             unit=self.unit,
         )

@@ -86,7 +86,7 @@ def run(recipe: Tag, splits: Splits[TaggedText] | None = None, console: Console 
     console.print(recipe.summary(model, words), markup=False, highlight=False)
     tagger = Tagger(model, lexicon, recipe.description(model))
     validation = Validation(_measure(recipe.text, tagger, check), metric="accuracy")
-    recipe.train(model, batches, validation, tagger.save, console)
+    recipe.train(model, (learn, check), batches, validation, tagger.save, console)
     return tagger
 
 

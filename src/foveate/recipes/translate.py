@@ -114,7 +114,7 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
         metric="bleu",
         thorough=_measure(translator, others, recipe.decoding, recipe.text.lowercase),
     )
-    recipe.train(model, batches, validation, translator.save, console)
+    recipe.train(model, (learn, check), batches, validation, translator.save, console)
     return translator
 
 
