@@ -55,8 +55,14 @@ def at_least(least: int, name: str, value: float) -> None:
     """Raise UserError for a `value` below `least`, one that is no number, and a count that none can be."""
     if not value >= least:
         raise UserError(f"{name} is {value}, but must be at least {least}")
-    if isinstance(value, int) and value > MOST:
-        raise UserError(f"{name} is {value:,}, but can be at most {MOST:,}")
+    if isinstance(value, int):
+        at_most(MOST, name, value)
+
+
+def at_most(most: float, name: str, value: float) -> None:
+    """Raise UserError for a `value` above `most`."""
+    if value > most:
+        raise UserError(f"{name} is {value:,}, but can be at most {most:,}")
 
 
 def out_of_memory(error: Exception) -> bool:

@@ -78,6 +78,9 @@ def test_an_auto_encoder(coder: Path, files: list[Path], capsys: pytest.CaptureF
     assert len(vector.split("\t")) == 24
     (nearest,) = told(capsys, "run", coder, text, "--show", "neighbours", "--neighbours", 2)
     assert nearest.count("\t") == 1
+    command = ("run", coder, text, "--decoding.method", "sample")
+    drawn = told(capsys, *command)
+    assert told(capsys, *command) == drawn != told(capsys, *command, "--seed", 5)
     lines = told(capsys, "eval", coder, "--data", *files, "--examples", 20)
     assert "tokens in place" in lines[1]
 

@@ -110,7 +110,7 @@ def test_what_is_shown(sentences: Autoencoder) -> None:
     """The text again, the vector, or the nearest training sentences: the sentence itself first. Empty lines stay."""
     texts = [SENTENCES[0], " ", SENTENCES[1]]
     again, vectors, nearest = (
-        [answer.line for answer in sentences.answer(texts, Answering(show, 2, sentences.decoding))]
+        [answer.line for answer in sentences.answer(texts, Answering(sentences.decoding, show=show, neighbours=2))]
         for show in ("text", "vector", "neighbours")
     )
     assert again == [SENTENCES[0], "", SENTENCES[1]]
@@ -123,7 +123,7 @@ def test_what_is_shown(sentences: Autoencoder) -> None:
 
 def test_measures_beside_baselines(sentences: Autoencoder, files: tuple[Path, ...]) -> None:
     """The nearest training sentence is the sentence itself, for there are few different ones."""
-    found = sentences.evaluate(list(files), Measuring(30, sentences.decoding), QUIET)
+    found = sentences.evaluate(list(files), Measuring(sentences.decoding, examples=30), QUIET)
     names = ["the most frequent token", "the nearest training text", "this model"]
     assert list(found.figures) == [row[0] for row in found.rows] == names
     frequent, nearest, model = (found.figures[part] for part in names)
@@ -134,7 +134,7 @@ def test_measures_beside_baselines(sentences: Autoencoder, files: tuple[Path, ..
 
 
 def test_paragraphs_are_measured_too(paragraphs: Autoencoder, files: tuple[Path, ...]) -> None:
-    found = paragraphs.evaluate(list(files), Measuring(30, paragraphs.decoding), QUIET)
+    found = paragraphs.evaluate(list(files), Measuring(paragraphs.decoding, examples=30), QUIET)
     assert 0 < found.figures["this model"]["tokens"] < found.figures["the nearest training text"]["tokens"]
     assert found.notes[0].endswith("that fit")
 
@@ -177,7 +177,7 @@ def test_a_model_that_is_not_hierarchical_can_read_passages(tmp_path: Path) -> N
     assert max(len(passage.sentences) for passage in coder.fitting(tiny_prose.prose(37, 3))) == 2
     with pytest.raises(UserError, match=r"trained on files: give --data FILE \.\.\. to measure it on"):
         coder.evaluate([], Measuring(), QUIET)
-    found = coder.evaluate(tiny_prose.write_files(tmp_path), Measuring(7, coder.decoding), QUIET)
+    found = coder.evaluate(tiny_prose.write_files(tmp_path), Measuring(coder.decoding, examples=7), QUIET)
     assert found.notes[1].startswith("nothing to compare with: no text to learn from")
 
 

@@ -15,10 +15,10 @@ from rich.console import Console
 import foveate
 from foveate.data.prose import Passage
 from foveate.errors import UserError
-from foveate.recipes.author import Author, Writing
+from foveate.recipes.author import Author, Composing
 from foveate.recipes.language import Language, run
 from foveate.recipes.looking import open_model
-from foveate.recipes.perplexity import Perplexity, perplexity, scores
+from foveate.recipes.perplexity import Perplexity, perplexity
 from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.trained import NoOptions, Trained
 
@@ -66,7 +66,7 @@ def test_it_goes_on_from_a_beginning(author: Author) -> None:
     assert any(found.text.startswith(f"The whale {deed}") for deed in tiny_prose.DEEDS)
     assert found.prompt == "The whale"
     assert found.line == found.text
-    drawn = author.answer([""] * 20, Writing("sea", 1, author.decoding))
+    drawn = author.answer([""] * 20, Composing(author.decoding, condition="sea"))
     nouns = [noun.split()[1] for noun in tiny_prose.SAYINGS["land"]]
     assert sum(not any(noun in one.text for noun in nouns) for one in drawn) > 14
     assert len({one.text for one in drawn}) > 5
@@ -92,12 +92,12 @@ def test_beginnings_are_read_in_batches_and_answered_in_order(author: Author, mo
 
     monkeypatch.setattr(author.model, "start", noted)
     monkeypatch.setattr(author, "batch_tokens", 20)
-    greedy = author.answer(texts, Writing(decoding=replace(author.decoding, method="greedy")))
+    greedy = author.answer(texts, Composing(replace(author.decoding, method="greedy")))
     assert [one.prompt for one in greedy] == texts
     assert [one.text for one in greedy] == [author.run(text, method="greedy").text for text in texts]
     assert [rows for rows, _ in shapes[:2]] == [1, 3]
     assert shapes[1][1] < 20 < shapes[0][1]
-    drawn = [one.text for one in author.answer([""] * 40, Writing(seed=3, decoding=author.decoding))]
+    drawn = [one.text for one in author.answer([""] * 40, Composing(author.decoding, seed=3))]
     assert drawn[:20] != drawn[20:]
 
 
@@ -123,11 +123,11 @@ def test_the_condition_matters_and_so_does_what_came_before(author: Author, file
 def test_perplexity_by_hand(author: Author) -> None:
     """The end of a passage counts as a token and as a word."""
     passages = [Passage("here", "sea", ("The ship rests now.",)), Passage("there", "land", ("The cow",))]
-    scored = list(scores(author.model, author.batches(passages)))
+    scored = author.scores(passages)
     found = perplexity(scored)
     tokens = author.tokenizer.encode([passage.text for passage in passages])
     assert (found.tokens, found.words) == (sum(map(len, tokens)) + 2, 4 + 1 + 2 + 1)
-    assert sorted(one.passage for one in scored) == sorted(passages)
+    assert [one.passage for one in scored] == passages, "in their order, though the second is shorter"
     halves = Perplexity(nats=found.words * math.log(2), tokens=2 * found.words, words=found.words)
     assert halves.per_word == pytest.approx(2)
     assert halves.per_token == pytest.approx(math.sqrt(2))

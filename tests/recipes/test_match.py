@@ -134,7 +134,10 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
         recipe(tmp_path / "one", text=text).check()
     sizes = {"width": 8, "embedding": 8, "one_encoder": False}
     changes = {"text": text, "architecture": sizes, "training": Training(steps=1, average=1)}
-    found = run(recipe(tmp_path / "two", **changes), words.splits(), Console(file=StringIO()))
+    told = StringIO()
+    found = run(recipe(tmp_path / "two", **changes), words.splits(), Console(file=told, width=200))
+    sides = len(found.source_tokenizer), len(found.target_tokenizer)
+    assert "{} and {} subwords".format(*sides) in told.getvalue()
     assert recipes.load(tmp_path / "two").run("red\trouge") == found.run("red\trouge")
     seen = open_model(tmp_path / "two").look("red cat\tchat", 10, sites=["target_encoder*"])
     assert [keys[-1] for _, keys in seen.tokens.values()] == ["¶"]

@@ -80,6 +80,7 @@ def test_the_ways_to_decode(trained) -> None:
     drawn = trained.translator.run("red cat", method="sample", n_best=5, temperature=3.0)
     torch.manual_seed(11)
     assert trained.translator.run("red cat", method="sample", n_best=5, temperature=3.0) == drawn
+    assert trained.translator.run("red cat", method="sample", n_best=5, temperature=3.0) != drawn
     assert len({drawn.text, *drawn.others}) > 1
     with pytest.raises(UserError, match="n_best must be from 1 to the beam width, 5; it is 7"):
         trained.translator.run("red cat", n_best=7)

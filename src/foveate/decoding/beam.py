@@ -11,6 +11,9 @@ from foveate.contracts import END, START, Hypothesis, StepDecoder
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
 from foveate.errors import UserError
 
+WIDEST = 1_000
+"""A wider beam finds nothing that a narrower one does not, and soon takes more memory than there is."""
+
 PENALTY = 4
 """A bound on length penalties: the longest output to that power is still a number of single precision."""
 
@@ -61,6 +64,8 @@ def check_beam(width: int, n_best: int, length_penalty: float, patience: float |
     """Raise UserError for what no search can be asked for."""
     if width < 1:
         raise UserError(f"the width of a beam must be at least 1, not {width}")
+    if width > WIDEST:
+        raise UserError(f"the width of a beam can be at most {WIDEST:,}, not {width:,}")
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
     if not abs(length_penalty) <= PENALTY:

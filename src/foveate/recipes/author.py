@@ -18,10 +18,19 @@ from foveate.decoding import Decoding, decode
 from foveate.errors import UserError, unknown
 from foveate.recipes.conditions import CONDITIONS, load_conditions, save_conditions
 from foveate.recipes.ngrams import Ngrams
-from foveate.recipes.perplexity import Perplexity, perplexity, scores, word_count
+from foveate.recipes.perplexity import Perplexity, Scored, perplexity, scores, word_count
 from foveate.recipes.prose_text import LanguageText
-from foveate.recipes.trained import START_SIGN, Evaluation, NoOptions, Reading, check_unchanged, opened, said, unlearned
-from foveate.training.settings import check_seed
+from foveate.recipes.trained import (
+    START_SIGN,
+    Evaluation,
+    NoOptions,
+    Reading,
+    Writing,
+    check_unchanged,
+    opened,
+    said,
+    unlearned,
+)
 
 TOKENIZER = "tokenizer.json"
 
@@ -30,15 +39,12 @@ ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 
 
 @dataclass
-class Writing:
+class Composing(Writing):
     """How `foveate run` has a language model write."""
 
     condition: str | None = None
     """What kind of text to write, for a model that was trained on several: the decade of an address, such as 1860s, or
     the name of one of the files, without .txt and .gz."""
-    seed: int = 1
-    """Seed of random draws."""
-    decoding: Decoding = field(default_factory=Decoding)
 
 
 @dataclass
@@ -91,8 +97,8 @@ class Author:
         )
 
     @classmethod
-    def run_options(cls, recipe: dict[str, Any], where: str) -> Writing:
-        return Writing(decoding=from_dict(Decoding, recipe.get("decoding", {}), where))
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Composing:
+        return Composing(from_dict(Decoding, recipe.get("decoding", {}), where))
 
     @classmethod
     def eval_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:
@@ -117,11 +123,11 @@ class Author:
 
     def run(self, text: str = "", condition: str | None = None, seed: int = 1, **decoding: Any) -> Continuation:
         """Go on from a beginning; keyword arguments replace fields of `decoding`."""
-        return self.answer([text], Writing(condition, seed, replace(self.decoding, **decoding)))[0]
+        return self.answer([text], Composing(replace(self.decoding, **decoding), seed, condition))[0]
 
-    def answer(self, texts: Sequence[str], options: Writing) -> list[Continuation]:
+    def answer(self, texts: Sequence[str], options: Composing) -> list[Continuation]:
         """Each text with what the model wrote after it. An empty one is written from the start."""
-        check_seed(options.seed)
+        options.check()
         starts = self.tokenizer.encode(list(texts))
         generator = torch.Generator(self._device).manual_seed(options.seed)
         found: dict[int, list[Hypothesis]] = {}
@@ -146,10 +152,13 @@ class Author:
         """None: a recurrent language model does not attend."""
         return None
 
-    def batches(self, passages: Sequence[Passage]) -> Iterator[tuple[list[Passage], Batch]]:
-        """All the passages, in batches to measure the model on, each with its passages."""
-        batches = PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers)
-        return (([passages[place] for place in places], batch) for places, batch in batches.in_order())
+    def batches(self, passages: Sequence[Passage]) -> Iterator[tuple[list[int], Batch]]:
+        """All the passages, in batches to measure the model on, each with the places of its passages in the list."""
+        return PassageBatches(passages, self.tokenizer, self.batch_tokens, conditions=self.numbers).in_order()
+
+    def scores(self, passages: Sequence[Passage], condition: Callable[[Tensor], Tensor] | None = None) -> list[Scored]:
+        """How surprising each passage is to the model, which may be told other conditions."""
+        return scores(self.model, passages, self.batches(passages), condition)
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Perplexity, beside n-grams counted in the training text; with conditions, also told none and a wrong one."""
@@ -157,7 +166,7 @@ class Author:
         prose = text.test(data, "language")
         console.print(prose.report, markup=False, highlight=False)
         passages = list(prose.passages(text.passage_words))
-        scored = list(scores(self.model, self.batches(passages)))
+        scored = self.scores(passages)
         found = {"this model": perplexity(scored), **self._otherwise(passages)}
         notes = [f"{len(passages):,} passages of at most {text.passage_words} words, each with its end"]
         if self.conditions:
@@ -187,7 +196,7 @@ class Author:
             return torch.where(condition > 0, (condition - 1 + others) % kinds + 1, 0)
 
         told: dict[str, Callable[[Tensor], Tensor]] = {"told no condition": torch.zeros_like, "told a wrong one": wrong}
-        return {name: perplexity(scores(self.model, self.batches(passages), tell)) for name, tell in told.items()}
+        return {name: perplexity(self.scores(passages, tell)) for name, tell in told.items()}
 
     def _ngrams(self, text: LanguageText, passages: Sequence[Passage]) -> dict[str, Perplexity]:
         """The perplexity of n-grams that count the tokens of the training text. UserError where that is not there."""

@@ -14,9 +14,10 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.recipes.autoencoder import Autoencoder
 from foveate.recipes.fidelity import fidelity
-from foveate.recipes.prose_text import AutoencodeText, spread
+from foveate.recipes.prose_text import AutoencodeText
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.rewriting import REWRITINGS
+from foveate.recipes.texts import spread
 from foveate.training import Training, Validation
 
 
@@ -69,7 +70,8 @@ def run(recipe: Autoencode, splits: Splits[Prose] | None = None, console: Consol
 
 def _measure(text: AutoencodeText, coder: Autoencoder, check: Prose) -> Callable[[nn.Module], dict[str, float]]:
     """How faithfully passages from all over the text to validate on are written again, by greedy search."""
-    passages = spread(coder.fitting(check), text.validation_passages)
+    fitting = coder.fitting(check)
+    passages = spread(fitting, len(fitting), text.validation_passages)
     if not passages:
         raise UserError(
             f"{check.name} has nothing of at most {text.max_length} tokens to validate on: raise max_length"

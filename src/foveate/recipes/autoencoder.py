@@ -22,9 +22,10 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.recipes.fidelity import fidelity
 from foveate.recipes.nearest import nearest, nearest_by_words
-from foveate.recipes.prose_text import AutoencodeText, spread
+from foveate.recipes.prose_text import AutoencodeText
 from foveate.recipes.rewriting import REWRITINGS, Rewriting
-from foveate.recipes.trained import Evaluation, Reading, check_unchanged, opened, said
+from foveate.recipes.texts import spread
+from foveate.recipes.trained import Evaluation, Reading, Writing, check_unchanged, opened, said
 from foveate.recipes.translator import END_SIGN
 from foveate.sight import Alignment, alignments, look
 
@@ -35,7 +36,7 @@ NAMED = 3
 
 
 @dataclass
-class Answering:
+class Answering(Writing):
     """What `foveate run` has an auto-encoder tell of each text."""
 
     show: Literal["text", "vector", "neighbours"] = "text"
@@ -43,19 +44,18 @@ class Answering:
     from (by the cosine of the vectors, which stands before each)."""
     neighbours: int = 3
     """How many of the nearest texts."""
-    decoding: Decoding = field(default_factory=Decoding)
 
 
 @dataclass
-class Measuring:
+class Measuring(Writing):
     """How `foveate eval` measures an auto-encoder."""
 
     examples: int = 500
     """Measure at most so many sentences or passages, from all over the text."""
-    decoding: Decoding = field(default_factory=Decoding)
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
+        super().check()
         at_least(1, "examples", self.examples)
 
 
@@ -110,6 +110,7 @@ class Autoencoder:
 
     def answer(self, texts: Sequence[str], options: Answering) -> list[Answer]:
         """What the options ask for, of each text; nothing of an empty one."""
+        options.check()
         passages = [_passage(text) for text in texts if text.strip()]
         lines = iter(self._lines(passages, options) if passages else [])
         return [Answer(text, next(lines) if text.strip() else "") for text in texts]
@@ -148,12 +149,15 @@ class Autoencoder:
         lengths = self.rewriting.lengths(passages)
         return [one for one, length in zip(passages, lengths, strict=True) if length <= self._text.max_length]
 
-    def rewritten(self, passages: Sequence[Passage], decoding: Decoding | None = None) -> list[str]:
-        """Each passage as the model writes it again from its vector."""
-        found = [""] * len(passages)
+    def rewritten(
+        self, passages: Sequence[Passage], decoding: Decoding | None = None, seed: int | None = None
+    ) -> list[str]:
+        """Each passage as the model writes it again from its vector; without a `seed` torch's own generator draws."""
+        found, device = [""] * len(passages), next(self.model.parameters()).device
+        generator = None if seed is None else torch.Generator(device).manual_seed(seed)
         for places, inputs in self._read(passages):
             with torch.inference_mode():
-                written = self.rewriting.write(inputs, self.decoding if decoding is None else decoding)
+                written = self.rewriting.write(inputs, decoding or self.decoding, generator)
             for place, parts in zip(places, written, strict=True):
                 found[place] = joined(self.tokenizer.decode(parts))
         return found
@@ -163,13 +167,13 @@ class Autoencoder:
         prose = self._text.test(data, "autoencode")
         console.print(prose.report, markup=False, highlight=False)
         fitting = self.fitting(prose)
-        passages = spread(fitting, options.examples)
+        passages = spread(fitting, len(fitting), options.examples)
         if not passages:
             raise UserError(
                 f"{prose.name}: nothing has at most {self._text.max_length} tokens, as what was learned has"
             )
         texts, notes = [passage.text for passage in passages], [f"{len(passages):,} of {len(fitting):,} that fit"]
-        answers = self.rewritten(passages, options.decoding)
+        answers = self.rewritten(passages, options.decoding, options.seed)
         found = {"this model": self.tokenizer.encode(answers)}
         try:
             found = {**self._without_order(texts), **found}
@@ -199,7 +203,7 @@ class Autoencoder:
 
     def _lines(self, passages: Sequence[Passage], options: Answering) -> list[str]:
         if options.show == "text":
-            return self.rewritten(passages, options.decoding)
+            return self.rewritten(passages, options.decoding, options.seed)
         vectors = self._vectors(passages)
         if options.show == "vector":
             return ["\t".join(f"{number:.6g}" for number in vector) for vector in vectors.tolist()]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +14,7 @@ from foveate.errors import UserError, at_least
 from foveate.recipes.classifier import Classifier
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.recipe import Architecture, Recipe
-from foveate.recipes.texts import learn_and_check
+from foveate.recipes.texts import check_vocabulary, learn_and_check, spread
 from foveate.training import Training, Validation
 
 
@@ -44,7 +43,8 @@ class Text:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name in ("vocabulary", "batch_tokens", "max_length", "validation_texts"):
+        check_vocabulary(self.vocabulary)
+        for name in ("batch_tokens", "max_length", "validation_texts"):
             at_least(1, name, getattr(self, name))
 
 
@@ -126,8 +126,8 @@ def _check_labels(learn: LabelledText, check: LabelledText) -> None:
 
 
 def _measure(text: Text, classifier: Classifier, check: LabelledText) -> Callable[[nn.Module], dict[str, float]]:
-    """Accuracy and macro F1 on the first texts to validate on."""
-    examples = list(islice(check, text.validation_texts))
+    """Accuracy and macro F1 on texts from all over those to validate on."""
+    examples = spread(check, check.check().kept, text.validation_texts)
     texts, right = [example.text for example in examples], [example.label for example in examples]
 
     def measure(model: nn.Module) -> dict[str, float]:

@@ -13,9 +13,10 @@ from foveate.data import PassageBatches, Prose, Splits
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.recipes.author import Author
-from foveate.recipes.perplexity import perplexity, scores
-from foveate.recipes.prose_text import LanguageText, spread
+from foveate.recipes.perplexity import perplexity
+from foveate.recipes.prose_text import LanguageText
 from foveate.recipes.recipe import Architecture, Recipe
+from foveate.recipes.texts import spread
 from foveate.recipes.trained import unlearned
 from foveate.training import Training, Validation
 
@@ -93,10 +94,11 @@ def _conditions(recipe: Language, learn: Prose) -> list[str]:
 
 def _measure(text: LanguageText, author: Author, check: Prose) -> Callable[[nn.Module], dict[str, float]]:
     """The perplexity, per token and per word, of passages from all over the text to validate on."""
-    passages = spread(list(check.passages(text.passage_words)), text.validation_passages)
+    passages = list(check.passages(text.passage_words))
+    passages = spread(passages, len(passages), text.validation_passages)
 
     def measure(model: nn.Module) -> dict[str, float]:
-        found = perplexity(scores(model, author.batches(passages)))
+        found = perplexity(author.scores(passages))
         return {"perplexity": found.per_token, "perplexity_per_word": found.per_word}
 
     return measure

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,11 +14,12 @@ from foveate.errors import UserError
 from foveate.recipes.match_rules import MEASURES, fit
 from foveate.recipes.matcher import Matcher, figures_of
 from foveate.recipes.recipe import Architecture, Recipe
-from foveate.recipes.translate import Text, parallel_texts, train_tokenizers
+from foveate.recipes.texts import spread
+from foveate.recipes.translate import Text, known, parallel_texts, train_tokenizers
 from foveate.training import Training, Validation
 
 FITTED_TO = 10_000
-"""Pairs of the training text that the rules beside the model are fitted to."""
+"""Pairs from all over the training text that the rules beside the model are fitted to, at most."""
 
 
 @dataclass
@@ -87,8 +87,8 @@ def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Cons
     batches = MatchBatches(pairs, seed)
     console.print(batches.report, markup=False, highlight=False)
     model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
-    console.print(recipe.summary(model, f"{len(sources):,} subwords"), markup=False, highlight=False)
-    fitted_to = judged_pairs(list(islice(learn, FITTED_TO)), seed)
+    console.print(recipe.summary(model, known(recipe.text, sources, targets)), markup=False, highlight=False)
+    fitted_to = judged_pairs(spread(learn, learn.check().kept, FITTED_TO), seed)
     rules = [fit(name, fitted_to) for name in MEASURES]
     matcher = Matcher(model, sources, targets, rules, recipe.description(model))
     validation = Validation(_measure(recipe.text, matcher, check), metric="accuracy")
@@ -97,8 +97,8 @@ def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Cons
 
 
 def _measure(text: Pairs, matcher: Matcher, check: ParallelText) -> Callable[[nn.Module], dict[str, float]]:
-    """How well the first pairs to validate on are told from as many wrong ones."""
-    pairs = judged_pairs(list(islice(check, text.validation_sentences)), seed=0)
+    """How well pairs from all over the text to validate on are told from as many wrong ones."""
+    pairs = judged_pairs(spread(check, check.check().kept, text.validation_sentences), seed=0)
 
     def measure(model: nn.Module) -> dict[str, float]:
         found = matcher.probabilities([(pair.source, pair.target) for pair in pairs])

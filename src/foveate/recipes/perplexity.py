@@ -1,7 +1,7 @@
 """How well a model foretells text: perplexity per token, and per word, which compares across vocabularies."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -59,28 +59,29 @@ class Scored:
 
 def scores(
     model: nn.Module,
-    batches: Iterable[tuple[list[Passage], Batch]],
+    passages: Sequence[Passage],
+    batches: Iterable[tuple[list[int], Batch]],
     condition: Callable[[Tensor], Tensor] | None = None,
-) -> Iterator[Scored]:
-    """How surprising each passage is to a model in evaluation mode.
+) -> list[Scored]:
+    """How surprising each passage is to a model in evaluation mode; the batches tell the places of theirs.
 
     `condition` changes the conditions that the model is told.
     """
-    device = next(model.parameters()).device
-    for passages, batch in batches:
+    device, found = next(model.parameters()).device, {}
+    for places, batch in batches:
         batch = batch.to(device)
         if condition is not None:
             batch.inputs["condition"] = condition(batch.inputs["condition"])
         with torch.inference_mode():
             log_probs = score(model, batch).tolist()
         tokens = (batch.labels != IGNORE).sum(1).tolist()
-        for passage, log_prob, count in zip(passages, log_probs, tokens, strict=True):
-            yield Scored(passage, -log_prob, count)
+        for place, log_prob, count in zip(places, log_probs, tokens, strict=True):
+            found[place] = Scored(passages[place], -log_prob, count)
+    return [found[place] for place in range(len(passages))]
 
 
-def perplexity(scored: Iterable[Scored]) -> Perplexity:
+def perplexity(scored: Sequence[Scored]) -> Perplexity:
     """The perplexity of passages together."""
-    scored = list(scored)
     nats, tokens = sum(one.nats for one in scored), sum(one.tokens for one in scored)
     return Perplexity(nats, tokens, word_count(one.passage for one in scored))
 

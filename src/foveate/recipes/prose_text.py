@@ -10,7 +10,7 @@ import tyro
 
 from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, open_source
 from foveate.errors import at_least
-from foveate.recipes.texts import learn_and_check, to_measure_on
+from foveate.recipes.texts import check_vocabulary, learn_and_check, to_measure_on
 
 FILES = "FILE ..."
 """What --data takes, in messages."""
@@ -37,8 +37,8 @@ class ProseText:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name in ("vocabulary", "batch_tokens"):
-            at_least(1, name, getattr(self, name))
+        check_vocabulary(self.vocabulary)
+        at_least(1, "batch_tokens", self.batch_tokens)
 
     def open(self, task: str) -> tuple[Prose, Prose]:
         """What to learn from and what to validate on."""
@@ -91,8 +91,3 @@ class AutoencodeText(ProseText):
         for name in ("max_length", "validation_passages"):
             at_least(1, name, getattr(self, name))
         at_least(1, "passage_words", 1 if self.passage_words is None else self.passage_words)
-
-
-def spread(items: Sequence, count: int) -> list:
-    """At most so many of the items, evenly from all over."""
-    return list(items[:: max(1, -(-len(items) // count))])

@@ -100,7 +100,7 @@ def quality_by_length(
     """
     lengths = [len(source.split()) for source in sources]
     order = sorted(range(len(sources)), key=lambda place: lengths[place])
-    found, start = [], 0
+    found, start, groups = [], 0, min(groups, len(sources))
     for number in range(1, groups + 1):
         end = max(start, round(len(order) * number / groups))
         while start < end < len(order) and lengths[order[end]] == lengths[order[end - 1]]:

@@ -49,8 +49,10 @@ class Rewriting(Protocol):
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         """The places of passages in batches of like length, and what the model reads of them."""
 
-    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
-        """The token ids of each sentence of what the model writes again."""
+    def write(
+        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+    ) -> list[list[list[int]]]:
+        """The token ids of each sentence of what the model writes again; the `generator` makes random draws repeat."""
 
 
 class SentenceRewriting:
@@ -72,8 +74,10 @@ class SentenceRewriting:
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         return source_batches(self.tokenizer.encode([passage.text for passage in passages]), tokens)
 
-    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
-        found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding)
+    def write(
+        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+    ) -> list[list[list[int]]]:
+        found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding, generator)
         return [[best.tokens] for best, *_ in found]
 
 
@@ -97,7 +101,9 @@ class ParagraphRewriting:
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         return paragraph_batches(encode_sentences(passages, self.tokenizer), tokens)
 
-    def write(self, inputs: Inputs, decoding: Decoding) -> list[list[list[int]]]:
+    def write(
+        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+    ) -> list[list[list[int]]]:
         state = self.model.start(**inputs)
         longest = inputs["source_lengths"][inputs["paragraphs"]].amax(1)
         rows = torch.arange(len(longest), device=longest.device)
@@ -105,7 +111,7 @@ class ParagraphRewriting:
         written: list[list[list[int]]] = [[] for _ in rows]
         for _ in range(inputs["paragraphs"].shape[1] + MORE_SENTENCES):
             vectors = self.model.plan(before, state)
-            found = decode(cast(StepDecoder, self.model.writer), {"vectors": vectors}, longest, decoding)
+            found = decode(cast(StepDecoder, self.model.writer), {"vectors": vectors}, longest, decoding, generator)
             sentences = [best.tokens for best, *_ in found]
             stay = [place for place, sentence in enumerate(sentences) if sentence]
             if not stay:  # an empty sentence ends its paragraph

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from foveate.errors import at_least
 from foveate.recipes.measures import accuracy
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.tagger import Tagger
-from foveate.recipes.texts import learn_and_check
+from foveate.recipes.texts import learn_and_check, spread
 from foveate.training import Training, Validation
 
 
@@ -102,8 +101,8 @@ def _texts(text: Text) -> tuple[TaggedText, TaggedText]:
 
 
 def _measure(text: Text, tagger: Tagger, check: TaggedText) -> Callable[[nn.Module], dict[str, float]]:
-    """The accuracy on the first sentences to validate on."""
-    sentences = list(islice(check, text.validation_sentences))
+    """The accuracy on sentences from all over the text to validate on."""
+    sentences = spread(check, check.check().kept, text.validation_sentences)
     right = [tag for sentence in sentences for tag in sentence.tags]
 
     def measure(model: nn.Module) -> dict[str, float]:

@@ -1,16 +1,20 @@
 """What to learn from and what to validate on: a source by name, or a user's own files, some of them held out."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from foveate.data import ParallelText, Splits, open_source
-from foveate.errors import UserError
+from foveate.errors import UserError, at_least, at_most
 from foveate.recipes.trained import said
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""
+
+VOCABULARY = 10_000_000
+"""More entries than any vocabulary has; for far more there is not even memory to count in."""
 
 
 @runtime_checkable
@@ -26,6 +30,14 @@ class Chosen(Protocol):
 
 
 Text = TypeVar("Text", bound=Any)
+
+Example = TypeVar("Example")
+
+
+def check_vocabulary(size: int) -> None:
+    """Raise UserError for a size that no vocabulary can have."""
+    at_least(1, "vocabulary", size)
+    at_most(VOCABULARY, "vocabulary", size)
 
 
 def learn_and_check(
@@ -75,6 +87,11 @@ def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
         raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give --validation {files}")
     learn, check = text.held_out(every)
     return learn, check
+
+
+def spread(examples: Iterable[Example], total: int, count: int) -> list[Example]:
+    """At most `count` of the examples, of which there are `total`, evenly from all over: a text may have an order."""
+    return list(islice(examples, None, None, max(1, -(-total // count))))
 
 
 def pairs_to_measure_on(description: dict[str, Any], data: Sequence[Path], task: str) -> ParallelText:

@@ -15,9 +15,11 @@ from foveate.config import from_dict
 from foveate.contracts import Picture, Tokenizer
 from foveate.data import load_tokenizer
 from foveate.data.lines import digest
+from foveate.decoding import Decoding
 from foveate.errors import TextError, UserError, quoted
 from foveate.nn import TooManyWeightsError, Undrawn, longest_sequence
 from foveate.training.hardware import choose_device
+from foveate.training.settings import check_seed
 
 START_SIGN = "<start>"
 """Stands for the beginning of a text in pictures."""
@@ -41,6 +43,20 @@ class NoOptions:
 
     def check(self) -> None:
         """There is nothing that could be wrong."""
+
+
+@dataclass
+class Writing:
+    """How a model that writes is asked to."""
+
+    decoding: Decoding = field(default_factory=Decoding)
+    seed: int = 1
+    """Seed of random draws."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        self.decoding.check()
+        check_seed(self.seed)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.recipes.quality import quality
 from foveate.recipes.recipe import Architecture, Recipe
-from foveate.recipes.texts import learn_and_check
+from foveate.recipes.texts import check_vocabulary, learn_and_check
 from foveate.recipes.translator import Translator
 from foveate.training import Training, Validation
 
@@ -58,7 +58,8 @@ class Text:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name in ("vocabulary", "batch_tokens", "max_length", "validation_sentences"):
+        check_vocabulary(self.vocabulary)
+        for name in ("batch_tokens", "max_length", "validation_sentences"):
             at_least(1, name, getattr(self, name))
 
 
@@ -106,7 +107,7 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     batches = _batches(recipe, learn, (sources, targets))
     console.print(batches.report, markup=False, highlight=False)
     model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
-    console.print(_summary(recipe, model, len(sources), len(targets)), markup=False, highlight=False)
+    console.print(recipe.summary(model, known(recipe.text, sources, targets)), markup=False, highlight=False)
     translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
     often, others = _to_validate_on(check, recipe.text.validation_sentences)
     validation = Validation(
@@ -140,6 +141,11 @@ def train_tokenizers(text: Text, learn: ParallelText) -> tuple[Tokenizer, Tokeni
     )
 
 
+def known(text: Text, sources: Tokenizer, targets: Tokenizer) -> str:
+    """The subwords of both languages together or of each, for the user."""
+    return f"{len(sources):,} subwords" if text.shared else f"{len(sources):,} and {len(targets):,} subwords"
+
+
 def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer, Tokenizer]) -> PairBatches:
     text = recipe.text
     return PairBatches(learn, *tokenizers, text.batch_tokens, text.max_length, recipe.training.seed)
@@ -168,8 +174,3 @@ def _measure(
         return {"bleu": scores.bleu, "chrf": scores.chrf}
 
     return measure
-
-
-def _summary(recipe: Translate, model: nn.Module, sources: int, targets: int) -> str:
-    vocabulary = f"{sources:,} subwords" if recipe.text.shared else f"{sources:,} and {targets:,} subwords"
-    return recipe.summary(model, vocabulary)

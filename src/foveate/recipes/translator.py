@@ -19,9 +19,8 @@ from foveate.errors import at_least
 from foveate.nn import Precision, packed
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import pairs_to_measure_on
-from foveate.recipes.trained import Evaluation, check_positions, longest_learned, opened, said
+from foveate.recipes.trained import Evaluation, Writing, check_positions, longest_learned, opened, said
 from foveate.sight import Alignment, alignments, look
-from foveate.training.settings import check_seed
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
@@ -30,23 +29,15 @@ END_SIGN = "¶"
 
 
 @dataclass
-class Writing:
+class Translating(Writing):
     """How `foveate run` has a translator write."""
 
-    decoding: Decoding = field(default_factory=Decoding)
     precision: Precision = "float32"
     """In full precision, or faster where layers are wide: bfloat16 on some CPUs, 8 bits on most (docs/speed.md)."""
-    seed: int = 1
-    """Seed of random draws."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        self.decoding.check()
-        check_seed(self.seed)
 
 
 @dataclass
-class Measuring(Writing):
+class Measuring(Translating):
     """How `foveate eval` measures translations."""
 
     groups: int = 4
@@ -118,8 +109,8 @@ class Translator:
         return next(self.model.parameters()).device
 
     @classmethod
-    def run_options(cls, recipe: dict[str, Any], where: str) -> Writing:
-        return Writing(from_dict(Decoding, recipe.get("decoding", {}), where))
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Translating:
+        return Translating(from_dict(Decoding, recipe.get("decoding", {}), where))
 
     @classmethod
     def eval_options(cls, recipe: dict[str, Any], where: str) -> Measuring:
@@ -135,7 +126,7 @@ class Translator:
         """Translate one sentence; keyword arguments replace fields of `decoding`."""
         return self.translate([text], replace(self.decoding, **decoding))[0]
 
-    def answer(self, texts: Sequence[str], options: Writing) -> list[Prediction]:
+    def answer(self, texts: Sequence[str], options: Translating) -> list[Prediction]:
         """The translation of each text, searched for as the options say."""
         options.check()
         return self.packed(options.precision).translate(texts, options.decoding, options.seed)
@@ -155,7 +146,8 @@ class Translator:
     ) -> list[Prediction]:
         """Translate many sentences, in batches of like length; an empty one gives an empty translation.
 
-        Without a `seed`, random draws are those of torch's own.
+        Without a `seed` random draws come from torch's own generator: others at each call, the same after the same
+        `torch.manual_seed`.
         """
         found = dict(self.translations(sentences, decoding, seed))
         return [found.get(place) or Prediction(sentence, "", 0.0) for place, sentence in enumerate(sentences)]
@@ -170,8 +162,7 @@ class Translator:
         check_positions(self.model, sentences, zip(places, map(len, tokens), strict=True))
         groups = list(source_batches(tokens, self.batch_tokens, self.at_once))
         batches = [{name: value.to(self._device) for name, value in inputs.items()} for _, inputs in groups]
-        seed = torch.initial_seed() % 2**63 if seed is None else seed
-        generator = torch.Generator(self._device).manual_seed(seed)
+        generator = None if seed is None else torch.Generator(self._device).manual_seed(seed)
         model = cast(StepDecoder, self.model)
         answers = decode_all(model, batches, decoding, generator, self.at_once)
         for (rows, _), found in zip(groups, answers, strict=True):
