@@ -12,7 +12,7 @@ from foveate.data import Splits
 from foveate.errors import UserError
 from foveate.recipes.bench import compare, save
 from foveate.recipes.bench.attention_on_translation import ROWS, AttentionOnTranslation
-from foveate.recipes.bench.comparison import Comparison
+from foveate.recipes.bench.comparison import Comparison, conditions
 
 HOW = {"steps": 2, "width": 8, "vocabulary": 60, "sentences": 12, "repeats": 1}
 
@@ -57,6 +57,8 @@ def test_what_is_written(ran: tuple[Path, Comparison]) -> None:
     assert (folder / "translation.md").read_text().startswith("# Attention on translation: emoji names, en-fr")
     assert json.loads((folder / "translation.json").read_text())["measured"]["rows"].keys() == ROWS.keys()
     assert (folder / "translation-maps.png").stat().st_size > 1000
+    assert found.notes[0].startswith("Each was trained for 2 steps; greedy search of 12 unseen messages, ")
+    assert found.notes[-1] == f"Trained with {conditions()}, in float32."
     assert any(note.startswith("hard: the learned baseline leaves") for note in found.notes)
 
 

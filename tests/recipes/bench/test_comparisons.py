@@ -79,6 +79,17 @@ def test_layers_cost_what_theory_says(found: dict) -> None:
     assert exponents["self-attention"] == pytest.approx([2, 1])
 
 
+def test_where_the_system_does_not_tell_memory_there_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.recipes.bench.layers.memory", lambda *_: None)
+    found = compare("layers", Layers(lengths=(2, 4), widths=(4, 8), head_width=4, repeats=1), QUIET)
+    exponents, largest, _ = found.tables
+    assert {tuple(row[5:]) for row in exponents.rows} == {("-", "-")}
+    assert {tuple(row[3:5]) for row in largest.rows} == {("-", "-")}
+    assert "nan" not in found.markdown()
+    assert "Only Linux tells how much memory a run takes." in found.markdown()
+    assert len(found.figures[""].axes) == 8
+
+
 def test_a_scaled_dot_product_keeps_entropy_and_gradient(found: dict) -> None:
     parts = {(part["score"], part["projected"], part["width"]): part for part in found["dot-scaling"].raw}
     assert parts["scaled dot", True, 512]["entropy"] == pytest.approx(parts["scaled dot", True, 2]["entropy"], abs=0.4)
@@ -86,6 +97,14 @@ def test_a_scaled_dot_product_keeps_entropy_and_gradient(found: dict) -> None:
     assert parts["dot", True, 512]["gradient"] < parts["scaled dot", True, 512]["gradient"] / 5
     # of bare vectors even the scaled product with themselves stands out
     assert parts["scaled dot", False, 512]["entropy"] < 0.01
+
+
+def test_no_line_leaves_its_panel() -> None:
+    """Few keys have large gradients."""
+    options = DotScaling(widths=(1, 4), positions=3, repeats=2)
+    found = compare("dot-scaling", options, QUIET)
+    _, axes = found.figures[""].axes
+    assert max(part["gradient"] for part in found.raw) < axes.get_ylim()[1]
 
 
 def test_a_training_that_diverges_is_told(found: dict) -> None:
@@ -121,6 +140,7 @@ def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
         ("dot-scaling", DotScaling(widths=()), "no width to measure"),
         ("norms", Norms(depths=()), "nothing to compare"),
         ("norms", Norms(depths=(1, 1)), "depths are 1 1, but must differ"),
+        ("norms", Norms(learning_rates=(1e-3, math.nan)), "learning_rates is nan, but must be at least 0"),
         ("norms", Norms(warmup=-5), "warmup is -5, but must be at least 0"),
         (
             "stepping",

@@ -20,12 +20,21 @@ def test_the_right_expectation_lowers_the_variance() -> None:
         with torch.no_grad():
             model.decoder.expected_reward.weight.zero_()
             model.decoder.expected_reward.bias.fill_(expected)
-        found = gradient_variance(model, BATCH)
+        found = gradient_variance(model, BATCH, seed=1)
         assert found.without > 0
         assert found.learned < most * found.without
     assert found.learned > 0
     assert not any(module.training for module in model.modules())
 
 
+def test_draws_repeat_with_their_seed() -> None:
+    """Whatever was drawn before, and without a trace in what is drawn later."""
+    model, before = create("rnn-hard", mean_share=0.0, **SIZES), torch.random.get_rng_state()
+    first = gradient_variance(model, BATCH, seed=3)
+    assert torch.random.get_rng_state().equal(before)
+    torch.rand(1)
+    assert first == gradient_variance(model, BATCH, seed=3) != gradient_variance(model, BATCH, seed=4)
+
+
 def test_who_chooses_nothing_has_none() -> None:
-    assert gradient_variance(create("rnn-attentive", **SIZES), BATCH) is None
+    assert gradient_variance(create("rnn-attentive", **SIZES), BATCH, seed=1) is None

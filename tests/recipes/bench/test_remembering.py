@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 from foveate.errors import UserError
-from foveate.recipes.bench.remembering import remembered
+from foveate.recipes.bench.comparison import conditions
+from foveate.recipes.bench.remembering import remembered, told_conditions, trained_with
 
 
 def test_measured_once(tmp_path: Path) -> None:
@@ -32,6 +34,24 @@ def test_one_that_was_broken_off_goes_on_as_the_same_alone(tmp_path: Path) -> No
     with pytest.raises(UserError, match="was begun with another joined, 2 and not 3"):
         remembered(path, {"joined": 3}, lambda: 1)
     assert remembered(path, {"joined": 2}, lambda: 5) == 5
+
+
+def test_the_conditions_of_each_measurement_are_kept_and_told(tmp_path: Path) -> None:
+    paths = {name: tmp_path / f"{name}.json" for name in ("dot", "hard", "none")}
+    remembered(paths["dot"], {}, lambda: 1, lambda: "torch 7")
+    remembered(paths["hard"], {}, lambda: 1, lambda: "torch 7")
+    assert told_conditions({name: paths[name] for name in ("dot", "hard")}) == ["Trained with torch 7."]
+    remembered(paths["dot"], {}, lambda: 2, lambda: "torch 8")
+    remembered(paths["none"], {}, lambda: 2, lambda: "torch 8")
+    assert told_conditions(paths) == ["Trained with torch 7: dot, hard.", "Trained with torch 8: none."]
+    paths["hard"].write_text('{"of": {}, "measured": 1}')
+    assert "Trained with what an earlier version did not keep: hard." in told_conditions(paths)
+
+
+def test_what_a_model_is_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.training.hardware.cpu_has_bfloat16", lambda: True)
+    assert trained_with(nn.Linear(128, 128)).endswith(", in bfloat16")
+    assert trained_with(nn.Linear(8, 8)) == f"{conditions()}, in float32"
 
 
 def test_half_a_file_is_told(tmp_path: Path) -> None:

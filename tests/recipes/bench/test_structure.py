@@ -33,6 +33,7 @@ def test_all_cells_of_other_layers_are_ready_together(each: Structure) -> None:
         (structure.attention(4), 13, 3),
         (structure.attention(5), 13, 3),
         (structure.attention(6), 13, 2),
+        (structure.attention(10**15), 13, 1),
         # 3 layers of kernel 2 see 8 positions, 3 of kernel 3 see 27
         (structure.dilated_convolutions(2), 8, 3),
         (structure.dilated_convolutions(2), 9, 4),

@@ -23,7 +23,7 @@ from foveate.recipes.bench.comparison import Comparison, Options
 from foveate.recipes.bench.gradient_variance import gradient_variance
 from foveate.recipes.bench.known_alignments import alignment_quality, diagonal, messages, tellable
 from foveate.recipes.bench.measuring import side_by_side
-from foveate.recipes.bench.remembering import remembered
+from foveate.recipes.bench.remembering import remembered, told_conditions, trained_with
 from foveate.recipes.bench.translation_shown import Measured, Speeds
 from foveate.recipes.quality import quality
 from foveate.recipes.translate import Text, Translate
@@ -108,7 +108,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
     translators = {name: Translator.load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
-    variances = {name: gradient_variance(each.model, batch) for name, each in translators.items()}
+    variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}
     console.rule("maps")
     title = f"Attention on translation: emoji names, {options.from_language}-{options.to_language}"
     picture = translation_shown.maps(translators, unseen)
@@ -121,7 +121,10 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
             "tokens_per_second": asdict(speeds),
             "gradient_variance": {name: asdict(found) for name, found in variances.items() if found is not None},
         },
-        translation_shown.notes(measured, variances, options.steps),
+        [
+            *translation_shown.notes(measured, variances, options.steps, len(test)),
+            *told_conditions({name: _folder(options, name) / TOLD for name in options.rows}),
+        ],
     )
 
 
@@ -182,8 +185,10 @@ def _row(
         )
         return asdict(measured)
 
-    told = _folder(options, name) / TOLD
-    return from_dict(Measured, remembered(told, of, measure), str(told))
+    folder = _folder(options, name)
+    told = folder / TOLD
+    found = remembered(told, of, measure, lambda: trained_with(Translator.load(folder).model))
+    return from_dict(Measured, found, str(told))
 
 
 def _last_figures(path: Path) -> dict[str, float]:

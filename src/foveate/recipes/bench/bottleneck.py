@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -23,7 +24,7 @@ from foveate.recipes.bench import bottleneck_shown
 from foveate.recipes.bench.bottleneck_shown import Group, Times
 from foveate.recipes.bench.comparison import Comparison, Options, check_growing
 from foveate.recipes.bench.measuring import side_by_side
-from foveate.recipes.bench.remembering import remembered
+from foveate.recipes.bench.remembering import remembered, told_conditions, trained_with
 from foveate.recipes.quality import quality_by_length
 from foveate.recipes.translate import Text, Translate
 from foveate.recipes.translate import run as train_translator
@@ -87,8 +88,8 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     for number, name in enumerate(MODELS, 1):
         console.rule(f"{name}, {number} of {len(MODELS)}")
         of = {"model": list(MODELS[name])} | {what: getattr(options, what) for what in DECISIVE}
-        told = _recipe(options, name).out / "by_length.json"
-        qualities[name] = remembered(told, of, partial(_by_length, _recipe(options, name), splits, options, console))
+        measure = partial(_by_length, _recipe(options, name), splits, options, console)
+        qualities[name] = remembered(_told(options, name), of, measure, partial(_trained_with, options, name))
     translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
     times = {}
     for what, run_of, lengths in (
@@ -103,7 +104,10 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         bottleneck_shown.tables(qualities, times),
         {"": bottleneck_shown.figure(qualities, times)},
         {"by_length": qualities, "seconds": times},
-        bottleneck_shown.notes(options.steps, options.joined),
+        [
+            *bottleneck_shown.notes(options.steps, options.joined),
+            *told_conditions({name: _told(options, name) for name in MODELS}),
+        ],
     )
 
 
@@ -148,6 +152,14 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
             threads=options.threads,
         ),
     )
+
+
+def _told(options: Bottleneck, name: str) -> Path:
+    return _recipe(options, name).out / "by_length.json"
+
+
+def _trained_with(options: Bottleneck, name: str) -> str:
+    return trained_with(Translator.load(_recipe(options, name).out).model)
 
 
 def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:

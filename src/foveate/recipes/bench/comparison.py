@@ -62,7 +62,7 @@ class Comparison:
     """All that was measured, as JSON can hold it."""
     notes: list[str] = field(default_factory=list)
     """What one has to know to read the tables, a sentence or two each."""
-    conditions: str = field(default_factory=lambda: _conditions())
+    conditions: str = field(default_factory=lambda: f"Measured with {conditions()}.")
     """What it was measured with, which is what the process has while a comparison is made."""
 
     def markdown(self) -> str:
@@ -98,9 +98,10 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
     return [options.out / file for file in (*texts, *pictures)]
 
 
-def _conditions() -> str:
+def conditions() -> str:
+    """What this process computes with."""
     threads = torch.get_num_threads()
-    return f"Measured with torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {_processor()}."
+    return f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {_processor()}"
 
 
 def _processor() -> str:

@@ -96,10 +96,10 @@ def _shown(options: DotScaling, found: list[Measured]) -> Comparison:
         parts = chosen[case]
         line(axes[0], number, options.widths, [part.entropy for part in parts], names[case])
         line(axes[1], number, options.widths, [max(part.gradient, LEAST) for part in parts], names[case])
-    most = math.log(options.positions)
+    most, top = math.log(options.positions), max(0.1, 1.5 * max(part.gradient for part in found))
     axes[0].axhline(most, color="#757575", linewidth=0.8, linestyle=":")
     axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.08 * most))
-    axes[1].set(title="gradient that arrives at the scores", yscale="log", ylim=(LEAST, 0.1))
+    axes[1].set(title="gradient that arrives at the scores", yscale="log", ylim=(LEAST, top))
     for each in axes:
         powers_of_two(each, options.widths)
         each.set_xlabel("width D")

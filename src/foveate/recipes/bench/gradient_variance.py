@@ -23,11 +23,20 @@ class GradientVariance:
     """With what the learned baseline did not expect of it."""
 
 
-def gradient_variance(model: nn.Module, batch: Batch, draws: int = 20) -> GradientVariance | None:
-    """Draw choices as in training, but without dropout; None for a model that makes none."""
+def gradient_variance(model: nn.Module, batch: Batch, seed: int, draws: int = 20) -> GradientVariance | None:
+    """Draw choices as in training, but without dropout; None for a model that makes none. The same seed draws the same,
+    whatever was drawn before."""
     model.eval()
     for module in model.modules():
         module.train(isinstance(module, Hard))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        found = _drawn(model, batch, draws)
+    model.eval()
+    return found
+
+
+def _drawn(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | None:
     counts = batch.labels != IGNORE
     without: list[Tensor] = []
     learned: list[Tensor] = []
@@ -40,7 +49,6 @@ def gradient_variance(model: nn.Module, batch: Batch, draws: int = 20) -> Gradie
         for baseline, found in ((torch.zeros_like(expected), without), (expected, learned)):
             choices = replace(output.choices, baseline=baseline)
             found.append(_gradient(model, choices, rewards, counts))
-    model.eval()
     return GradientVariance(_variance(without), _variance(learned))
 
 

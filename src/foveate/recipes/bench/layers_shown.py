@@ -1,5 +1,6 @@
 """What was measured of layers, as tables and figures."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -43,7 +44,7 @@ class Measured:
 
     @property
     def memory(self) -> float:
-        """In MiB; what is too little to measure counts as 1/64."""
+        """In MiB; what is too little to measure counts as 1/64. NaN where the system does not tell."""
         return float("nan") if self.bytes is None else max(self.bytes / 2**20, 2**-6)
 
 
@@ -78,12 +79,13 @@ def comparison(options: Any, found: Sequence[Measured]) -> Comparison:
         }
         return Sweep(axis, list(sizes), [parts[size] for size in sizes])
 
+    memory = all(part.bytes is not None for part in found)
     return Comparison(
         title="Four ways to process a sequence",
         tables=[_exponents(sweep), _largest(options, sweep), structure_shown.table(options)],
-        figures={"": _curves(options, sweep), "steps": structure_shown.figure(options)},
+        figures={"": _curves(options, sweep, memory), "steps": structure_shown.figure(options)},
         raw=[asdict(part) for part in found],
-        notes=_notes(options),
+        notes=_notes(options, memory),
     )
 
 
@@ -100,7 +102,7 @@ def _exponents(sweep: Sweeps) -> Table:
         cells = []
         for measure, training in cases:
             n, d = (sweep(axis, layer, training).exponent(measure) for axis in ("length", "width"))
-            cells.append(f"n^{n:.2f} d^{d:.2f}")
+            cells.append("-" if math.isnan(n + d) else f"n^{n:.2f} d^{d:.2f}")
         table.rows.append([layer, theory, *cells])
     return table
 
@@ -111,15 +113,21 @@ def _largest(options: Any, sweep: Sweeps) -> Table:
     table = Table(["layer", *headings], title=f"One layer at n = {length:,}, d = {width:,}")
     for layer in THEORY:
         parts = [sweep("length", layer, training).parts[-1] for training in MODES]
-        cells = [f"{1000 * part.seconds:,.1f}" for part in parts] + [f"{part.memory:,.1f}" for part in parts]
+        cells = [f"{1000 * part.seconds:,.1f}" for part in parts] + [_mebibytes(part) for part in parts]
         table.rows.append([layer, *cells, *(f"{part.flops / 1e9:,.2f}" for part in parts)])
     return table
 
 
-def _curves(options: Any, sweep: Sweeps) -> Figure:
-    figure, grid = panels(len(MEASURES), 4, 3.3, 2.6, sharey="row")
+def _mebibytes(part: Measured) -> str:
+    return "-" if part.bytes is None else f"{part.memory:,.1f}"
+
+
+def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
+    """A row of panels for each measure, without memory where it is not known."""
+    measures = {measure: label for measure, label in MEASURES.items() if memory or measure != "memory"}
+    figure, grid = panels(len(measures), 4, 3.3, 2.6, sharey="row")
     columns = [(axis, training) for axis in ("length", "width") for training in MODES]
-    for row, (measure, label) in zip(grid, MEASURES.items(), strict=True):
+    for row, (measure, label) in zip(grid, measures.items(), strict=True):
         row[0].set_ylabel(label)
         for axes, (axis, training) in zip(row, columns, strict=True):
             for number, layer in enumerate(THEORY):
@@ -135,7 +143,7 @@ def _curves(options: Any, sweep: Sweeps) -> Figure:
     return figure
 
 
-def _notes(options: Any) -> list[str]:
+def _notes(options: Any, memory: bool) -> list[str]:
     start = min(len(options.lengths) // 2, len(options.lengths) - 2)
     return [
         f"Recurrent: a GRU. Convolution: k = {options.kernel}. Restricted: a window of {options.radius} to each side, "
@@ -144,6 +152,6 @@ def _notes(options: Any) -> list[str]:
         f"d = {options.widths[min(len(options.widths) // 2, len(options.widths) - 2)]:,} on.",
         "FLOPs are counted by torch (matrix products, convolutions) and, for fused attention on a CPU, which torch "
         "does not know, by the formula 4 T S d over the pairs that the kernel visits (training: 3.5 times that, 4.5 "
-        "where blocks are computed again). Softmax, gates and other elementwise work are not counted. Memory is what a "
-        "run adds to its process.",
+        "where blocks are computed again). Softmax, gates and other elementwise work are not counted. "
+        f"{'Memory is what a run adds to its process.' if memory else 'Only Linux tells how much memory a run takes.'}",
     ]

@@ -86,7 +86,8 @@ def run(options: Norms, console: Console) -> Comparison:
     if len(set(options.depths)) < len(options.depths):
         raise UserError(f"depths are {' '.join(map(str, options.depths))}, but must differ")
     at_least(0, "warmup", options.warmup)
-    at_least(0, "learning_rates", min(options.learning_rates))
+    for rate in options.learning_rates:
+        at_least(0, "learning_rates", rate)
     found = []
     for depth in options.depths:
         for norm in NORMS:

@@ -1,16 +1,24 @@
 """Measurements that take long are made once: an interrupted comparison goes on where it was."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from foveate.errors import UserError
 from foveate.files import written
+from foveate.recipes.bench.comparison import conditions
+from foveate.training.hardware import wants_bfloat16
 
 
-def remembered(path: Path, of: dict[str, Any], measure: Callable[[], Any]) -> Any:
-    """What `measure` gives, which JSON can hold: from `path` if it is there already, else it is written there.
+def remembered(
+    path: Path, of: dict[str, Any], measure: Callable[[], Any], conditions: Callable[[], str] = conditions
+) -> Any:
+    """What `measure` gives, which JSON can hold: from `path` if it is there already, else it is written there, with
+    the `conditions` that it was measured under.
 
     `of` says what is measured, in JSON values; it is written before, so that a training that was broken off on the way
     is not continued as another one. Raises UserError if the file is of something else, or damaged.
@@ -26,8 +34,24 @@ def remembered(path: Path, of: dict[str, Any], measure: Callable[[], Any]) -> An
             return found["measured"]
     _write(path, {"of": of})
     measured = measure()
-    _write(path, {"of": of, "measured": measured})
+    _write(path, {"of": of, "conditions": conditions(), "measured": measured})
     return measured
+
+
+def trained_with(model: nn.Module) -> str:
+    """What this process trains such a model with, where its precision is left to `training`."""
+    precision = "bfloat16" if wants_bfloat16("auto", model, torch.device("cpu")) else "float32"
+    return f"{conditions()}, in {precision}"
+
+
+def told_conditions(paths: Mapping[str, Path]) -> list[str]:
+    """A note for all conditions under which what is at these paths was trained and measured, now or earlier."""
+    found: dict[str, list[str]] = {}
+    for name, path in paths.items():
+        found.setdefault(_read(path).get("conditions", "what an earlier version did not keep"), []).append(name)
+    if len(found) == 1:
+        return [f"Trained with {next(iter(found))}."]
+    return [f"Trained with {conditions}: {', '.join(names)}." for conditions, names in found.items()]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def attention(radius: int | None = None) -> Structure:
     """Self-attention to all cells, or restricted to those within a radius."""
 
     def offsets(level: int, length: int) -> range:
-        reach = length - 1 if radius is None else radius
+        reach = length - 1 if radius is None else min(radius, length - 1)
         return range(-reach, reach + 1)
 
     return Structure("self-attention" if radius is None else "restricted self-attention", offsets)

@@ -51,11 +51,13 @@ def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
     return found
 
 
-def notes(rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int) -> list[str]:
+def notes(
+    rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
+) -> list[str]:
     """What one has to know to read the table."""
     first = next(iter(rows.values()))
     found = [
-        f"Each was trained for {steps:,} steps; greedy search, {first.signature}.",
+        f"Each was trained for {steps:,} steps; greedy search of {sentences:,} unseen messages, {first.signature}.",
         f"AER: of {first.messages:,} messages of several names, read with their references, the share of target tokens "
         "that look most at a token of another name; who looks along the diagonal, at nothing of the text, has "
         f"{100 * first.diagonal:.1f} %. On own name: the weight that they give to tokens of their own name. Entropy: "
