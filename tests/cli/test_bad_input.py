@@ -90,6 +90,8 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--device", "hpu"), "device 'hpu' cannot be used on this machine: "),
         (train("--decoding.width", "0"), "the width of a beam must be at least 1, not 0"),
         (train("--vocabulary", "9" * 20), f"vocabulary is {int('9' * 20):,}, but can be at most 9,007,199,254,740,992"),
+        (train("--vocabulary", str(10**10)), "vocabulary is 10,000,000,000, but can be at most 10,000,000"),
+        (train("--decoding.width", str(10**9)), "the width of a beam can be at most 1,000, not 1,000,000,000"),
         (train("--out", ""), "out is empty, or the current folder: name one for the training alone"),
         (train(__file__), f"'{__file__}' is no text by name; to learn from the file, give --data {__file__}"),
         (train("--data", "fr.po"), "fr.po is a catalogue: give the folder that it lies in"),
@@ -161,6 +163,7 @@ def test_arguments(
         ("model = 'rn'", "unknown model 'rn'; did you mean rnn?"),
         ("[training]\nstep = 5", "unknown field in {path} 'step'; did you mean training.steps"),
         ("[training]\nsteps = 'many'", "{path}: training.steps is 'many', but must be int | None"),
+        ("\ufeffmodel = 'rn'", "unknown model 'rn'; did you mean rnn?"),
         ("[architecture]\nwidht = 5", "unknown field in transformer-tiny 'widht'; did you mean width?"),
         ("architecture = 5", "{path}: architecture is 5, but must be a table of fields"),
         ("training = 5", "{path}: training is 5, but must be Training"),
@@ -173,6 +176,17 @@ def test_a_config_file(fails: Fails, tmp_path: Path, text: str, message: str) ->
     assert fails(*train("--config", path)).startswith(message.replace("{path}", str(path)))
 
 
+def test_text_from_flags_stands_for_that_of_a_config_file(fails: Fails, tmp_path: Path) -> None:
+    """Whichever of the two kinds of text each of them is."""
+    path = tmp_path / "recipe.toml"
+    path.write_text("[text]\nsource = 'emoji'")
+    assert fails(*train("--config", path, "--data", "missing.tsv")) == "there is no file missing.tsv"
+    path.write_text("[text]\ndata = 'missing.tsv'")
+    assert fails(*train("--config", path, __file__)).startswith(f"'{__file__}' is no text by name")
+    path.write_text("[text]\nsource = 'emoji'\ndata = 'missing.tsv'")
+    assert fails(*train("--config", path)).startswith("both the source 'emoji' and files are given; choose one")
+
+
 def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
     damaged = [b"{", b"\xff", b"[" * 200_000]
     for content, message in [(b"[5]", "holds no table of settings"), *((one, "is damaged: ") for one in damaged)]:
@@ -180,9 +194,13 @@ def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
         assert fails(*train("--config", tmp_path / "recipe.json")).startswith(f"{tmp_path / 'recipe.json'} {message}")
 
 
-def test_a_closed_standard_input(fails: Fails, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_input(
+    fails: Fails, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert fails("run", trained.folder).startswith("no text: standard input is closed, and neither sentences nor a")
+    told = fails("look", trained.folder, "-", "--out", tmp_path / "look.html")
+    assert told == "nothing to look at: standard input is closed"
 
 
 @pytest.fixture

@@ -108,10 +108,13 @@ def test_a_model_replaces_a_link_and_not_what_it_leads_to(data: Path, tmp_path: 
     assert (tmp_path / "two" / "model.safetensors").read_bytes() != before
 
 
-def test_a_page_replaces_no_device_and_no_link(trained: Trained, tmp_path: Path, fails: Fails) -> None:
+def test_a_page_replaces_no_device_no_link_and_no_model(trained: Trained, tmp_path: Path, fails: Fails) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", Path(os.devnull)):
         assert fails("look", trained.folder, "red cat", "--out", place).endswith("it is no regular file")
+    for part in ("config.json", "model.safetensors"):
+        told = fails("look", trained.folder, "red cat", "--out", trained.folder / part)
+        assert told == f"{trained.folder / part} is a part of the model: name another --out"
     (tmp_path / "link.html").symlink_to("page.html")
     run(["look", trained.folder, "red cat", "--out", tmp_path / "link.html"])
     assert (tmp_path / "link.html").is_symlink()

@@ -1,6 +1,7 @@
 """Looking at models from disk: what is seen of each kind, what their sides are called."""
 
 # ruff: noqa: E402
+import io
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -262,3 +263,7 @@ def test_read_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("large").write_bytes(b"x" * (2**20 + 1))
     with pytest.raises(UserError, match=r"^large has more than 1 MiB, the most that is read$"):
         read_input("large", "text")
+    for takes in ("text", "image"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * (2**20 + 1))))
+        with pytest.raises(UserError, match=r"^standard input has more than 1 MiB, the most that is read$"):
+            read_input("-", takes)

@@ -11,12 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate import recipes
-from foveate.bundle import CONFIG
-from foveate.cli.folders import check_place, parse_with_task
+from foveate.cli.folders import check_no_part, check_place, parse_with_task
 from foveate.data.lines import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
-from foveate.recipes.recipe import WRITTEN
 from foveate.recipes.trained import Evaluation, Trained
 
 Options = TypeVar("Options")
@@ -68,8 +66,7 @@ def _check_output(output: Path, asked: Eval[Any]) -> None:
     for path in map(Path.resolve, asked.data):
         if path == place or path in place.parents:
             raise UserError(f"{output} is what the model is measured on: name another --output")
-    if place.parent == asked.folder.resolve() and place.name in (CONFIG, *WRITTEN):
-        raise UserError(f"{output} is a part of the model: name another --output")
+    check_no_part(output, asked.folder, "--output")
 
 
 def _show(found: Evaluation) -> None:

@@ -9,6 +9,7 @@ from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.recipes import trained_class
+from foveate.recipes.recipe import WRITTEN
 from foveate.recipes.trained import describe
 
 
@@ -26,6 +27,13 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     where = str(folder / bundle.CONFIG)
     options = getattr(trained_class(found), f"{command}_options")(describe(found).recipe, where)
     return parse(kind[type(options)], arguments, command, kind(folder, options))
+
+
+def check_no_part(path: Path, folder: Path, flag: str) -> None:
+    """Raise UserError for a file to write to, named by a flag, that the model in the folder consists of."""
+    place = path.resolve()
+    if place.parent == folder.resolve() and place.name in (bundle.CONFIG, *WRITTEN):
+        raise UserError(f"{path} is a part of the model: name another {flag}")
 
 
 def check_place(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from foveate.cli.folders import check_place
+from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> None:
     check_place(options.out)
     if Path(options.input).resolve() == options.out.resolve():
         raise UserError(f"{options.out} is what the model is to read: name another --out")
+    check_no_part(options.out, options.folder, "--out")
     model = open_model(options.folder, options.device)
     seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
     if options.title is not None:

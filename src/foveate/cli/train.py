@@ -5,6 +5,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
         values = _for_model(model, values, file)
     recipe = module.RECIPE.from_json(values, file or "the recipe")
     kind = module.RECIPE[models.config_class(recipe.preset.family)]
-    recipe = parse(kind, rest, f"train {task}", recipe)
+    recipe = _one_text(parse(kind, rest, f"train {task}", recipe), recipe.text)
     module.run(recipe)
     if main_process():
         print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
@@ -47,6 +48,16 @@ def _for_model(model: str, values: dict[str, Any], file: str | None) -> dict[str
     if another and values.get("architecture") and main_process():
         print(f"{file}: its architecture is of {values['model']}, and left out for {model}", file=sys.stderr)
     return {**values, "model": model, **({"architecture": None} if another else {})}
+
+
+def _one_text(recipe: Any, filed: Any) -> Any:
+    """The recipe without the text by name of a config file where flags give files, and the other way round."""
+    text = recipe.text
+    if text.data != filed.data and text.source == filed.source:
+        text = replace(text, source=None)
+    elif text.source != filed.source and text.data == filed.data:
+        text = replace(text, data=())
+    return replace(recipe, text=text)
 
 
 def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
@@ -67,7 +78,7 @@ def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
 def _read(path: Path) -> dict[str, Any]:
     """The recipe in a TOML or JSON file, such as the `config.json` of a run folder."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None

@@ -20,8 +20,10 @@ def read_input(argument: str, takes: Takes) -> Input:
     Raises UserError for a file that cannot be read, and where a model takes a file and there is none.
     """
     if argument == "-":
-        data = sys.stdin.buffer.read(LARGEST + 1)
-        return _decoded(_bounded(data, "standard input"), "standard input") if takes == "text" else File("input", data)
+        if sys.stdin is None:
+            raise UserError("nothing to look at: standard input is closed")
+        data = _bounded(sys.stdin.buffer.read(LARGEST + 1), "standard input")
+        return _decoded(data, "standard input") if takes == "text" else File("input", data)
     path = Path(argument)
     if not _is_file(path):
         if takes != "text":
