@@ -1,10 +1,14 @@
 """Every Python block of the pages in docs, run one after the other as a reader would, and every link of theirs."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from foveate import cli
+from foveate.recipes import recipe_module
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -28,6 +32,22 @@ def test_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert ran("training.md")["result"].metrics["accuracy"] > 0.9
+
+
+def trainings() -> list[str]:
+    """Every command of the pages that trains, in one line and without its comment."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
+    shell = "".join(re.findall(r"```sh\n(.*?)```", pages, re.DOTALL))
+    return re.findall(r"^foveate (train [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", trainings())
+def test_every_training_has_options_that_there_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, *rest = shlex.split(command)[1:]
+    ran: list[Any] = []
+    monkeypatch.setattr(recipe_module(task), "run", ran.append)
+    cli.main(["train", task, *rest])
+    assert ran[0].task == task
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))

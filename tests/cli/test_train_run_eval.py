@@ -13,6 +13,8 @@ from small import FLAGS, Trained
 
 import foveate
 from foveate.cli import main
+from foveate.nn import cpu_has_bfloat16
+from foveate.nn.packing import Int8Linear
 from foveate.recipes.quality import quality, quality_by_length
 
 SENTENCES = ["red cat", "big house", "small green sea"]
@@ -120,6 +122,26 @@ def test_run_draws_the_first_sentence(trained: Trained, capsys: pytest.CaptureFi
         assert out == ["", *TRANSLATIONS]
         assert err.splitlines() == [f"drew {path}", "1 empty lines stay empty"]
         assert path.read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_fewer_bits(
+    trained: Trained, precision: str, capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` and `eval` both multiply in eight bits: with bfloat16 the last layer does."""
+    able = torch.backends.mkldnn.is_available() and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    if not able or (precision == "bfloat16" and not cpu_has_bfloat16()):
+        pytest.skip(f"this CPU does not multiply in {precision}")
+    forward, calls = Int8Linear.forward, []
+    monkeypatch.setattr("foveate.nn.packing._LEAST", 1)  # the layers of this model are small
+    monkeypatch.setattr(Int8Linear, "forward", lambda self, x: calls.append(len(x)) or forward(self, x))
+    assert told(capsys, "run", trained.folder, *SENTENCES, "--precision", precision)[0] == TRANSLATIONS
+    assert calls
+    calls.clear()
+    (tmp_path / "test.tsv").write_text("".join(map("{}\t{}\n".format, SENTENCES, TRANSLATIONS)), encoding="utf-8")
+    command = ["eval", trained.folder, "--data", tmp_path / "test.tsv", "--json", "--precision", precision]
+    assert json.loads(told(capsys, *command)[0][0])["chrf"] == pytest.approx(100)
+    assert calls
 
 
 def test_eval_in_json(trained: Trained, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

@@ -131,6 +131,26 @@ def test_a_model_in_bfloat16_writes_as_one_in_full_precision(preset: str) -> Non
 
 
 @x86
+@pytest.mark.parametrize("preset", ["transformer-tiny", "convolutional", "rnn-luong"])
+def test_a_model_in_eight_bits_writes_as_one_in_full_precision(preset: str) -> None:
+    """So wide that its layers have 65,536 numbers, below which they stay as they are."""
+    torch.manual_seed(5)
+    sizes = {"heads": 4, "feedforward": 512} if preset.startswith("transformer") else {"embedding": 256}
+    model = create(preset, src_vocab=521, tgt_vocab=521, width=256, **sizes).eval()
+    inputs = {"source": torch.randint(4, 521, (3, 7)), "source_lengths": torch.tensor([7, 4, 1])}
+    target = torch.randint(4, 521, (3, 5))
+    faster = packed(model, "int8")
+    assert any(isinstance(part, Int8Linear) for part in faster.modules())
+    with torch.no_grad():
+        expected, found = (one(**inputs, target=target).logits.log_softmax(-1) for one in (model, faster))
+        assert found.dtype == torch.float32
+        error = (found - expected).norm() / (expected - expected.mean(-1, keepdim=True)).norm()
+        assert 1e-4 < error < 0.05, "rounding errs by half a step, 1/254 of the largest, on either side of each product"
+        assert [len(each) for each in beam(faster, inputs, 9)] == [1, 1, 1]
+    assert all(part.dtype == torch.float32 for part in model.parameters())
+
+
+@x86
 def test_where_a_cpu_has_no_bfloat16_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foveate.nn.packing.cpu_has_bfloat16", lambda: False)
     with pytest.raises(UserError, match="precision bfloat16 needs an x86 CPU with AVX512-BF16 or AMX"):
