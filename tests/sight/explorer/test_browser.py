@@ -1,11 +1,18 @@
 """The explorer in a real browser: type, see, zoom, go back, and read what went wrong."""
 
+import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from served_model import Client, Serve
+
+from foveate.sight.explorer import tiles
+from foveate.sight.page.sides import Image
+from foveate.sight.seen import Input, Seen
 
 sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 
@@ -76,27 +83,26 @@ def test_type_see_and_open(served: Serve, opened: Opener) -> None:
 
 
 def test_a_long_text_is_zoomed_to_exact_weights(served: Serve, opened: Opener) -> None:
-    """401 tokens: a map that is sent in parts. The number under the pointer is the weight of the sight."""
+    """521 tokens: a map that is sent in parts. The number under the pointer is the weight of the sight."""
     client = served()
     tab = opened(client)
-    look(tab, words(401))
+    look(tab, words(521))
     tab.wait_for_selector(".thumb canvas.painted")
     tab.click('.thumb[data-site="0"][data-head="1"]')
     canvas = tab.locator("canvas.map")
     box = canvas.bounding_box()
     assert box is not None
-    for _ in range(9):
-        tab.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.6)
-        tab.mouse.wheel(0, -300)
-    with tab.expect_response(lambda response: "/tile/0/1" in response.url):
-        tab.mouse.wheel(0, -300)
+    with tab.expect_response(lambda response: "/tile/0/1" in response.url and "rows=0,521" not in response.url):
+        for _ in range(10):
+            tab.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.6)
+            tab.mouse.wheel(0, -300)
     tab.wait_for_timeout(300)
     tab.mouse.move(box["x"] + box["width"] * 0.3 + 3, box["y"] + box["height"] * 0.6 + 3)
     tip = tab.locator("#tip")
     tip.wait_for()
     lines = tip.inner_text().split("\n")
     query, key = (int(next(line for line in lines if line.startswith(what)).split()[-1]) for what in ("query ", "key "))
-    weight = float(client.viewer.seen[words(401)].sight["layers.0"].weights([1], [query], [key]))
+    weight = float(client.viewer.seen[words(521)].sight["layers.0"].weights([1], [query], [key]))
     told = next(line for line in lines if line[:1].isdigit() or line.startswith("<"))
     assert weight < 1e-6 if told.startswith("<") else float(told) == pytest.approx(weight, rel=0.01, abs=1e-6)
     assert "at most" not in tip.inner_text()
@@ -142,3 +148,94 @@ def test_nothing_is_wider_than_the_screen(served: Serve, opened: Opener, width: 
     tab.click(".thumb >> nth=0")
     tab.wait_for_selector("canvas.map")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_is_on_its_way_is_no_zero(served: Serve, opened: Opener) -> None:
+    """Rows that are late: until they are here no weight is told, afterwards all that look at the chosen key."""
+    client, late = served(), []
+    tab = opened(client)
+    tab.route("**/rows/**", lambda row: late.append(row))
+    look(tab, words(600))
+    tab.click('.thumb[data-site="1"][data-head="2"]')
+    box = tab.locator("canvas.map").bounding_box()
+    assert box is not None
+    tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.8)
+    tab.wait_for_selector(".chosen.key")
+    assert tab.inner_text(".pair") == "the query above, weight: on its way"
+    assert tab.inner_text("#said").endswith("; on its way")
+    assert "none yet: 0 of 600 queries are here so far" in tab.inner_text(".details")
+    query, key = (int(tab.inner_text(f".chosen.{side}").removeprefix("word")) for side in ("query", "key"))
+    for row in late:
+        row.continue_()
+    tab.wait_for_selector(".pair b:not(:text('on its way'))")
+    assert tab.inner_text("#said").endswith(f"; {tab.inner_text('.pair b')}")
+    top = client.viewer.seen[words(600)].sight["layers.1"].weights()[0, 2].topk(16)
+    lookers = (top.indices == key) & (top.values > 0)
+    told = tab.inner_text(".details section:nth-of-type(2)")
+    assert len(late) == 5
+    assert f"and {lookers.sum() - 10} more" in told if lookers.sum() > 10 else "more" not in told
+    assert "so far" not in told
+    assert query in range(600)
+
+
+def test_from_afar_a_finer_map_is_told(served: Serve, opened: Opener) -> None:
+    """600 tokens in 256 x 256 cells: the tip is that of a cell of these, and the scale ends with the largest."""
+    client = served()
+    tab = opened(client)
+    look(tab, words(600))
+    with tab.expect_response(lambda response: "/tile/0/1" in response.url):
+        tab.click('.thumb[data-site="0"][data-head="1"]')
+    tab.wait_for_timeout(300)
+    site = client.viewer.seen[words(600)].sight["layers.0"]
+    finer = tiles.tile(site, 1, (0, 600), (0, 600), (256, 256))
+    assert float(tab.locator(".map-scale .legend-ticks span").last.inner_text()) == pytest.approx(finer.max(), rel=0.05)
+    box = tab.locator("canvas.map").bounding_box()
+    assert box is not None
+    tab.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.8)
+    tab.locator("#tip").wait_for()
+    told = tab.inner_text("#tip")
+    query, key = (int(re.search(rf"{name} (\d+)", told)[1]) for name in ("queries", "keys"))  # type: ignore[index]
+    row, column = ((place * 256 + 599) // 600 for place in (query, key))
+    assert float(re.search(r"together ([\d.]+)", told)[1]) == pytest.approx(finer[row, column], rel=0.01)  # type: ignore[index]
+
+
+def test_a_picture_has_no_weights_of_another_query(served: Serve, opened: Opener) -> None:
+    client, late = served("image"), []
+    read = client.viewer.look
+
+    def pictured(given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+        seen = read(given, most)
+        image = Image.of(np.arange(3 * 34 * 34).reshape(34, 34, 3) % 251, 17, 17)
+        return replace(seen, tokens=dict.fromkeys(seen.sight.sites, image))
+
+    client.viewer.look = pictured  # type: ignore[method-assign]
+    tab = opened(client)
+    tab.set_input_files("#given", {"name": "a.png", "mimeType": "image/png", "buffer": bytes(288)})
+    tab.wait_for_selector(".thumb canvas.painted")
+    tab.click('.thumb[data-site="0"][data-head="0"]')
+    tab.wait_for_selector(".picture-main .note:has-text('Brightest patch')")
+    weights = tab.locator(".picture-weights")
+    drawn = (
+        "(canvas) => { const { width, height } = canvas;"
+        "const empty = Object.assign(document.createElement('canvas'), { width, height });"
+        "return canvas.toDataURL() !== empty.toDataURL(); }"
+    )
+    assert weights.evaluate(drawn)
+    tab.route("**/rows/**", lambda row: late.append(row))
+    tab.fill(".stepper input", "200")
+    tab.wait_for_selector(".picture-main .note:text('on its way')")
+    assert not weights.evaluate(drawn)
+    late[0].continue_()
+    tab.wait_for_selector(".picture-main .note:has-text('Brightest patch')")
+    assert weights.evaluate(drawn)
+
+
+def test_a_larger_window_has_a_finer_map_of_what_comes_into_sight(served: Serve, opened: Opener) -> None:
+    tab = opened(served(), width=1000)
+    look(tab, words(600))
+    tab.click('.thumb[data-site="0"][data-head="1"]')
+    tab.wait_for_selector("canvas.map")
+    with tab.expect_response(lambda response: "/tile/0/1" in response.url and "rows=0,600" not in response.url):
+        tab.keyboard.press("+")
+    with tab.expect_response(lambda response: "/tile/0/1" in response.url):
+        tab.set_viewport_size({"width": 1480, "height": 800})

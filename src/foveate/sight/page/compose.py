@@ -36,6 +36,7 @@ SCRIPTS = (
     "colours.js",
     "source.js",
     "head.js",
+    "tip.js",
     "overview.js",
     "camera.js",
     "axes.js",

@@ -1,7 +1,7 @@
 // The source of the explorer's page: its server, which computes what is asked for, some weights at a time.
 
 const FINE = 256; // rows and columns of a finer map, where its cells are no single places
-const SINGLE = 400; // as many places a side are sent one by one
+const SINGLE = 512; // as many places a side are sent one by one: all that the server sends of a map
 
 /** What the server answers; its refusals become errors, whose texts are written for the user. */
 async function asked(path, options) {

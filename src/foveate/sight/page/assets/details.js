@@ -1,6 +1,7 @@
 // Beside the views: the chosen query with the keys it looks at most, the chosen key with its queries, and the head.
 
 const LISTED = 10;
+const FEW = 4096; // of so many queries all rows are asked for, to know which of them look at a key
 
 class Details {
   constructor(page) {
@@ -18,6 +19,7 @@ class Details {
     const { head, page } = this;
     if (!head) return;
     if (page.query !== null) page.attempt(() => head.want(page.query, page.query + 1));
+    if (page.key !== null && head.queries.count <= FEW) page.attempt(() => head.want(0, FEW));
     const parts = [];
     if (page.query !== null) parts.push(this.query(page.query));
     if (page.key !== null) parts.push(this.key(page.key));
@@ -48,21 +50,23 @@ class Details {
     const { head, page } = this;
     const section = make("section", {}, this.heading("key", head.keys, key, "is looked at by"));
     if (page.query !== null) {
-      const { weight, below } = head.weight(page.query, key) ?? {};
-      const told = below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`;
-      section.append(make("p", { class: "pair" }, "the query above, with a weight of ", make("b", {}, told)));
+      const told = make("b", {}, head.figures(page.query, key));
+      section.append(make("p", { class: "pair" }, "the query above, weight: ", told));
     }
     const found = head.lookers(key);
     const list = make("ol", { class: "bars" });
     for (const { query, weight } of found.slice(0, LISTED))
       list.append(this.bar("query", head.queries, query, weight, found[0].weight));
-    if (!found.length)
-      section.append(
-        make("p", { class: "muted hint" }, head.exact ? "no query" : `among the top ${head.kept} of no query`),
-      );
+    const say = (text, style) => section.append(make("p", { class: style }, text));
+    const [here, all] = [head.here, head.queries.count];
+    if (!found.length && here === all)
+      say(head.exact ? "no query" : `among the top ${head.kept} of no query`, "muted hint");
     section.append(list);
-    if (found.length > LISTED)
-      section.append(make("p", { class: "muted" }, `and ${counted(found.length - LISTED, "more")}`.replace(/s$/, "")));
+    if (found.length > LISTED) say(`and ${count(found.length - LISTED)} more`, "muted");
+    if (here < all) {
+      const none = found.length ? "" : "none yet: ";
+      say(`${none}${count(here)} of ${count(all)} queries are here so far`, "muted");
+    }
     return section;
   }
 

@@ -7,24 +7,17 @@ function paintGround(map, context) {
   context.fillStyle = map.colour.css[0];
   context.fillRect(0, 0, map.plotWidth, map.plotHeight);
   if (head.exact) return;
-  const whole = {
-    rows: [0, head.queries.count],
-    columns: [0, head.keys.count],
-    height: head.rows,
-    width: head.columns,
-    values: head.map,
-  };
-  paintTile(map, context, { ...whole, value: near ? (row, column) => head.rest(row)[column] : null });
-  for (const tile of map.tiles) paintTile(map, context, tile);
+  paintTile(map, context, { ...head.whole, value: near ? (row, column) => head.rest(row)[column] : null });
+  if (map.tile) paintTile(map, context, map.tile);
   if (near && head.causal) paintFuture(map, context);
 }
 
-/** A map of a part: from near the weight of a cell is shared evenly by its keys, unless `value` knows better. */
+/** A map of a part: the weights of its cells, unless `value` knows better. */
 function paintTile(map, context, { rows, columns, height, width, values, value }) {
-  const { camera, near, brightest, colour } = map;
+  const { camera, brightest, colour } = map;
   const over = cells(rows[1] - rows[0], height).map((place) => place + rows[0]);
   const along = cells(columns[1] - columns[0], width).map((place) => place + columns[0]);
-  value ??= (row, column) => values[row * width + column] / (near ? along[column + 1] - along[column] : 1);
+  value ??= (row, column) => values[row * width + column];
   for (let row = 0; row < height; row++) {
     const [top, bottom] = [Math.round(camera.y(over[row])), Math.round(camera.y(over[row + 1]))];
     if (bottom < 0 || top > map.plotHeight) continue;
@@ -35,6 +28,12 @@ function paintTile(map, context, { rows, columns, height, width, values, value }
       context.fillRect(left, top, right - left, bottom - top);
     }
   }
+}
+
+/** Whether a finer map, asked for at some zoom, tells of a part as much as another would. */
+function suffices(tile, zoom, { rows, columns }) {
+  const within = ([start, end], [from, to]) => start <= from && to <= end;
+  return within(tile.rows, rows) && within(tile.columns, columns) && (single(tile) || zoom <= tile.zoom);
 }
 
 /** Keys after the query, where none has weight: cells of the small map reach over the diagonal. */

@@ -1,6 +1,7 @@
 // One open head: its sides, its small map, and the rows of it that have arrived.
 
 const BATCH = 1024;
+const COMING = "on its way"; // in place of a weight that has not arrived
 
 class Head {
   constructor(source, overview, site, head, maps) {
@@ -16,7 +17,6 @@ class Head {
     this.columns = maps.columns;
     this.map = maps.values.subarray(head * maps.rows * maps.columns, (head + 1) * maps.rows * maps.columns);
     this.mapTop = largest(this.map) || 1;
-    this.peak = 0;
     this.over = cells(this.queries.count, this.rows);
     this.along = cells(this.keys.count, this.columns);
     this.batches = new Map();
@@ -40,9 +40,7 @@ class Head {
     this.batches.set(batch, null);
     const [from, to] = [batch * this.batch, Math.min((batch + 1) * this.batch, this.queries.count)];
     try {
-      const found = await this.source.rows(this.site, this.head, from, to);
-      this.batches.set(batch, found);
-      this.peak = Math.max(this.peak, largest(found.weights));
+      this.batches.set(batch, await this.source.rows(this.site, this.head, from, to));
     } catch (error) {
       this.batches.delete(batch);
       throw error;
@@ -58,6 +56,11 @@ class Head {
     return { keys: found.keys.subarray(from, to), weights: found.weights.subarray(from, to), rest: found.rest[place] };
   }
 
+  /** Of how many queries the rows have arrived. */
+  get here() {
+    return Array.from(this.batches.values()).reduce((sum, rows) => sum + (rows?.rest.length ?? 0), 0);
+  }
+
   /** What is chosen, in words: a query, a key, or both. */
   told(query, key) {
     const parts = [];
@@ -66,10 +69,8 @@ class Head {
     if (best && key === null)
       parts.push(`looks most at ${best.key}, ${this.keys.label(best.key)}: ${figures(best.weight)}`);
     if (key !== null) parts.push(`key ${key}, ${this.keys.label(key)}`);
-    if (query !== null && key !== null) {
-      const { weight, below } = this.weight(query, key) ?? {};
-      parts.push(below === undefined ? figures(weight ?? 0) : `at most ${figures(below)}`);
-    }
+    if (query !== null && key !== null) parts.push(this.figures(query, key));
+    else if (query !== null && !this.row(query)) parts.push(COMING);
     return parts.join("; ");
   }
 
@@ -172,22 +173,20 @@ class Head {
   /** The weight of a pair; where only the largest of a row are known, `below` is what it is no larger than. */
   weight(query, key) {
     const row = this.row(query);
-    if (!row) return null;
-    const place = row.keys.indexOf(key);
+    const place = row ? row.keys.indexOf(key) : -1;
     if (place >= 0) return { weight: row.weights[place] };
-    const finer = this.finer(query, key);
-    if (finer !== null) return { weight: finer };
+    const finer = this.tile && single(this.tile) ? cellAt(this.tile, query, key) : null;
+    if (finer) return { weight: finer.value };
+    if (!row) return null;
     if (this.exact || row.rest === 0 || (this.causal && key > query)) return { weight: 0 };
     return { below: Math.min(least(row.weights), row.rest) };
   }
 
-  /** The weight of a pair by a finer map that has a cell for each place, if there is one here. */
-  finer(query, key) {
-    if (!this.tile) return null;
-    const { rows, columns, height, width, values } = this.tile;
-    const inside = query >= rows[0] && query < rows[1] && key >= columns[0] && key < columns[1];
-    const single = height === rows[1] - rows[0] && width === columns[1] - columns[0];
-    return inside && single ? values[(query - rows[0]) * width + key - columns[0]] : null;
+  /** The weight of a pair in figures, as far as it is known. */
+  figures(query, key) {
+    const known = this.weight(query, key);
+    if (!known) return COMING;
+    return known.below === undefined ? figures(known.weight) : `at most ${figures(known.below)}`;
   }
 
   /** The queries that look at a key, among the rows that have arrived and the keys they keep; most first. */
@@ -202,13 +201,10 @@ class Head {
     return found.sort((one, other) => other.weight - one.weight);
   }
 
-  /** The cell of the small map at a query and a key: its bounds and its value. */
-  cell(query, key) {
-    const { over, along } = this;
-    const row = within(over, query);
-    const column = within(along, key);
-    const value = this.map[row * this.columns + column];
-    return { rows: [over[row], over[row + 1]], columns: [along[column], along[column + 1]], value };
+  /** The small map, as finer ones are given. */
+  get whole() {
+    const [rows, columns] = [this.queries, this.keys].map((side) => [0, side.count]);
+    return { rows, columns, height: this.rows, width: this.columns, values: this.map };
   }
 
   /** What is exact and what is not, in a sentence. */
@@ -234,17 +230,17 @@ function within(bounds, place) {
   return part;
 }
 
-/** A pair of tokens in words and figures. */
-function pairTold(head, query, key) {
-  const row = head.row(query);
-  const lines = [
-    ["query", head.queries.label(query), head.queries.told ? `query ${count(query)}` : "query"],
-    ["key", head.keys.label(key), head.keys.told ? `key ${count(key)}` : "key"],
-  ];
-  if (!row) return [...lines, ["muted", "on its way"]];
-  const { weight, below } = head.weight(query, key);
-  lines.push(["number", below === undefined ? figures(weight) : `at most ${figures(below)}`]);
-  if (below !== undefined) lines.push(["muted", `not among the top ${head.kept} of its row`]);
-  if (!head.exact) lines.push(["muted", `all keys but the top ${head.kept}: ${figures(row.rest)}`]);
-  return lines;
+/** Whether a map of a part has a cell for each place. */
+const single = ({ rows, columns, height, width }) => height === rows[1] - rows[0] && width === columns[1] - columns[0];
+
+/** The cell of a map of a part at a query and a key: its bounds and its value; null for a place outside of it. */
+function cellAt({ rows, columns, height, width, values }, query, key) {
+  if (query < rows[0] || query >= rows[1] || key < columns[0] || key >= columns[1]) return null;
+  const found = (place, [start, end], parts) => {
+    const bounds = cells(end - start, parts);
+    const part = within(bounds, place - start);
+    return [part, [start + bounds[part], start + bounds[part + 1]]];
+  };
+  const [[row, over], [column, along]] = [found(query, rows, height), found(key, columns, width)];
+  return { rows: over, columns: along, value: values[row * width + column] };
 }

@@ -11,9 +11,7 @@ class Heatmap {
     this.foot = make("div", { class: "map-foot" }, this.scale, this.zooms());
     this.element = make("div", { class: "pane-body map-body" }, this.canvas, this.foot);
     this.draw = drawnLater(() => this.paint());
-    this.tiles = [];
-    this.watch = new ResizeObserver(() => this.draw());
-    this.watch.observe(this.element);
+    new ResizeObserver(() => this.head && this.element.clientWidth && this.changed()).observe(this.element);
     gestures(this.canvas, {
       move: (x, y) => this.camera.move(x, y) || this.changed(),
       zoom: (x, y, factor) => this.camera.zoomAt(x - this.left, y - this.top, factor) || this.changed(),
@@ -41,7 +39,6 @@ class Heatmap {
     const same =
       this.head && head.queries.count === this.head.queries.count && head.keys.count === this.head.keys.count;
     this.head = head;
-    this.tiles = [];
     if (!same) this.camera = new Camera(head.queries.count, head.keys.count);
     this.canvas.setAttribute(
       "aria-label",
@@ -53,19 +50,18 @@ class Heatmap {
   /** What is seen is another part: ask for its rows, and for a finer map of it. */
   changed() {
     this.draw();
-    this.page.tip(null);
+    tip(null);
     clearTimeout(this.asking);
     this.asking = setTimeout(() => this.page.attempt(() => this.sharpen()), 120);
   }
 
   async sharpen() {
     const { head } = this;
-    const { rows, columns } = this.camera.seen;
-    if (head.exact || !this.plotWidth) return;
-    const tile = await head.source.tile(head.site, head.head, rows, columns);
+    const { zoom, seen } = this.camera;
+    if (head.exact || !this.plotWidth || (head.tile && suffices(head.tile, zoom, seen))) return;
+    const tile = await head.source.tile(head.site, head.head, seen.rows, seen.columns);
     if (!tile || head !== this.head) return;
-    this.tiles = [tile];
-    head.tile = tile;
+    head.tile = { ...tile, zoom };
     this.draw();
   }
 
@@ -85,10 +81,18 @@ class Heatmap {
     return this.head.exact || Math.min(this.camera.across, this.camera.down) >= NEAR;
   }
 
-  /** The weight that has the brightest colour. */
+  /** The finer map that is drawn: from near the rows tell more than one whose cells are of several places. */
+  get tile() {
+    const { tile } = this.head;
+    return tile && (!this.near || single(tile)) ? tile : null;
+  }
+
+  /** The weight that has the brightest colour: the largest that is drawn. */
   get brightest() {
+    const { head } = this;
     if (this.page.alike) return 1;
-    return this.near ? this.head.most(...this.camera.seen.rows) || 1 : this.head.mapTop;
+    if (this.near) return head.most(...this.camera.seen.rows) || 1;
+    return this.tile ? largest(this.tile.values) || 1 : head.mapTop;
   }
 
   paint() {
@@ -142,7 +146,7 @@ class Heatmap {
     const at = this.camera.at(x - this.left, y - this.top);
     const inside = this.within(x - this.left, this.plotWidth) && this.within(y - this.top, this.plotHeight);
     this.page.hover(at && inside ? at : null);
-    if (at && inside) this.page.tip(this.told(at), this.canvas, x, y);
+    if (at && inside) tip(this.told(at), this.canvas, x, y);
   }
 
   within(offset, size) {
@@ -153,13 +157,8 @@ class Heatmap {
   told({ query, key }) {
     const { head } = this;
     if (this.near) return pairTold(head, query, key);
-    const { rows, columns, value } = head.cell(query, key);
-    return [
-      ["query", `queries ${rows[0]} to ${rows[1] - 1}`],
-      ["key", `keys ${columns[0]} to ${columns[1] - 1}`],
-      ["plain", `together ${figures(value)}, as the mean of the queries`],
-      ["muted", "zoom in for single weights"],
-    ];
+    const finer = this.tile && cellAt(this.tile, query, key);
+    return cellTold(head, finer ?? cellAt(head.whole, query, key));
   }
 
   choose(x, y) {

@@ -94,11 +94,11 @@ class Page {
     if (turn !== this.turn) return false;
     const before = this.head;
     this.head = new Head(this.source, this.overview, site, head, maps);
-    this.head.arrived = () => this.stage.update();
+    this.head.arrived = () => this.arrived();
     if (this.query >= this.head.queries.count) this.query = null;
     if (this.key >= this.head.keys.count) this.key = null;
     this.hovered = null;
-    this.tip(null);
+    tip(null);
     if (!before) {
       find("title").textContent = this.overview.title;
       find("main").replaceChildren(this.stage.element);
@@ -106,7 +106,7 @@ class Page {
       window.scrollTo(0, 0);
     }
     find("exactness").textContent = this.head.exactness;
-    await this.head.want(0, Math.min(this.head.queries.count, this.source.ahead ?? 4 * BATCH));
+    await this.head.want(0, this.source.ahead ?? this.head.queries.count);
     if (turn !== this.turn) return false;
     this.forget();
     this.search.show(true);
@@ -126,7 +126,7 @@ class Page {
     const from = this.head;
     this.head = this.turn = null;
     this.forget();
-    this.tip(null);
+    tip(null);
     this.search.show(false);
     document.body.classList.remove("open");
     find("title").textContent = "foveate";
@@ -181,7 +181,7 @@ class Page {
 
   hover(at) {
     const same = at?.query === this.hovered?.query && at?.key === this.hovered?.key;
-    if (!at) this.tip(null);
+    if (!at) tip(null);
     if (same || !this.head) return;
     this.hovered = at;
     this.stage.update(false);
@@ -207,34 +207,19 @@ class Page {
     this.attempt(async () => this.stage.fillFilm(this.head, await this.maps(this.head.site)));
   }
 
-  /** Lines of text beside a place of an element, each with its kind and what stands beside it; null hides them. */
-  tip(lines, element, x, y) {
-    const tip = find("tip");
-    tip.hidden = !lines;
-    if (!lines) return;
-    const line = ([kind, text, beside = ""]) => {
-      return make(
-        "div",
-        { class: `tip-${kind}` },
-        make("bdi", {}, cut(text, 60)),
-        make("span", { class: "muted" }, beside),
-      );
-    };
-    tip.replaceChildren(...lines.map(line));
-    const box = element.getBoundingClientRect();
-    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-    const right = box.left + x + 16 + wide < document.documentElement.clientWidth;
-    const below = box.top + y + 16 + high < window.innerHeight;
-    tip.style.left = `${Math.max(8, box.left + x + (right ? 16 : -16 - wide))}px`;
-    tip.style.top = `${Math.max(8, box.top + y + (below ? 16 : -16 - high))}px`;
-  }
-
   help() {
     find("help").showModal();
   }
 
   sayChosen() {
     if (this.query !== null || this.key !== null) this.say(this.head.told(this.query, this.key));
+    this.head.awaited = this.query !== null && !this.head.row(this.query);
+  }
+
+  /** Rows are here: what was said to be on its way is said again. */
+  arrived() {
+    this.stage.update();
+    if (this.head?.awaited) this.sayChosen();
   }
 
   say(text) {

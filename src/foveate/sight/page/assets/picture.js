@@ -83,13 +83,25 @@ class Picture {
     );
     this.canvas.setAttribute("aria-label", `Weights of query ${this.query}, ${name}, over the picture`);
     this.paintSteps();
-    if (!row) return;
-    const weights = head.estimate(this.query);
-    this.top = this.page.alike ? 1 : largest(weights.subarray(head.keys.before)) || 1;
+    this.before.hidden = !head.keys.before;
+    if (row) this.paintRow(row);
+    else this.wait();
+  }
+
+  paintRow(row) {
+    const weights = this.head.estimate(this.query);
+    this.top = this.page.alike ? 1 : largest(weights.subarray(this.head.keys.before)) || 1;
     this.paintBefore(weights);
     const context = this.fit();
     this.overlay.paint(context, this.frame.clientWidth, this.frame.clientHeight, weights);
     this.paintFoot(row);
+  }
+
+  /** The picture alone: the weights of another query would stand under this one's name. */
+  wait() {
+    this.before.replaceChildren();
+    this.fit();
+    this.foot.textContent = COMING;
   }
 
   /** Give the picture the room that there is beside the tokens before it. */
@@ -117,7 +129,6 @@ class Picture {
       return token;
     });
     this.before.replaceChildren(...tokens);
-    this.before.hidden = !tokens.length;
   }
 
   figures(key) {
@@ -161,7 +172,7 @@ class Picture {
     const key = this.at(event);
     const box = this.canvas.getBoundingClientRect();
     this.page.hover({ query: this.query, key });
-    this.page.tip(pairTold(this.head, this.query, key), this.canvas, event.clientX - box.left, event.clientY - box.top);
+    tip(pairTold(this.head, this.query, key), this.canvas, event.clientX - box.left, event.clientY - box.top);
   }
 
   choose(event) {
