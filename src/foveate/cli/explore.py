@@ -18,7 +18,8 @@ from foveate.sight.explorer import Limits, Place, serve
 class Explore:
     """Serve a page for this machine's browser: type an input, see where the model looks, zoom in to single weights.
 
-    Nothing that is typed is run or written anywhere, and pages of other sites are refused. Ctrl-C ends it.
+    Nothing that is typed is run, or written anywhere but in the browser's tab, and pages of other sites are refused.
+    Ctrl-C ends it.
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -239,3 +240,42 @@ def test_a_larger_window_has_a_finer_map_of_what_comes_into_sight(served: Serve,
         tab.keyboard.press("+")
     with tab.expect_response(lambda response: "/tile/0/1" in response.url):
         tab.set_viewport_size({"width": 1480, "height": 800})
+
+
+def test_a_new_look_with_a_head_open(served: Serve, opened: Opener) -> None:
+    """Until its maps are here the overview is shown, and no head of another input; who types keeps the focus."""
+    tab, late = opened(served()), []
+    look(tab, "one two three")
+    tab.click('.thumb[data-site="0"][data-head="1"]')
+    tab.wait_for_selector("canvas.map")
+    tab.route("**/maps/0", lambda maps: late.append(maps))
+    tab.fill("#given", "four five")
+    tab.press("#given", "Control+Enter")
+    tab.wait_for_selector("h1:text('four five')")
+    assert tab.locator(".stage").count() == 0
+    late[0].continue_()
+    tab.wait_for_selector(".stage canvas.map")
+    assert tab.evaluate("document.activeElement.id") == "given"
+
+
+def test_what_is_asked_for_meanwhile_comes_next(served: Serve, opened: Opener) -> None:
+    client, go_on = served(), threading.Event()
+    tab = opened(client)
+    look(tab, "one two three")
+    client.viewer.before = lambda given: given != "four" or go_on.wait(30)
+    for text in ("four", "five", "six"):
+        tab.fill("#given", text)
+        tab.press("#given", "Control+Enter")
+    go_on.set()
+    tab.wait_for_selector("h1:text('six')")
+    assert set(client.viewer.seen) == {"one two three", "four", "six"}
+
+
+def test_a_layer_that_failed_is_asked_for_again(served: Serve, opened: Opener) -> None:
+    tab = opened(served(), refused=1)
+    tab.route("**/maps/1", lambda maps: maps.fulfill(status=503, json={"message": "too much to do"}), times=1)
+    look(tab, "one two three")
+    tab.wait_for_selector(".message:text('too much to do')")
+    tab.click('.thumb[data-site="0"][data-head="1"]')
+    tab.click(".back")
+    tab.wait_for_selector('.thumb[data-site="1"] canvas.painted')

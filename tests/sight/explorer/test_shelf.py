@@ -82,3 +82,20 @@ def test_a_worker_keeps_nothing_of_what_failed(capsys: pytest.CaptureFixture) ->
     assert "RuntimeError: outer" in capsys.readouterr().err
     done: Future = worker.submit(lambda: 7)
     assert done.result(30) == 7
+
+
+def test_weights_that_are_no_numbers_are_told() -> None:
+    viewer = FakeViewer()
+    shown = Shown(viewer.look("x " * 13, 13))
+    site = shown.site(1)
+    weights = site.weights().clone()
+    weights[0, 2, 7, 3] = torch.nan
+    site.weights = lambda heads, queries, keys: weights[:, heads][:, :, queries][..., keys]  # type: ignore
+    shown.rows(1, 1, (0, 13))
+    for asked in (
+        lambda: shown.maps(1),
+        lambda: shown.rows(1, 2, (5, 9)),
+        lambda: shown.tile(1, 2, (7, 8), (0, 9), (1, 3)),
+    ):
+        with pytest.raises(UserError, match=r"^layers\.1: its weights are not all numbers \(NaN\)"):
+            asked()

@@ -40,6 +40,7 @@ EVIL = [
     "שלום",
     "👩‍🔬",
     "\ud83d",  # half an emoji, as a tokenizer of bytes may give it
+    "\ufe0f",
     "\u2028\n\t ",
     "",
 ]

@@ -141,6 +141,7 @@ def test_nothing_given_is_run(opened: Opener) -> None:
     assert shown[6:8] == ["⟨202E⟩overridden⟨202C⟩", "⟨0000⟩⟨0007⟩⟨001B⟩[31m"]
     assert shown[8] == "שלום"
     assert shown[9] == "👩‍🔬"
+    assert shown[11] == "⟨FE0F⟩"
     assert shown[-1] == "∅"
 
 

@@ -94,6 +94,10 @@ def test_search(opened: Opener) -> None:
     tab.keyboard.press("Enter")
     settled(tab)
     assert tab.inner_text(".chosen.key") == "▁the"
+    tab.click("#found .option >> nth=0")
+    settled(tab)
+    assert tab.inner_text(".chosen.key") == "▁The"
+    assert tab.evaluate("document.activeElement.id") == "wanted"
     tab.fill("#wanted", "zebra")
     assert "no token" in tab.inner_text("#found")
     tab.keyboard.press("Escape")

@@ -182,7 +182,9 @@ def test_pictures_of_arrays() -> None:
     assert (made[0, 0, 0], made[3, 4, 2]) == (0, 255)
     sound = np.asarray(PIL.Image.open(io.BytesIO(Audio.of(np.array([[0.0, 1.0], [3.0, 4.0], [2.0, 2.0]]), 1.0).data)))
     assert sound.tolist() == [[128, 128], [191, 255], [0, 64]]  # the lowest frequency below
-    assert picture_type(Audio.of(np.zeros((2, 3000)), 1.0).data) == "image/png"
+    long = Audio.of(np.zeros((80, 3000)), 1.0).data
+    assert picture_type(long) == "image/png"
+    assert PIL.Image.open(io.BytesIO(long)).size == (1024, 80)  # every frequency, of however long a sound
     with pytest.raises(UserError, match=r"shape \(2, 3, 4, 5\) is no picture"):
         Image.of(np.zeros((2, 3, 4, 5)), 2, 2)
     with pytest.raises(UserError, match="not finite"):

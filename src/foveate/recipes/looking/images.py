@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
+import PIL.ImageOps
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -71,8 +72,10 @@ class Eye:
         found = config_file(folder, PROCESSOR)
         self.processor = _processor(folder) if found else None
         self.size = _size(config)
+        plain = self.processor is not None and not getattr(self.processor, "do_normalize", False)
         self.mean, self.spread = (
-            torch.tensor(found.get(name) or [0.5] * 3).view(-1, 1, 1) for name in ("image_mean", "image_std")
+            torch.tensor(none if plain else _said(self.processor, found, name)).view(-1, 1, 1)
+            for name, none in (("image_mean", [0.0] * 3), ("image_std", [1.0] * 3))
         )
 
     def see(self, picture: PIL.Image.Image) -> Float[Tensor, "C height width"]:
@@ -129,7 +132,7 @@ def opened(file: File) -> PIL.Image.Image:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; at most {PIXELS:,} are read"
                 )
-            return picture.convert("RGB")
+            return PIL.ImageOps.exif_transpose(picture).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is no picture; known are {', '.join(FORMATS)}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
@@ -146,6 +149,11 @@ def _processor(folder: Path) -> Any:
         return None
     except Exception as error:  # the library raises whatever its parts do
         raise UserError(f"{folder / PROCESSOR} cannot be used: {str(error).splitlines()[0][:200]}") from None
+
+
+def _said(processor: Any, found: Mapping[str, Any], name: str) -> list[float]:
+    """What the pixels are standardised by: as the processor has it, else its file."""
+    return list(getattr(processor, name, None) or found.get(name) or [0.5] * 3)
 
 
 def _size(config: Any) -> tuple[int, int]:

@@ -29,8 +29,11 @@ class MatcherViewer:
         return self.matcher.model, self.matcher.given(".\t.")[0]
 
     def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
-        """See where the model looks in either text of one `source<TAB>target`."""
+        """See where the model looks in either text of one `source<TAB>target`, or of two lines."""
         text = text_of(given, self.name).strip("\r\n")
+        lines = [line for line in text.splitlines() if line.strip()]
+        if "\t" not in text and len(lines) == 2:
+            text = "\t".join(lines)
         inputs, pieces = self.matcher.given(text)
         for shown, side in zip(pieces, ("the source", "the target"), strict=True):
             check_length(len(shown), most, side)

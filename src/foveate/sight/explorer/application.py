@@ -13,7 +13,6 @@ Numbers are sent as the browser's typed arrays have them. An error is {"message"
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -90,7 +89,7 @@ class Explorer:
     def __init__(self, viewer: Viewer, limits: Limits, worker: Worker) -> None:
         self._viewer, self._limits, self._worker = viewer, limits, worker
         self._shelf = Shelf(limits.sights, limits.sight_bytes)
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: dict[str, Job] = {}
         self._page = page(About(viewer.name, viewer.takes, limits.tokens, limits.file_bytes))
 
     async def page(self, request: Request) -> Response:
@@ -104,8 +103,9 @@ class Explorer:
         job = Job(Future())
         job.future = self._submit(lambda: self._look(name, job, wanted))
         self._jobs[name] = job
-        while len(self._jobs) > self._limits.sights + self._limits.waiting:
-            self._jobs.popitem(last=False)
+        over = [each for each, job in self._jobs.items() if job.future.done() and each not in self._shelf]
+        for each in over[: -self._limits.sights]:  # the last of them may be asked for still: why they failed is told
+            del self._jobs[each]
         return JSONResponse({"id": name}, 202)
 
     def _look(self, name: str, job: Job, wanted: Input) -> bytes:

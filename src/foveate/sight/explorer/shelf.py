@@ -4,7 +4,7 @@ import json
 import secrets
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.explorer import tiles
-from foveate.sight.page.document import Document, Panel, Rows
+from foveate.sight.page.document import Document, Panel, Rows, check_numbers
 from foveate.sight.page.header import head_of
 from foveate.sight.page.sides import picture_type, sides
 from foveate.sight.seen import Seen
@@ -69,21 +69,20 @@ class Shown:
 
     def maps(self, place: int) -> bytes:
         """The entropies and the small maps of all heads of a site."""
-        return self.measured.get(("maps", place), lambda: b"".join(map(_bytes, tiles.small_maps(self.site(place)))))
+        site = self.site(place)
+        return self._measured(place, ("maps", place), lambda: tiles.small_maps(site))
 
     def rows(self, place: int, head: int, rows: Span) -> bytes:
         """Keys, weights and rest of some queries."""
         site = self._with_head(place, head)
         kept = self.kept(place)
-        return self.measured.get(
-            ("rows", place, head, rows), lambda: b"".join(map(_bytes, tiles.top(site, head, rows, kept)))
-        )
+        return self._measured(place, ("rows", place, head, rows), lambda: tiles.top(site, head, rows, kept))
 
     def tile(self, place: int, head: int, rows: Span, columns: Span, size: Span) -> bytes:
         """A finer map of a part of a head."""
         site = self._with_head(place, head)
         key = ("tile", place, head, rows, columns, size)
-        return self.measured.get(key, lambda: _bytes(tiles.tile(site, head, rows, columns, size)))
+        return self._measured(place, key, lambda: [tiles.tile(site, head, rows, columns, size)])
 
     @property
     def size(self) -> int:
@@ -97,6 +96,16 @@ class Shown:
             lent |= {part.tensor.untyped_storage().data_ptr(): part.tensor for rows in site.rows for part in rows.lent}
         others = (tensor for tensor in lent.values() if not isinstance(tensor, nn.Parameter))  # those are the model's
         return found + sum(tensor.untyped_storage().nbytes() for tensor in others)
+
+    def _measured(self, place: int, key: Any, measure: Callable[[], Iterable[np.ndarray]]) -> bytes:
+        """Numbers of a site, measured now if they are not known. Raises UserError where they are none."""
+
+        def made() -> bytes:
+            values = list(measure())
+            check_numbers(self.seen.sight.sites[place], *values)
+            return b"".join(map(_bytes, values))
+
+        return self.measured.get(key, made)
 
     def _with_head(self, place: int, head: int) -> Site:
         site = self.site(place)
@@ -161,6 +170,10 @@ class Shelf:
             if name in self._shown:
                 self._shown.move_to_end(name)
             return self._shown.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        with self._lock:
+            return name in self._shown
 
     @property
     def _size(self) -> int:

@@ -154,6 +154,12 @@ def pooled(weights: Float32[np.ndarray, "H T S"]) -> Float32[np.ndarray, "H R C"
     return found / np.diff(over)[:, None].astype(np.float32)
 
 
+def check_numbers(name: str, *values: np.ndarray) -> None:
+    """Raises UserError for weights of a site that are no numbers: drawn, they would look like none."""
+    if not all(np.isfinite(each).all() for each in values):
+        raise UserError(f"{name}: its weights are not all numbers (NaN), as after an overflow; there is no map to show")
+
+
 def _share(heads: int) -> int:
     return min(MOST, max(FEWEST, BUDGET // heads))
 
@@ -170,8 +176,7 @@ def _panel(site: Map, name: str, tokens: Pair | Mapping[str, Pair], example: int
         rows, maps, entropy = _all(site, example)
     else:
         rows, maps, entropy = _most(site, example, count)
-    if not (np.isfinite(maps).all() and np.isfinite(rows.weights).all()):
-        raise UserError(f"{name}: its weights are not all numbers (NaN), as after an overflow; there is no map to show")
+    check_numbers(name, maps, rows.weights)
     return Panel(name, *sides_of, rows, maps, entropy)
 
 

@@ -62,7 +62,7 @@ class Audio:
         values = np.asarray(values)
         if values.ndim != 2 or not values.size:
             raise UserError(f"an array of shape {values.shape} is no spectrogram; give (frequencies, frames)")
-        return cls(_png(values[::-1]), seconds, before)
+        return cls(_png(values[::-1], alike=False), seconds, before)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def picture_type(data: bytes) -> str:
     raise UserError(f"a picture is a PNG or a JPEG file, but this begins with {data[:8]!r}")
 
 
-def _png(values: np.ndarray) -> bytes:
+def _png(values: np.ndarray, alike: bool = True) -> bytes:
+    """A picture of at most `LARGEST` pixels on either side; made smaller, both are so alike or each for itself."""
     if values.dtype != np.uint8:
         values = values.astype(np.float64)
         if not np.isfinite(values).all():
@@ -141,7 +142,10 @@ def _png(values: np.ndarray) -> bytes:
         least, greatest = values.min(), values.max()
         values = ((values - least) * (255 / max(greatest - least, 1e-12))).round().astype(np.uint8)
     picture = PIL.Image.fromarray(values.squeeze(-1) if values.ndim == 3 and values.shape[2] == 1 else values)
-    picture.thumbnail((LARGEST, LARGEST))
+    if alike:
+        picture.thumbnail((LARGEST, LARGEST))
+    elif max(picture.size) > LARGEST:
+        picture = picture.resize((min(picture.width, LARGEST), min(picture.height, LARGEST)))
     file = BytesIO()
     picture.save(file, "png", optimize=True)
     return file.getvalue()

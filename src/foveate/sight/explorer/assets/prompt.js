@@ -59,8 +59,9 @@ class Prompt {
 
   /** Have the model look at what was typed or chosen, and show it. */
   async look() {
-    if (this.busy) return;
+    if (this.looking === this.field.value) return; // impatience
     await this.attempt(async () => {
+      this.looking = this.field.value;
       const given = await this.given();
       const text = given.text ?? given.name;
       const headers = { "content-type": "application/json" };
@@ -102,7 +103,7 @@ class Prompt {
   /** A sight that was shown before, as long as the server has it. */
   async again(id) {
     const known = this.past.find((each) => each.id === id);
-    if (!known || this.busy) return;
+    if (!known) return;
     await this.attempt(async () => {
       try {
         if (this.about.takes === "text" && known.text) this.field.value = known.text;
@@ -115,18 +116,25 @@ class Prompt {
     });
   }
 
-  /** Do something that may take long or fail, and say so. */
+  /** Do something that may take long or fail, and say so; of what is asked for meanwhile the last is done next. */
   async attempt(action) {
+    this.next = action;
+    if (this.busy) return;
     this.busy = true;
     this.button.disabled = true;
-    this.error.hidden = true;
-    this.status.textContent = "";
-    try {
-      await action();
-    } catch (error) {
-      this.error.textContent = sentence(error.message);
-      this.error.hidden = false;
+    while (this.next) {
+      const current = this.next;
+      this.next = this.looking = null;
+      this.error.hidden = true;
+      this.status.textContent = "";
+      try {
+        await current();
+      } catch (error) {
+        this.error.textContent = sentence(error.message);
+        this.error.hidden = false;
+      }
     }
+    this.looking = null;
     this.busy = false;
     this.button.disabled = false;
     this.measuring(this.source.pending);

@@ -25,6 +25,9 @@ const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 const JOINERS = "\u200c\u200d";
+const NOTHING = /^\p{Default_Ignorable_Code_Point}+$/u; // such as a joiner or a variation selector alone
+
+const written = (character) => `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
 /** A token as one can see it: white space and control characters, which would hide or reorder it, are written out. */
 function visible(text) {
@@ -34,10 +37,8 @@ function visible(text) {
     .replace(/[\n\r]/g, "↵")
     .replaceAll("\t", "⇥");
   if (text.trim() === "") return "␣".repeat(text.length);
-  return text.replace(HIDDEN, (character) => {
-    if (JOINERS.includes(character)) return character;
-    return `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
-  });
+  if (NOTHING.test(text)) return Array.from(text, written).join("");
+  return text.replace(HIDDEN, (character) => (JOINERS.includes(character) ? character : written(character)));
 }
 
 /** The beginning of a text, with '…' where it goes on. */

@@ -153,10 +153,10 @@ class Overview {
   async reveal(entries) {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
-      this.seen.unobserve(target);
       await this.page.attempt(async () => {
         const site = Number(target.dataset.site);
         this.maps.set(site, await this.page.maps(site));
+        this.seen.unobserve(target); // until then it is asked for again whenever it comes into sight
         this.paint(target);
       });
     }

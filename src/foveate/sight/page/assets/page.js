@@ -37,6 +37,7 @@ class Page {
       this.table = new Overview(this);
       this.stage = new Stage(this);
       Object.assign(this, { head: null, query: null, key: null, hovered: null });
+      this.leave(); // what was open before is of another input
       await this.route();
     });
   }
@@ -111,7 +112,8 @@ class Page {
     this.forget();
     this.search.show(true);
     this.stage.open(this.head, maps);
-    if (!before) this.stage.element.focus({ preventScroll: true });
+    const typing = find("above").contains(document.activeElement);
+    if (!before && !typing) this.stage.element.focus({ preventScroll: true });
     this.say(`${this.head.info.name}, head ${head}`);
     return true;
   }

@@ -11,9 +11,12 @@ class Search {
     this.places = [];
     this.at = -1;
     this.input.addEventListener("input", () => this.look());
-    this.input.addEventListener("focus", () => this.look());
+    this.input.addEventListener("focus", () => clearTimeout(this.leaving) || this.look());
     this.input.addEventListener("keydown", (event) => this.key(event));
-    this.input.addEventListener("blur", () => setTimeout(() => (this.list.hidden = true), 150));
+    this.input.addEventListener("blur", () => {
+      this.leaving = setTimeout(() => (this.list.hidden = true), 150);
+    });
+    this.list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
   }
 
   show(shown) {
@@ -62,10 +65,7 @@ class Search {
         make("bdi", { class: `option-text ${name}` }, cut(side.label(place), 32)),
         make("span", { class: "muted" }, `${name} ${count(place)}`),
       );
-      option.addEventListener("pointerdown", (event) => {
-        event.preventDefault();
-        this.go(from + index);
-      });
+      option.addEventListener("click", () => this.go(from + index));
       return option;
     });
     const told = this.places.length
