@@ -192,7 +192,7 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    for place in ("foveate.recipes.translate.open_source", "foveate.recipes.translator.open_source"):
+    for place in ("foveate.recipes.translate.open_source", "foveate.recipes.texts.open_source"):
         monkeypatch.setattr(place, lambda *names, **_: asked.append(names) or words.splits(40))
     told(capsys, "train", "translate", "emoji", "--from", "fr", "--to", "de", "--out", tmp_path, *FLAGS, "--steps", 1)
     _, err = told(capsys, "eval", tmp_path)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E402
 import io
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -98,6 +99,29 @@ def test_an_image_model(folders: Folders, name: str) -> None:
     assert pixels.shape == (24, 24, 3)
     assert np.abs(pixels[2, 2].astype(int) - (250, 10, 20)).max() <= 3
     assert np.abs(pixels[20, 20].astype(int) - (0, 200, 0)).max() <= 3
+
+
+def test_a_picture_is_turned_as_its_file_says(folders: Folders) -> None:
+    """The square at the upper left of what a camera that was held upright wrote lying is at the upper right."""
+    lying = tiny_folders.PIL.Image.open(tiny_folders.io.BytesIO(picture().data))
+    exif = lying.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter, clockwise
+    file = tiny_folders.io.BytesIO()
+    lying.save(file, "jpeg", exif=exif, quality=95)
+    image, _ = looked(folders("vit"), File("upright.jpeg", file.getvalue())).tokens["layers.0.attention"]
+    pixels = np.asarray(tiny_folders.PIL.Image.open(tiny_folders.io.BytesIO(image.data))).astype(int)
+    assert np.abs(pixels[2, -3] - (250, 10, 20)).max() <= 20
+    assert np.abs(pixels[2, 2] - (0, 200, 0)).max() <= 20
+
+
+def test_a_picture_that_was_not_standardised_is_shown_as_it_is(copied: Folders) -> None:
+    folder = copied("vit")
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "do_normalize": False}))
+    image, _ = looked(folder, picture()).tokens["layers.0.attention"]
+    pixels = np.asarray(tiny_folders.PIL.Image.open(tiny_folders.io.BytesIO(image.data))).astype(int)
+    assert np.abs(pixels[2, 2] - (250, 10, 20)).max() <= 3
+    assert np.abs(pixels[20, 20] - (0, 200, 0)).max() <= 3
 
 
 def test_a_detector(folders: Folders) -> None:

@@ -116,8 +116,11 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
     seen.document()
     with pytest.raises(UserError, match="the source has 4 tokens, but at most 3 are looked at"):
         open_model(tmp_path).look("small red cat\tchat", 3)
-    with pytest.raises(UserError, match="has 0 tabs, where one tab must part two texts"):
+    assert open_model(tmp_path).look("small red cat\r\n\nchat", 10).tokens == seen.tokens
+    with pytest.raises(UserError, match=r"reads two texts: give each a line of its own, or part them by a tab$"):
         open_model(tmp_path).look("small red cat", 10)
+    with pytest.raises(UserError, match="has 2 tabs, where one tab must part two texts"):
+        open_model(tmp_path).look("small\tred\tcat", 10)
 
 
 def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:

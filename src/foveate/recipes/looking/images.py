@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
-import PIL.ImageOps
 import torch
 from jaxtyping import Float
+from PIL.Image import Transpose
 from torch import Tensor
 
 from foveate.errors import UserError
@@ -28,6 +28,18 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 
 PIXELS = 64_000_000
 """More pixels than these are not unpacked."""
+
+ORIENTATION = 0x0112
+TURNS: dict[Any, Transpose] = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+"""How a picture is turned that a camera wrote as it was held; Pillow's own way fails where other tags are damaged."""
 
 PROCESSOR = "preprocessor_config.json"
 
@@ -123,7 +135,7 @@ class Patches:
 
 
 def opened(file: File) -> PIL.Image.Image:
-    """A picture file's first picture, in colours. Raises UserError for what is none, or is too large."""
+    """A picture file's first picture, upright, in colours. Raises UserError for what is none, or is too large."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the bound below is stricter
@@ -132,7 +144,8 @@ def opened(file: File) -> PIL.Image.Image:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; at most {PIXELS:,} are read"
                 )
-            return PIL.ImageOps.exif_transpose(picture).convert("RGB")
+            turn = TURNS.get(picture.getexif().get(ORIENTATION, 1))
+            return (picture if turn is None else picture.transpose(turn)).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is no picture; known are {', '.join(FORMATS)}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:

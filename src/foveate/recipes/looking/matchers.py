@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import recipes
+from foveate.errors import UserError
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import model_name, tokens
 from foveate.recipes.matcher import QUERY, Matcher
@@ -32,7 +33,9 @@ class MatcherViewer:
         """See where the model looks in either text of one `source<TAB>target`, or of two lines."""
         text = text_of(given, self.name).strip("\r\n")
         lines = [line for line in text.splitlines() if line.strip()]
-        if "\t" not in text and len(lines) == 2:
+        if "\t" not in text:
+            if len(lines) != 2:
+                raise UserError(f"{self.name} reads two texts: give each a line of its own, or part them by a tab")
             text = "\t".join(lines)
         inputs, pieces = self.matcher.given(text)
         for shown, side in zip(pieces, ("the source", "the target"), strict=True):
