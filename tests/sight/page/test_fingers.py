@@ -68,3 +68,18 @@ def test_a_swipe_over_the_whole_map_scrolls_the_page(devtools: tuple[Any, Any]) 
     settled(tab)
     assert tab.evaluate("scrollY") > 0
     assert tab.locator(".details .chosen").count() == 0
+
+
+def test_a_swipe_over_search_results_scrolls_them(devtools: tuple[Any, Any]) -> None:
+    tab, tools = devtools
+    tab.fill("#wanted", "e")
+    tab.focus("#wanted")
+    box = tab.locator("#found").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 30
+    fingers(tools, "touchStart", (x, y))
+    for far in range(20, 220, 20):
+        fingers(tools, "touchMove", (x, y - far))
+    fingers(tools, "touchEnd")
+    settled(tab)
+    assert tab.eval_on_selector("#found", "(list) => list.scrollTop") > 0
+    assert tab.locator(".details .chosen").count() == 0

@@ -33,7 +33,10 @@ class Details {
     const { head } = this;
     const row = head.row(query);
     const section = make("section", {}, this.heading("query", head.queries, query, "looks at"));
-    if (!row) return section;
+    if (!row) {
+      section.append(make("p", { class: "muted hint" }, COMING));
+      return section;
+    }
     const top = head.top(query);
     const most = top[0]?.weight ?? 1;
     const list = make("ol", { class: "bars" });
