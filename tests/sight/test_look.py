@@ -13,6 +13,7 @@ from foveate.attention import ScaledDot, attend, causal
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight
+from foveate.sight.steps import own
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "dropout": 0.0}
 SIZES = {**SMALL, "heads": 3, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 2}
@@ -308,3 +309,27 @@ def test_nothing_is_left_behind_after_an_error() -> None:
     assert hooks(model) == 0
     model(**SOURCE, target=TARGET)
     assert {len(sight[site].rows) for site in sight.sites} == {1}
+
+
+def test_only_what_may_attend_has_hooks_and_none_stays() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.MultiheadAttention(4, 2), nn.Sequential(nn.ReLU(), nn.Dropout()))
+    model[0].forward = model[0].forward  # what somebody gave a module may do anything
+    with look(model, sites="1"):
+        model[1](*[torch.zeros(3, 4)] * 3)
+        watched = [path for path, module in model.named_modules() if module._forward_hooks]
+    assert watched == ["", "0", "1", "2"]
+    assert hooks(model) == 0
+    assert not any(module._forward_hooks_always_called for module in model.modules())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_large_copy_stays_as_it_was_and_says_the_same(dtype: torch.dtype) -> None:
+    large = torch.randn(2, 3, 4096, 16).to(dtype).transpose(-1, -2)
+    copied, before = own(large), large.clone()
+    assert copied.is_contiguous()
+    assert copied.untyped_storage().nbytes() == copied.nbytes
+    large.zero_()
+    assert torch.equal(copied, before)
+    repeated = own(before[:1].expand(5, -1, -1, -1))
+    assert repeated.shape[0] == 1
+    assert torch.equal(repeated, before[:1])

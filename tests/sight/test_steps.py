@@ -135,3 +135,16 @@ def test_a_copy_is_as_small_as_can_be() -> None:
 def test_a_span_says_where_it_is() -> None:
     kept = Keys(keys(7))
     assert (kept.last.first, kept.last.length, kept.last.turn) == (0, 7, 0)
+
+
+def test_keys_of_a_source_may_be_reordered_from_step_to_step() -> None:
+    """Beams have the same source, of which a processor makes rows that differ in their last bits."""
+    source = torch.randn(1, 2, 7, 4).expand(3, -1, -1, -1) + torch.arange(3.0)[:, None, None, None] * 1e-6
+    keys = Keys(source)
+    spans = [keys.continued(source[order], steps=1) for order in ([0, 1, 2], [2, 0, 0], [1, 1, 0])]
+    orders = [[0, 1, 2], [2, 0, 0]]
+    for order, span in zip(orders, spans, strict=False):
+        assert torch.equal(keys.at(span), source[order])
+    assert spans[2] is None, "row 1 was lost a step before"
+    assert keys.continued(source[[0, 2, 2]], steps=1) is not None
+    assert torch.equal(keys.at(spans[0]), source)

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
 from foveate.sight.doors import opened
 from foveate.sight.hidden import COMPILED
@@ -45,15 +44,32 @@ def look(
 
 def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
     """Tell the recorder which module runs."""
-    hooks: list[RemovableHandle] = []
-    stack.callback(_remove, hooks)
+    watched: list[nn.Module] = []
+    stack.callback(_unwatch, watched)
+    leave = _Leave(recorder)
     for path, module in model.named_modules():
         name = f"{path}.".replace(COMPILED, "").removesuffix(".")
         if isinstance(module, torch.jit.ScriptModule):
             recorder.hidden.script(name, module)
-            continue
-        hooks.append(module.register_forward_pre_hook(_Enter(recorder, name)))
-        hooks.append(module.register_forward_hook(_Leave(recorder), always_call=True))
+        elif module is model or not _cannot_attend(module):
+            watched.append(module)
+            module.register_forward_pre_hook(_Enter(recorder, name))
+            module.register_forward_hook(leave, always_call=True)
+
+
+def _cannot_attend(module: nn.Module) -> bool:
+    """Whether it is one of torch's layers without parts: linear, dropout, normalisation, ..."""
+    own = type(module).__module__.startswith("torch.nn.modules.") and "forward" not in vars(module)
+    return own and next(module.children(), None) is None
+
+
+def _unwatch(watched: list[nn.Module]) -> None:
+    """Take the hooks of a look away; the handles that torch gives for it would be half of what watching holds."""
+    for module in watched:
+        for hooks in (module._forward_pre_hooks, module._forward_hooks):
+            for number in [number for number, hook in hooks.items() if isinstance(hook, _Hook)]:
+                del hooks[number]
+                module._forward_hooks_always_called.pop(number, None)
 
 
 class _Hook:
@@ -86,8 +102,3 @@ class _Leave(_Hook):
 
     def __call__(self, module: nn.Module, *_: object) -> None:
         self._recorder.leave(module)
-
-
-def _remove(hooks: list[RemovableHandle]) -> None:
-    for hook in hooks:
-        hook.remove()

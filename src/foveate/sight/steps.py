@@ -6,10 +6,14 @@ beam search is never misread: what continues nothing begins a new map.
 """
 
 from dataclasses import dataclass
+from mmap import ACCESS_COPY, mmap
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+_LARGE = 2**16
+"""Bytes from which on a copy has pages of its own."""
 
 
 @dataclass(eq=False)
@@ -50,23 +54,25 @@ class Keys:
         """The span of these keys if they belong to a call of the same map, which `steps` more queries made; else None.
 
         They do if they are the keys of the call before it and the query is one (or the model is known to be `writing`
-        just now), or if they are the end of the keys so far, in any order of the batch, with one new key behind for
-        each query.
+        just now), or if they are the end of the keys so far with one new key behind for each query; in any order of the
+        batch, for a beam search reorders a source's keys too, which differ in their last bits from row to row.
         """
         keys, store = bare(keys), self._store
         if keys.shape[:-2] != store.shape[:-2] or keys.shape[-1] != store.shape[-1] or keys.dtype != store.dtype:
             return None
         total, count = self._length, keys.shape[-2]
-        if (steps == 1 or writing) and count == total and torch.equal(keys, store[..., :total, :]):
-            return self.last
+        if (steps == 1 or writing) and count == total:
+            parents = parent_rows(keys, store[..., :total, :])
+            if parents is not None:
+                self._turn(parents)
+                return self.last
         old = count - steps
         if not 0 < old <= total:
             return None
         parents = parent_rows(keys[..., :old, :], store[..., total - old : total, :])
         if parents is None:
             return None
-        if not torch.equal(parents, torch.arange(len(parents), device=parents.device)):
-            self._turn(parents)
+        self._turn(parents)
         self._append(keys[..., old:, :])
         self.grows = True
         return Span(total - old, count, len(self._turns))
@@ -85,6 +91,9 @@ class Keys:
         return torch.cat(parts[::-1], -2)[..., first:end, :]
 
     def _turn(self, parents: Tensor) -> None:
+        """Reorder the batch, unless each row goes on from itself."""
+        if torch.equal(parents, torch.arange(len(parents), device=parents.device)):
+            return
         start = self._turns[-1].start + self._turns[-1].keys.shape[-2] if self._turns else 0
         self._turns.append(_Turn(start, self._store[..., start : self._length, :].clone(), parents))
         self._store = self._store.index_select(0, parents)
@@ -110,7 +119,16 @@ def bare(tensor: Tensor) -> Tensor:
 
 def own(tensor: Tensor) -> Tensor:
     """A copy, as small as can be: what the model does with its tensor later does not change it."""
-    return bare(tensor).clone(memory_format=torch.contiguous_format)
+    tensor = bare(tensor)
+    if tensor.device.type == "cpu" and tensor.nbytes >= _LARGE:
+        return _room(tensor).copy_(tensor)
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _room(like: Tensor) -> Tensor:
+    """Memory for a copy, in pages of its own: no more than it fills, and given back as soon as it is freed."""
+    pages = mmap(-1, like.nbytes, access=ACCESS_COPY)
+    return torch.frombuffer(pages, dtype=like.dtype).view(like.shape)
 
 
 def parent_rows(keys: Tensor, store: Tensor) -> Tensor | None:
