@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_LARGE = 2**16
-"""Bytes from which on a copy has pages of its own."""
+_LARGE = 2**20
+"""Bytes from which on a copy has pages of its own; the kernel lends a process only some 65,000 such mappings."""
 
 
 @dataclass(eq=False)
