@@ -1,12 +1,13 @@
 """What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
 
-    python benchmarks/look.py             # all of it, about 15 minutes and 13 GB of memory
+    python benchmarks/look.py             # all of it, about 20 minutes and 13 GB of memory
     python benchmarks/look.py forward     # one part: forward, measures, rows, received, long or page
 
 It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
 Memory is measured in a process of its own for each case, as its peak less what the process held before, with glibc told
 to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run; such a process is
-slow, so that times are those of another). The forward pass is timed twice, with glibc as it is and keeping what is
+slow, so that times are those of another); beside queries and keys, where single pages count, they are counted when the
+logits are there (`at_logits`). The forward pass is timed twice, with glibc as it is and keeping what is
 freed. As it is, a pass that is not looked at would be faster after one that is, in the memory that this has left: so
 each has a process of its own, and they take turns, so that a busy machine slows both. What else is compared takes turns
 in one process where it fits into memory together.
