@@ -6,7 +6,7 @@ from foveate.threads import choose_waiting
 
 choose_waiting()  # it only has an effect before torch is imported, hence the order here
 
-# Nothing that is imported becomes garbage: looking for some takes a tenth of a second.
+# Nothing that is imported becomes garbage: looking for some takes a third of a second.
 _collects = gc.isenabled()
 gc.disable()
 
@@ -16,6 +16,8 @@ from foveate.models import create
 from foveate.recipes import load, train
 from foveate.sight import look
 
+gc.freeze()  # with the next line: all there is counts as old, and the next new object has nothing looked through
+gc.unfreeze()
 if _collects:
     gc.enable()
 

@@ -131,6 +131,25 @@ def test_a_model_in_bfloat16_writes_as_one_in_full_precision(preset: str) -> Non
 
 
 @x86
+@bfloat16
+@pytest.mark.parametrize("width", [64, 256], ids=["layers too small to lay out", "layers laid out"])
+def test_what_a_model_in_bfloat16_attends_to_in_steps_is_in_full_precision(width: int) -> None:
+    torch.manual_seed(6)
+    sizes = {"width": width, "feedforward": 2 * width, "heads": 4, "encoder_layers": 1, "decoder_layers": 1}
+    model = create("transformer-tiny", src_vocab=31, tgt_vocab=31, **sizes).eval()
+    faster = packed(model, "bfloat16")
+    inputs = {"source": torch.randint(4, 31, (2, 5)), "source_lengths": torch.tensor([5, 3])}
+    states = [one.start(**inputs) for one in (model, faster)]
+    with torch.no_grad():
+        for tokens in torch.randint(4, 31, (3, 2)):
+            expected, found = (one.step(tokens, state) for one, state in zip((model, faster), states, strict=True))
+            assert (found.float() - expected).norm() / expected.norm() < 0.03
+    assert {part.dtype for memory in (*states[1].past, *states[1].source) for part in (memory.keys, memory.values)} == {
+        torch.float32
+    }
+
+
+@x86
 @pytest.mark.parametrize("preset", ["transformer-tiny", "convolutional", "rnn-luong"])
 def test_a_model_in_eight_bits_writes_as_one_in_full_precision(preset: str) -> None:
     """So wide that its layers have 65,536 numbers, below which they stay as they are."""

@@ -24,6 +24,7 @@ from foveate.sight.measures import (
     TopKeys,
     check_names,
     measure,
+    places,
     weights,
 )
 from foveate.sight.of_queries import largest
@@ -245,6 +246,12 @@ def test_no_heads_are_no_weights() -> None:
 def test_a_place_that_there_is_not() -> None:
     with pytest.raises(UserError, match="there is no place 19 among 19: they are 0 to 18"):
         weights(make(), queries=[19])
+
+
+def test_places_that_are_neighbours_are_not_listed_one_by_one() -> None:
+    assert places(slice(None), 10**15) == range(10**15)
+    assert places(slice(-7, -2), 10**15) == range(10**15 - 7, 10**15 - 2)
+    assert (places(slice(5, 2), 9), places(slice(1, 9, 3), 9)) == (range(0), [1, 4, 7])
 
 
 def test_names() -> None:

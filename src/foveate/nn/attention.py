@@ -19,6 +19,9 @@ class MultiHeadAttention(nn.Module):
     and of the output. With `split`, a head sees only its own slice of the inputs, which must divide by `heads`.
     """
 
+    kept: torch.dtype | None = None
+    """The type of the keys and values in a `memory`, and of attention to it, if not that of the weights."""
+
     def __init__(
         self,
         width: int,
@@ -48,7 +51,7 @@ class MultiHeadAttention(nn.Module):
     def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
         """The heads' keys and values of a source, to attend to more than once or to extend, to `expected` of them."""
         # Dense, each head for itself, since it is read again and again.
-        keys, values = (part.contiguous() for part in self._keys_values(source))
+        keys, values = (part.contiguous().to(self.kept or part.dtype) for part in self._keys_values(source))
         return Memory(keys, values, self.score, expected)
 
     def forward(
@@ -76,8 +79,12 @@ class MultiHeadAttention(nn.Module):
     def _attended(
         self, queries: Tensor, memory: Memory, mask: Mask | Tensor | None, bias: Bias | Tensor | None
     ) -> Tensor:
+        given = queries.dtype
+        if self.kept is not None:
+            queries = queries.to(memory.values.dtype)
         dropout = self.dropout if self.training else 0.0
-        return self.output(attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2))
+        output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2)
+        return self.output(output if self.kept is None else output.to(given))
 
     def _all_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one input."""
