@@ -19,6 +19,9 @@ from foveate.sight.unwritten import REMEMBERED, Unwritten
 HIDES = torch.finfo(torch.float16).min / 2
 """What is below this in a mask of numbers hides; libraries write -inf, or the least number of some type."""
 
+CAUSAL, SCALED_DOT, SOFT = Causal(0), ScaledDot(), Soft()
+"""What most calls of a model have: the same, for all of them."""
+
 Understood = tuple[Mask | None, Tensor | None, int]
 """A mask and the numbers to add that another library had put into one tensor, and how many keys anybody may see."""
 
@@ -74,8 +77,8 @@ class Translator:
         allowed, numbers, seen = (None, None, count) if mask is None else self._understood(mask, steps, keys)
         keys, values = keys[..., :seen, :], values[..., :seen, :]
         if causal:
-            allowed = Causal(0) if allowed is None else allowed & Causal(0)
-        score: Score = ScaledDot(scale)
+            allowed = CAUSAL if allowed is None else allowed & CAUSAL
+        score: Score = SCALED_DOT if scale is None else ScaledDot(scale)
         return Call(
             queries,
             keys,
@@ -83,7 +86,7 @@ class Translator:
             score if cap is None else SoftCapped(score, cap),
             allowed,
             None if numbers is None else as_bias(numbers),
-            Soft() if sinks is None else Soft(sinks.detach()),
+            SOFT if sinks is None else Soft(sinks.detach()),
             dropout,
             full=False,
         )
