@@ -1,7 +1,7 @@
 """What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
 
-    python benchmarks/look.py             # all of it, about 20 minutes and 13 GB of memory
-    python benchmarks/look.py forward     # one part: forward, measures, rows, received, long or page
+    python benchmarks/look.py             # all of it, which takes 13 GB of memory
+    python benchmarks/look.py forward     # one part (8 minutes): forward, measures, rows, received, long or page
 
 It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
 Memory is measured in a process of its own for each case, as its peak less what the process held before, with glibc told

@@ -6,7 +6,7 @@ from foveate.threads import choose_waiting
 
 choose_waiting()  # it only has an effect before torch is imported, hence the order here
 
-# Nothing that is imported becomes garbage: looking for some takes a third of a second.
+# Nothing that is imported becomes garbage: looking for some takes a tenth of a second, and a fifth once it is over.
 _collects = gc.isenabled()
 gc.disable()
 

@@ -48,11 +48,11 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     The queries, keys and values of a block's self-attention become one product. With "float32" it computes the same
     sums in another order. "bfloat16" computes in that type, but for what is attended to step by step, which is in
     float32, and for the model's last layer, `output`: its weights have 8 bits, so that what is compared with each other
-    comes out in float32. "int8" rounds the weights of
-    linear layers, but for small ones, to 8 bits (7 on a CPU without VNNI), with a scale for each output, and what they
-    are multiplied by to 8 bits, with a scale for each row. Where torch has no oneDNN for x86, and on a GPU, the model
-    itself is returned; UserError if fewer bits were asked for, or bfloat16 of a CPU that does not multiply in it;
-    ValueError for a model that is packed already, and of "int8" for weights that are not in float32.
+    comes out in float32. "int8" rounds the weights of linear layers, but for small ones, to 8 bits (7 on a CPU without
+    VNNI), with a scale for each output, and what they are multiplied by to 8 bits, with a scale for each row. Where
+    torch has no oneDNN for x86, and on a GPU, the model itself is returned; UserError if fewer bits were asked for, or
+    bfloat16 of a CPU that does not multiply in it; ValueError for a model that is packed already, and of "int8" for
+    weights that are not in float32.
     """
     if any(isinstance(part, (JointSelfAttention, Laid)) for part in model.modules()):
         raise ValueError("this model is packed already; pack the one that it was made from")
@@ -77,9 +77,8 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
         if isinstance(module, FeedForward) and isinstance(module.inner, PackedLinear):
             module.inner.activation, module.activation = _ACTIVATIONS[module.activation], _as_it_is
         if isinstance(module, MultiHeadAttention) and precision == "bfloat16":
-            module.kept = (
-                torch.float32
-            )  # torch's attention of a step's few queries takes three times as long in half of it
+            # torch's attention takes three times as long in bfloat16, for the few queries of a step.
+            module.kept = torch.float32
     if precision == "bfloat16" and type(last) is nn.Linear:
         model.output = Int8Linear(last)
     return model

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from foveate.attention.attend import SCALED_DOT, SOFT
 from foveate.attention.biases import as_bias
 from foveate.attention.call import Call
 from foveate.attention.masks import Causal, Mask, as_mask, cut
@@ -18,9 +19,6 @@ from foveate.sight.unwritten import REMEMBERED, Unwritten
 
 HIDES = torch.finfo(torch.float16).min / 2
 """What is below this in a mask of numbers hides; libraries write -inf, or the least number of some type."""
-
-CAUSAL, SCALED_DOT, SOFT = Causal(0), ScaledDot(), Soft()
-"""What most calls of a model have: the same, for all of them."""
 
 Understood = tuple[Mask | None, Tensor | None, int]
 """A mask and the numbers to add that another library had put into one tensor, and how many keys anybody may see."""
@@ -77,7 +75,7 @@ class Translator:
         allowed, numbers, seen = (None, None, count) if mask is None else self._understood(mask, steps, keys)
         keys, values = keys[..., :seen, :], values[..., :seen, :]
         if causal:
-            allowed = CAUSAL if allowed is None else allowed & CAUSAL
+            allowed = Causal(0) if allowed is None else allowed & Causal(0)
         score: Score = SCALED_DOT if scale is None else ScaledDot(scale)
         return Call(
             queries,

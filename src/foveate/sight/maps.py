@@ -28,7 +28,6 @@ class Maps:
         """The run in which a module last looked at keys that had grown."""
         self._lent: deque[Unwritten] = deque(maxlen=REMEMBERED)
         """The last tensors of the model's own: it hands the same mask to all its layers."""
-        self._no_keys: Tensor | None = None
 
     def begin_run(self) -> None:
         """The model is called."""
@@ -56,7 +55,7 @@ class Maps:
 
     def _rows(self, site: Site, call: Call, span: Span) -> Rows:
         """A call without what can be had elsewhere or is not to be kept."""
-        no_keys = self._none_like(call.keys)
+        no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
             queries = own(call.queries).expand(call.queries.shape)  # once where all examples have the same
             kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
@@ -65,13 +64,6 @@ class Maps:
             kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)
             site.newest = own(call.keys[..., -1:, :])
         return Rows(kept, span, site.count, self._run, lent=tuple(map(self._watched, kept.tensors())))
-
-    def _none_like(self, keys: Tensor) -> Tensor:
-        """No keys of this kind: the same for all layers that are alike."""
-        none, shape = self._no_keys, (*keys.shape[:-2], 0, keys.shape[-1])
-        if none is None or none.shape != shape or none.dtype != keys.dtype or none.device != keys.device:
-            none = self._no_keys = keys.new_empty(shape)
-        return none
 
     def _watched(self, tensor: Tensor) -> Unwritten:
         found = next((lent for lent in self._lent if lent.tensor is tensor and lent.holds), None)

@@ -109,12 +109,10 @@ def _fill(found: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int]
 
 def places(choice: Choice, count: int) -> Sequence[int]:
     """The chosen places: a range where they are neighbours, else a list. Raises UserError where there is no such."""
-    sliced = range(count)[choice] if isinstance(choice, slice) else None
-    if sliced and sliced.step == 1:  # without a list of all places, which may be more memory than what is asked for
-        return sliced
-    chosen = list(_listed(choice, count) if sliced is None else sliced)
+    chosen = range(count)[choice] if isinstance(choice, slice) else list(_listed(choice, count))
     span = range(chosen[0], chosen[0] + len(chosen)) if chosen else range(0)
-    return span if chosen == list(span) else chosen
+    # Ranges are compared as such: a list of all places may be more memory than what is asked for.
+    return span if chosen == (span if isinstance(chosen, range) else list(span)) else list(chosen)
 
 
 def _listed(choice: Any, count: int) -> Iterator[int]:

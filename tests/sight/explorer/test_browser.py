@@ -176,6 +176,7 @@ def test_what_is_on_its_way_is_no_zero(served: Serve, opened: Opener) -> None:
     told = tab.inner_text(".details section:nth-of-type(2)")
     assert len(late) == 5
     assert f"and {lookers.sum() - 10} more" in told if lookers.sum() > 10 else "more" not in told
+    assert "so far" not in told
     assert query in range(600)
 
 
