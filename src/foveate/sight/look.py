@@ -13,6 +13,9 @@ from foveate.sight.measures import check_names
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
 
+_WATCHED = -1
+"""The number of a look's hooks, as torch gives none: a number and a handle for each would be half of what they hold."""
+
 
 @contextmanager
 def look(
@@ -53,8 +56,9 @@ def _watch(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
             recorder.hidden.script(name, module)
         elif module is model or not _cannot_attend(module):
             watched.append(module)
-            module.register_forward_pre_hook(_Enter(recorder, name))
-            module.register_forward_hook(leave, always_call=True)
+            module._forward_pre_hooks[_WATCHED] = _Enter(recorder, name)
+            module._forward_hooks[_WATCHED] = leave
+            module._forward_hooks_always_called[_WATCHED] = True
 
 
 def _cannot_attend(module: nn.Module) -> bool:
@@ -64,12 +68,10 @@ def _cannot_attend(module: nn.Module) -> bool:
 
 
 def _unwatch(watched: list[nn.Module]) -> None:
-    """Take the hooks of a look away; the handles that torch gives for it would be half of what watching holds."""
+    """Take the hooks of a look away."""
     for module in watched:
-        for hooks in (module._forward_pre_hooks, module._forward_hooks):
-            for number in [number for number, hook in hooks.items() if isinstance(hook, _Hook)]:
-                del hooks[number]
-                module._forward_hooks_always_called.pop(number, None)
+        for hooks in (module._forward_pre_hooks, module._forward_hooks, module._forward_hooks_always_called):
+            hooks.pop(_WATCHED, None)
 
 
 class _Hook:
