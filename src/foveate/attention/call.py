@@ -14,7 +14,7 @@ from foveate.attention.selection import Selection
 from foveate.attention.shapes import broadcast
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Call:
     """Queries and keys as the score prepared them, values, and everything that decides who looks at what."""
 

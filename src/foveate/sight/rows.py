@@ -12,7 +12,7 @@ from foveate.sight.steps import Span
 from foveate.sight.unwritten import Unwritten
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Rows:
     """One call: some rows of a map."""
 

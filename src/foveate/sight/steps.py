@@ -18,7 +18,7 @@ _LARGE = 2**20
 """Bytes from which on a copy has pages of its own; the kernel lends a process only some 65,000 such mappings."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Span:
     """The keys of one call among those of its map, counted from the first key that the map ever had."""
 
@@ -28,7 +28,7 @@ class Span:
     """How often the rows of the batch had been reordered by then."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Turn:
     """A reordering of the batch: the keys since the turn before it, in the old rows, and the old row of each new."""
 
