@@ -43,7 +43,7 @@ WEAK = {"mixed", "silent"}
 _SITES = "look(model, sites=[...]) at other modules"
 
 
-@dataclass(slots=True)
+@dataclass
 class _Running:
     """A module that has begun and not ended."""
 

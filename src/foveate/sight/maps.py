@@ -26,7 +26,6 @@ class Maps:
         """The run that last began a map of a module that had one: all older maps are over then."""
         self._wrote = 0
         """The run in which a module last looked at keys that had grown."""
-        self._no_keys: Tensor | None = None
         self._lent: deque[Unwritten] = deque(maxlen=REMEMBERED)
         """The last tensors of the model's own: it hands the same mask to all its layers."""
 
@@ -56,24 +55,15 @@ class Maps:
 
     def _rows(self, site: Site, call: Call, span: Span) -> Rows:
         """A call without what can be had elsewhere or is not to be kept."""
-        no_keys = self._none_of(call.keys)
+        no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
-            queries = own(call.queries)
-            if queries.shape != call.queries.shape:  # it is there once where all examples have the same
-                queries = queries.expand(call.queries.shape)
+            queries = own(call.queries).expand(call.queries.shape)  # once where all examples have the same
             kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
         else:
             shape_alone = call.queries.new_empty(()).expand(call.queries.shape)
             kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)
             site.newest = own(call.keys[..., -1:, :])
         return Rows(kept, span, site.count, self._run, lent=tuple(map(self._watched, kept.tensors())))
-
-    def _none_of(self, keys: Tensor) -> Tensor:
-        """No keys, of the same kind: one tensor for all calls that are alike."""
-        kind = (*keys.shape[:-2], 0, keys.shape[-1]), keys.dtype, keys.device
-        if self._no_keys is None or (self._no_keys.shape, self._no_keys.dtype, self._no_keys.device) != kind:
-            self._no_keys = keys.new_empty(kind[0])
-        return self._no_keys
 
     def _watched(self, tensor: Tensor) -> Unwritten:
         found = next((lent for lent in self._lent if lent.tensor is tensor and lent.holds), None)
