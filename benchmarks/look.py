@@ -1,7 +1,7 @@
 """What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
 
     python benchmarks/look.py             # all of it, which takes 13 GB of memory
-    python benchmarks/look.py forward     # one part (8 minutes): forward, measures, rows, received, long or page
+    python benchmarks/look.py forward     # one part (15 minutes): forward, measures, rows, received, long or page
 
 It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
 Memory is measured in a process of its own for each case, as its peak less what the process held before, with glibc told
@@ -41,6 +41,9 @@ TOKENS, LAYERS, HEADS, WIDTH = 4096, 12, 12, 768
 LONG, LONG_LAYERS = 32_768, 2
 PAGE_TOKENS = 256
 ROUNDS = 5
+PAIRS = 15
+"""Of passes: medians of five went from 0.98 to 1.07 on a virtual machine where single pairs differ by a tenth."""
+
 MEMORY_ROUNDS = 5
 SHORT_PASSES = 60
 FEW = (0, 1, 7, 63, 511, 512, 1023, 1500, 2047, 2048, 2500, 3000, 3333, 4000, 4094, 4095)
@@ -181,7 +184,7 @@ def own_model() -> tuple[GPT2LMHeadModel, Tensor]:
 def pairs(environment: dict[str, str]) -> tuple[float, float, float]:
     """Seconds of a forward pass, of one that is looked at, and the ratio, medians of passes by turns."""
     with process(environment) as without, process(environment) as looking:
-        rounds = range(ROUNDS + 1)
+        rounds = range(PAIRS + 1)
         times = [(without.submit(passed, plain).result(), looking.submit(passed, looked).result()) for _ in rounds][1:]
     plainly, with_look = (statistics.median(each) for each in zip(*times, strict=True))
     return plainly, with_look, statistics.median(b / a for a, b in times)
