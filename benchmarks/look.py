@@ -17,23 +17,18 @@ Exits with status 1 when a bound does not hold.
 import argparse
 import gc
 import importlib.util
-import multiprocessing
-import os
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
 
 import torch
+from processes import GIVING_BACK, KEEPING, held, in_own_process, pages, process, spawned, timed
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -48,16 +43,6 @@ MEMORY_ROUNDS = 5
 SHORT_PASSES = 60
 FEW = (0, 1, 7, 63, 511, 512, 1023, 1500, 2047, 2048, 2500, 3000, 3333, 4000, 4094, 4095)
 """The rows of the map that are asked for where only some are."""
-
-GIVING_BACK = {"MALLOC_MMAP_THRESHOLD_": "8192", "MALLOC_TRIM_THRESHOLD_": "0"}
-"""Tells glibc to give memory back as soon as it is freed: what a process holds is what it uses.
-
-From two pages on: with 64 KiB the small tensors of a check leave gaps of up to 0.2 MiB, as glibc before 2.38 cannot use
-a gap again for memory that is aligned.
-"""
-
-KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
-"""Tells glibc to keep what is freed: no pass pays for pages that another one has given back."""
 
 Bound = tuple[str, float, float]
 """What was measured, how much it is, and how much it may be at most."""
@@ -101,14 +86,6 @@ def long(model: GPT2LMHeadModel, ids: Tensor) -> None:
         assert site.pooled(64, 64).isfinite().all()
 
 
-def timed(run: Callable[..., Any], *arguments: Any) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    with torch.no_grad():
-        run(*arguments)
-    return time.perf_counter() - start
-
-
 def cost(run: Callable[..., Any], *model: Any) -> tuple[float, float]:
     """Seconds of a run, and how many MiB it needs at most beside what this process holds before."""
     gpt, ids = gpt2(*model)
@@ -137,38 +114,6 @@ def at_logits(run: Callable[..., Any]) -> float:
     model.lm_head.register_forward_hook(lambda *_: at_last.append(pages()))
     timed(run, model, ids)
     return (at_last[0] - before) / 1024
-
-
-def pages() -> int:
-    """KiB of all pages that this process holds."""
-    return int(Path("/proc/self/smaps_rollup").read_text().split("Rss:")[1].split()[0])
-
-
-def held(what: str) -> float:
-    """MiB that this process holds (VmRSS), or the most that it ever held (VmHWM; getrusage adds its parent)."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split(f"{what}:")[1].split()[0]) / 1024
-
-
-def in_own_process(*arguments: Any) -> tuple[float, float]:
-    """Seconds of one process, and the memory of another whose C library gives back at once what is freed."""
-    (seconds, _), (_, most) = spawned({}, cost, *arguments), spawned(GIVING_BACK, cost, *arguments)
-    return seconds, most
-
-
-def spawned(environment: dict[str, str], run: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a process of its own, with this in its environment."""
-    with process(environment) as own:
-        return own.submit(run, *arguments).result()
-
-
-@contextmanager
-def process(environment: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
-    """A process of its own, with this in its environment."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
-        with patch.dict(os.environ, environment):
-            own.submit(os.getpid).result()  # it starts with its first task
-        yield own
 
 
 def passed(run: Callable[..., Any]) -> float:
@@ -207,7 +152,8 @@ def forward() -> list[Bound]:
 
 
 def measures() -> list[Bound]:
-    (ours, our_peak), (theirs, their_peak) = in_own_process(measured), in_own_process(eager, TOKENS, LAYERS, "eager")
+    ours, our_peak = in_own_process(cost, measured)
+    theirs, their_peak = in_own_process(cost, eager, TOKENS, LAYERS, "eager")
     print(f"look, then received, entropy and top(8) of all heads: {ours:.1f} s, {our_peak:,.0f} MiB")
     print(f"transformers' eager weights alone: {theirs:.1f} s, {their_peak:,.0f} MiB")
     return [
@@ -266,7 +212,7 @@ def received() -> list[Bound]:
 
 
 def long_text() -> list[Bound]:
-    seconds, most = in_own_process(long, LONG, LONG_LAYERS)
+    seconds, most = in_own_process(cost, long, LONG, LONG_LAYERS)
     print(f"{LONG:,} tokens, {LONG_LAYERS} layers, look and pooled(64, 64): {seconds:.0f} s, {most:,.0f} MiB")
     return [(f"memory for {LONG:,} tokens, in GiB", most / 1024, 24)]
 
