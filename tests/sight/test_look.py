@@ -55,6 +55,16 @@ def test_sites_of_a_transformer() -> None:
     assert repr(sight["decoder.1.cross"]) == "Site('decoder.1.cross', 2 x 3 x 5 x 7)"
 
 
+@pytest.mark.parametrize("name", ATTENTIVE)
+def test_a_compiled_model_runs_uncompiled(name: str) -> None:
+    """The same sites and weights; for other models see `doors/test_functions.py`."""
+    model = model_of(name)
+    sight, of_compiled = seen(model), seen(torch.compile(model, backend="eager"))
+    assert of_compiled.sites == sight.sites != []
+    for site in sight.sites:
+        assert torch.equal(of_compiled[site].weights(), sight[site].weights())
+
+
 def test_sites_of_recurrent_translators() -> None:
     assert seen(model_of("rnn-luong")).sites == ["decoder"]
     assert seen(create("rnn", **SMALL).eval()).sites == []

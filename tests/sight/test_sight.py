@@ -1,5 +1,9 @@
 """What is told of all sites together: the rollout, figures."""
 
+import html
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,7 +11,7 @@ from torch import Tensor, nn
 from foveate import look
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
-from foveate.sight import Sight
+from foveate.sight import Sight, page
 
 B, N, LAYERS = 2, 11, 3
 
@@ -97,3 +101,17 @@ def test_rollout_of_a_model_in_double_precision() -> None:
         layer(x)
     expected = (torch.eye(N).double() + sight[""].weights().mean(1)) / 2
     torch.testing.assert_close(sight.rollout(), expected)
+
+
+def test_a_sight_shows_itself_in_a_notebook(tmp_path: Path) -> None:
+    """As its page with the weights; before anything was seen, as it prints."""
+    with look(model := Stack()) as sight, torch.no_grad():
+        assert sight._repr_html_() == repr(sight)
+        model(torch.randn(B, N, 12))
+    shown = sight._repr_html_()
+    (inner,) = re.findall(r'srcdoc="([^"]*)"', shown)
+    (tmp_path / "look.html").write_text(html.unescape(inner), encoding="utf-8")
+    document = page.read(tmp_path / "look.html")
+    assert [site.name for site in document.sites] == sight.sites
+    for site in document.sites:
+        torch.testing.assert_close(torch.tensor(site.maps), sight[site.name].weights()[0], atol=0.01, rtol=0)
