@@ -96,7 +96,7 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
         return transformers.ViTModel(config), None, processor and _image_processor()
     if name == "swin":
         config = transformers.SwinConfig(
-            image_size=32, patch_size=4, embed_dim=6, depths=[1, 1], num_heads=[2, 3], window_size=4
+            image_size=32, patch_size=4, embed_dim=6, depths=[2, 1], num_heads=[2, 3], window_size=4
         )
         return transformers.SwinModel(config), None, None
     if name == "detr":  # its decoder has queries of its own, as many as the picture has patches

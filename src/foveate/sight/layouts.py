@@ -1,11 +1,12 @@
 """Image places put back: where in the picture the queries and keys of an image model stand."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from foveate.errors import UserError
@@ -23,7 +24,8 @@ class Grid:
 
     def place(self, row: int, column: int) -> int:
         """The number of a patch among the queries or keys."""
-        _check_inside(self, row, column)
+        if not (0 <= row < self.height and 0 <= column < self.width):
+            raise UserError(f"there is no patch ({row}, {column}) in a picture of {self.height} x {self.width} patches")
         return self.before + row * self.width + column
 
     def map(self, numbers: Shaped[Tensor, "*leading S"]) -> Shaped[Tensor, "*leading height width"]:
@@ -55,6 +57,11 @@ class Windows:
     """Height and width of a window."""
     shift: tuple[int, int] = (0, 0)
 
+    @property
+    def size(self) -> int:
+        """How many places a window has."""
+        return math.prod(self.window)
+
     @cached_property
     def patches(self) -> Int[Tensor, "N W"]:
         """The patch, counted row by row, at each place of each window; -1 for padding."""
@@ -65,44 +72,31 @@ class Windows:
         windows = rolled.unflatten(1, (-1, along)).unflatten(0, (-1, over)).transpose(1, 2)
         return windows.flatten(2).flatten(0, 1)
 
-    def place(self, row: int, column: int) -> tuple[int, int]:
-        """The window of a patch, and its place in there among the queries and keys."""
-        _check_inside(self, row, column)
-        window, place = (self.patches == row * self.width + column).nonzero()[0].tolist()
-        return window, place
+    @cached_property
+    def places(self) -> Int[Tensor, "P"]:
+        """The place of each patch among those of all windows, window by window."""
+        patches = self.patches.flatten()
+        return patches.argsort()[(patches < 0).sum() :]
+
+    @property
+    def padding(self) -> int:
+        """How many places of a window are padding, of that which has most."""
+        return int((self.patches < 0).sum(1).max())
+
+    def check(self, examples: int, places: int) -> None:
+        """Raises UserError unless so many examples, of so many places each, are the windows of whole pictures."""
+        count, size = self.patches.shape
+        if examples % count or places != size:
+            raise UserError(
+                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the "
+                f"numbers are for {examples} windows of {places}; is it the size of this layer's picture?"
+            )
 
     def map(self, numbers: Shaped[Tensor, "BN *others W"]) -> Shaped[Tensor, "B *others height width"]:
         """Numbers of each place of each window (what a key received, the entropy of a query) as pictures.
 
         Raises UserError if the numbers are not those of whole pictures.
         """
-        numbers = self._by_example(numbers)
-        picture = numbers.new_zeros(numbers.shape[0], *numbers.shape[2:-1], self.height * self.width)
-        window, place = (self.patches >= 0).nonzero(as_tuple=True)
-        picture[..., self.patches[window, place].to(picture.device)] = numbers.movedim(1, -2)[..., window, place]
-        return picture.unflatten(-1, (self.height, self.width))
-
-    def seen_from(self, weights: Float[Tensor, "BN H W W"], row: int, column: int) -> Float[Tensor, "B H height width"]:
-        """Where one patch looks: the weights of its window in their places, and 0 everywhere else.
-
-        What it looks at the padding, as models do that do not mask it, is not shown.
-        """
-        window, place = self.place(row, column)
-        of_patch = torch.zeros_like(self._by_example(weights)[..., 0, :])
-        of_patch[:, window] = self._by_example(weights)[:, window, :, place]
-        return self.map(of_patch.flatten(0, 1))
-
-    def _by_example(self, numbers: Tensor) -> Tensor:
-        count, size = self.patches.shape
-        if numbers.shape[0] % count or numbers.shape[-1] != size:
-            raise UserError(
-                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the "
-                f"numbers are for {numbers.shape[0]} windows of {numbers.shape[-1]}; is it the size of this layer's "
-                "picture?"
-            )
-        return numbers.unflatten(0, (-1, count))
-
-
-def _check_inside(layout: Grid | Windows, row: int, column: int) -> None:
-    if not (0 <= row < layout.height and 0 <= column < layout.width):
-        raise UserError(f"there is no patch ({row}, {column}) in a picture of {layout.height} x {layout.width} patches")
+        self.check(numbers.shape[0], numbers.shape[-1])
+        by_place = numbers.unflatten(0, (-1, len(self.patches))).movedim(1, -2).flatten(-2)
+        return by_place[..., self.places.to(numbers.device)].unflatten(-1, (self.height, self.width))

@@ -15,7 +15,9 @@ from foveate.contracts import Picture
 from foveate.errors import UserError, unknown
 from foveate.sight import page
 from foveate.sight.blocks import exact
-from foveate.sight.page.sides import Pair
+from foveate.sight.in_place import InPlace
+from foveate.sight.layouts import Windows
+from foveate.sight.page.sides import Pair, check_patterns
 from foveate.sight.pictures import Alignment, alignments
 from foveate.sight.site import ALL, Choice, Site, places
 
@@ -46,6 +48,20 @@ class Sight:
         if name not in self._found:
             raise unknown("site", name, self._found)
         return self._found[name]
+
+    def put_back(self, windows: Mapping[str, Windows | tuple[Windows, Windows]]) -> "Sight":
+        """The same with the windows of a picture in their places, at the sites that fit a pattern; the first counts.
+
+        The queries and keys of such a site are then the patches of the whole picture, row by row. A tuple gives the
+        windows of the queries and those of the keys where they differ. Raises UserError where a site has other windows.
+        """
+        check_patterns(windows, self.sites, "windows")
+        found = dict(self._found)
+        for name, site in self._found.items():
+            given = next((each for pattern, each in windows.items() if fnmatchcase(name, pattern)), None)
+            if given is not None:
+                found[name] = InPlace(site, *(given if isinstance(given, tuple) else (given, given)))
+        return Sight(found, self.notes)
 
     def rollout(self, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:
         """How much each place before the first layer reaches the chosen places behind the last: attention rollout.

@@ -12,6 +12,7 @@ from foveate.attention.call import Call
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import exact
+from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, places
 from foveate.sight.of_keys import CELLS, cells
 from foveate.sight.rows import Rows
@@ -27,6 +28,9 @@ class Site:
     A decoder that attends once for each step has one map: its rows are the steps, and keys that a step did not have yet
     count as not looked at.
     """
+
+    windows: tuple[Windows, Windows] | None = None
+    """Where queries and keys of windows stand in the picture, once they are put back (`Sight.put_back`)."""
 
     def __init__(self, name: str, keys: Keys | None) -> None:
         self.name = name

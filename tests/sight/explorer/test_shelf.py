@@ -1,7 +1,9 @@
 """What is kept of sights and of their measures, and what is let go."""
 
+import json
 from concurrent.futures import Future
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,6 +12,7 @@ from torch import nn
 
 from foveate import look
 from foveate.errors import UserError
+from foveate.sight import Windows
 from foveate.sight.explorer.shelf import Cache, Shelf, Shown
 from foveate.sight.explorer.worker import Busy, Worker
 from foveate.sight.seen import Seen
@@ -49,6 +52,32 @@ def test_a_mask_counts_once() -> None:
         model(torch.randn(1, 1, 13, 3))
     assert len(sight.sites) == 2
     assert Shown(Seen(sight, {}, "masked")).size == 2 * (13 + 13) * 3 * 4 + 13 * 13
+
+
+@pytest.mark.parametrize(("size", "kept"), [(7, 49), (12, 16)])
+def test_windows_are_sent_in_their_places(size: int, kept: int) -> None:
+    """The whole of small windows, the top of large ones; maps and tiles of the whole picture."""
+
+    class InWindows(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(x, x, x)
+
+    layout = Windows(20, 17, (size, size), (3, 2))
+    with look(model := InWindows()) as sight:
+        model(torch.randn(len(layout.patches), 3, size * size, 5))
+    shown = Shown(Seen(sight.put_back({"*": layout}), {}, "windows"))
+    weights = shown.site(0).weights()[0].numpy()
+    (head,) = json.loads(shown.head())["sites"]
+    windows = {"height": 20, "width": 17, "window": [size, size], "shift": [3, 2]}
+    assert (head["kept"], head["windows"]) == (kept, [windows, windows])
+    rows = np.frombuffer(shown.rows(0, 1, (100, 110)), np.float32)
+    best = -np.sort(-weights[1, 100:110], 1)[:, :kept]
+    assert np.allclose(-np.sort(-rows[10 * kept : 20 * kept].reshape(10, kept), 1), best)
+    assert np.allclose(rows[20 * kept :], weights[1, 100:110].sum(1) - best.sum(1), atol=1e-6)
+    tile = np.frombuffer(shown.tile(0, 2, (5, 205), (50, 90), (200, 40)), np.float32)
+    assert np.allclose(tile.reshape(200, 40), weights[2, 5:205, 50:90])
+    maps = np.frombuffer(shown.maps(0), np.float32)[3:].reshape(3, 64, 64)
+    assert np.allclose(maps, shown.site(0).pooled(64, 64)[0], atol=1e-6)
 
 
 def test_names_are_not_guessed() -> None:

@@ -10,7 +10,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from demo_pages import evil_page, image_page, long_page, odd_page, sound_page, story_page, translation_page
+from demo_pages import (
+    evil_page,
+    image_page,
+    long_page,
+    odd_page,
+    sound_page,
+    story_page,
+    translation_page,
+    windows_page,
+)
 
 from foveate.sight import page
 
@@ -20,6 +29,7 @@ DOCUMENTS: dict[str, Callable[[], page.Document]] = {
     "story": story_page,
     "translation": translation_page,
     "image": image_page,
+    "windows": windows_page,
     "sound": sound_page,
     "long": lambda: long_page(2, 521),
     "evil": evil_page,

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from foveate.sight import Windows
 from foveate.sight.page import Audio, Document, Image, document
 
 
@@ -54,8 +55,10 @@ class Top(NamedTuple):
 class FakeSite:
     """A map that is all there, with the measures that a page asks for."""
 
-    def __init__(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
-        self.name, self.dense = name, weights
+    def __init__(
+        self, name: str, weights: Float[Tensor, "B H T S"], windows: tuple[Windows, Windows] | None = None
+    ) -> None:
+        self.name, self.dense, self.windows = name, weights, windows
         self.asked: list[str] = []
 
     @property
@@ -187,6 +190,31 @@ def image_model() -> FakeSight:
     return sight_of(maps)
 
 
+WINDOWS = [Windows(30, 22, (7, 7), (3, 2)), Windows(30, 22, (12, 12)), Windows(30, 22, (12, 12), (5, 6))]
+"""Neither size divides the picture; of the first a page keeps every weight, of the others some of each row."""
+
+
+def same_window(layout: Windows) -> Bool[Tensor, "P P"]:
+    """Which patches may look at which, by their rows and columns alone: what was rolled around an edge stands apart."""
+    parts = []
+    for count, size, shift in zip((layout.height, layout.width), layout.window, layout.shift, strict=True):
+        padded, place = count + -count % size, torch.arange(count)
+        parts.append(torch.stack([(place - shift) % padded // size, place < shift], 1))
+    down = parts[0].repeat_interleave(layout.width, 0)
+    own = torch.cat([down, parts[1].repeat(layout.height, 1)], 1)
+    return (own[:, None] == own).all(-1)
+
+
+def windowed_model() -> FakeSight:
+    """Layers that look within windows of a picture, put back in place."""
+    sight = FakeSight()
+    for layer, layout in enumerate(WINDOWS):
+        scores = 2 * torch.randn(1, 2, 660, 660, generator=torch.Generator().manual_seed(layer))
+        weights = scores.masked_fill(~same_window(layout), -torch.inf).softmax(-1)
+        sight.maps[f"blocks.{layer}.attn"] = FakeSite(f"blocks.{layer}.attn", weights, (layout, layout))
+    return sight
+
+
 def spectrogram() -> Float[np.ndarray, "80 300"]:
     """Words spoken: bands of harmonics with silence between."""
     time, pitch = np.arange(300)[None], np.arange(80)[:, None]
@@ -222,6 +250,10 @@ def translation_page() -> Document:
 def image_page() -> Document:
     seen = Image.of(boat(), 14, 14, ["[CLS]"])
     return document(image_model(), {"blocks*": seen, "caption*": (CAPTION, seen)}, title="A boat in the evening")
+
+
+def windows_page() -> Document:
+    return document(windowed_model(), Image.of(boat(), 30, 22), title="A boat through windows")
 
 
 def sound_page() -> Document:

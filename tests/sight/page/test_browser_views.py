@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browsing import cell, painted, settled
-from demo_pages import STORY
+from demo_pages import STORY, WINDOWS, same_window
 
 from foveate.sight import page
 
@@ -206,6 +206,29 @@ def test_patches_choose_patches(opened: Opener) -> None:
     tab.mouse.click(box["x"] + box["width"] * 2.5 / 14, box["y"] + box["height"] * 5.5 / 14)
     settled(tab)
     assert tab.inner_text(".chosen.query") == "row 6, column 3"
+
+
+@pytest.mark.parametrize("site", range(3))
+@pytest.mark.parametrize("patch", [(1, 0), (17, 9), (28, 20)])
+def test_windows(opened: Opener, site: int, patch: tuple[int, int]) -> None:
+    """Only the window of the chosen patch lies in the light, in its place in the picture."""
+    tab = opened("windows", f"#{site}/1", 900, 1500)
+    box, (row, column) = tab.locator(".picture-weights").bounding_box(), patch
+    tab.mouse.click(box["x"] + box["width"] * (column + 0.5) / 22, box["y"] + box["height"] * (row + 0.5) / 30)
+    tab.mouse.move(5, 5)
+    settled(tab)
+    assert tab.inner_text(".chosen.query") == f"row {row + 1}, column {column + 1}"
+    inside = same_window(WINDOWS[site])[22 * row + column].view(30, 22).numpy()
+    dark = painted(tab, ".picture-weights")[..., 3]
+    high, wide = dark.shape
+    middles = dark[np.ix_((np.arange(30) * 2 + 1) * high // 60, (np.arange(22) * 2 + 1) * wide // 44)]
+    np.testing.assert_array_equal(middles < round(0.8 * 255), inside)
+    assert "The frame is the query's window." in tab.inner_text(".picture")
+    others = re.search(r"([\d,]+) other keys?", tab.inner_text(".details"))
+    listed = tab.locator(".details section:first-child .bar-place").count()
+    assert (int(others[1]) if others else 0) == inside.sum() - listed
+    exact = "Every weight within a window" if site == 0 else "Top 24 keys of each row exact"
+    assert exact in tab.inner_text(".about")
 
 
 def test_sound(opened: Opener) -> None:

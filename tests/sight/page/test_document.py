@@ -76,6 +76,16 @@ def test_causal_rows_have_exactly_nothing_left() -> None:
     assert (panel.rows.rest[:, 160] > 0).all()
 
 
+@pytest.mark.parametrize("places", [23, 173])
+def test_what_a_mask_of_large_numbers_leaves_is_none(places: int) -> None:
+    """Some models add -100 to the scores of what is hidden; the smallest weight that is one still is kept."""
+    weights = torch.full((1, 1, places, places), 3e-44)
+    weights[..., :3] = torch.tensor([0.9, 0.1, 2.0**-64])
+    (panel,) = document(sight_of({"attn": weights})).sites
+    assert (np.count_nonzero(panel.rows.weights, axis=2) == 3).all()
+    assert not panel.rows.rest.any()
+
+
 def test_rows_that_give_weight_to_no_key() -> None:
     """A row that looks nowhere has no rest; of a row with a sink the sink's part is no rest either."""
     weights = random_weights(1, 151, 139)

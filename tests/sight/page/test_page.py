@@ -13,7 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from demo_pages import EVIL, evil_page, image_page, long_page, sound_page, story_page, text_model, translation_page
+from demo_pages import (
+    EVIL,
+    evil_page,
+    image_page,
+    long_page,
+    sound_page,
+    story_page,
+    text_model,
+    translation_page,
+    windows_page,
+)
 
 from foveate.errors import UserError
 from foveate.sight import page
@@ -48,7 +58,10 @@ class Elements(HTMLParser):
         return [(found, self.texts.get(place, "")) for place, (name, found) in enumerate(self.tags) if name == tag]
 
 
-@pytest.mark.parametrize("made", [story_page, translation_page, image_page, sound_page, lambda: long_page(2, 521)])
+MADE = [story_page, translation_page, image_page, windows_page, sound_page, lambda: long_page(2, 521)]
+
+
+@pytest.mark.parametrize("made", MADE)
 def test_a_page_reads_back(made: Callable[[], page.Document], tmp_path: Path) -> None:
     wanted = made()
     page.save(tmp_path / "look.html", wanted)
@@ -58,6 +71,7 @@ def test_a_page_reads_back(made: Callable[[], page.Document], tmp_path: Path) ->
     for panel, before in zip(found.sites, wanted.sites, strict=True):
         assert panel.queries == Side(before.queries.count, tuple(before.queries.labels), before.queries.picture)
         assert panel.keys == Side(before.keys.count, tuple(before.keys.labels), before.keys.picture)
+        assert panel.windows == before.windows
         np.testing.assert_array_equal(panel.rows.keys, before.rows.keys)
         part = precision(shape_of(panel).bits) * 1.001
         np.testing.assert_allclose(panel.rows.weights, before.rows.weights, rtol=part, atol=2**-20)
@@ -159,6 +173,9 @@ def test_what_is_no_page(tmp_path: Path) -> None:
         page.read(path)
 
 
+WINDOW = {"height": 1, "width": 173, "window": [7, 7], "shift": [0, 0]}
+
+
 def damaged(change: Callable[[dict], None]) -> str:
     """A page whose head was changed."""
     text = page.html(page.document(text_model(1, "pf", 173)))
@@ -184,6 +201,10 @@ def damaged(change: Callable[[dict], None]) -> str:
         (lambda head: head["sites"][0].update(queries=5), "damaged: it lacks"),
         (lambda head: head["sites"][0].update(keys=-1), "damaged: it lacks -1"),
         (lambda head: head["sites"][0].update(entropy=[1.0] * 9), "has 9 entropies for"),
+        (lambda head: head["sites"][0].update(windows=[WINDOW]), "cannot have the windows"),
+        (lambda head: head["sites"][0].update(windows=[WINDOW, {**WINDOW, "height": 2}]), "cannot have the windows"),
+        (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [0, 7]}] * 2), "cannot have the windows"),
+        (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [7]}] * 2), "window is"),
         (lambda head: head["sites"].append(head["sites"][0]), "damaged: it lacks 'maps'"),
     ],
 )

@@ -19,6 +19,7 @@ from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
 from foveate.recipes.looking.texts import Words, decoder_path, read_and_write, run, writes
+from foveate.recipes.looking.windows import patch_sizes, windows
 from foveate.sight import Sight
 from foveate.sight.page.sides import Image, Pair
 from foveate.sight.seen import File, Input, Seen, Takes
@@ -64,9 +65,15 @@ class Watcher:
         else:
             sight, notes = run(self.model, self.model.base_model, inputs, sites), []
             names = self._names(sight, naming)
-        if windowed := [name for name in sight.sites if sight[name].shape[0] > 1]:
-            names.update(dict.fromkeys(windowed))
-            notes.append(f"{windowed[0]} and its like look within windows of the image; the first window is shown.")
+        known = windows(self.model, self.model.config, sight, (naming.height, naming.width))
+        sight = sight.put_back(known)
+        for name, sides in known.items():
+            names[name] = (naming.grid(sides[0].height, sides[0].width), naming.grid(sides[1].height, sides[1].width))
+        if any(sides[1].padding for sides in known.values()):
+            notes.append("Windows at the edges reach beyond the image; what is looked at there is not shown.")
+        if parted := [name for name in sight.sites if sight[name].shape[0] > 1]:
+            names.update(dict.fromkeys(parted))
+            notes.append(f"{parted[0]} and its like look at parts of the image apart; the first of them is shown.")
         return Seen(sight, names, file.name, [self.name, *notes, *sight.notes])
 
     def _names(self, sight: Sight, naming: Naming) -> dict[str, Pair]:
@@ -113,24 +120,27 @@ class Patches:
         registers = int(getattr(config, "num_register_tokens", 0) or 0)
         distilled = ["[DIST]"] if getattr(config, "model_type", "") == "deit" else []
         self.first = ["[CLS]", *distilled, *(f"[REG {place}]" for place in range(registers))]
-        patch = getattr(config, "patch_size", None) or getattr(getattr(config, "encoder", None), "patch_size", None)
-        self.count = (self.height // patch) * (self.width // patch) if isinstance(patch, int) and patch > 0 else 0
-
+        patch = patch_sizes(config)
+        self.count = (self.height // patch[0]) * (self.width // patch[1]) if patch else 0
         self.known: dict[int, Image | None] = {}
 
     def __call__(self, count: int) -> Image | None:
         """The grid of so many places, if square patches of some size make one."""
         if count not in self.known:
-            self.known[count] = self._grid(count)
+            self.known[count] = self._fitting(count)
         return self.known[count]
 
-    def _grid(self, count: int) -> Image | None:
+    def grid(self, rows: int, columns: int, before: Sequence[str] = ()) -> Image:
+        """The picture as so many patches."""
+        return Image.of(self.picture, rows, columns, before)
+
+    def _fitting(self, count: int) -> Image | None:
         for before in (self.first, []):
             edge = math.isqrt(self.height * self.width // max(1, count - len(before)))
             for patch in (edge, edge + 1):
                 rows, columns = self.height // max(1, patch), self.width // max(1, patch)
                 if rows * columns == count - len(before) > 0:
-                    return Image.of(self.picture, rows, columns, before)
+                    return self.grid(rows, columns, before)
         return None
 
 

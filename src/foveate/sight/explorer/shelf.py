@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.explorer import tiles
-from foveate.sight.page.document import Document, Panel, Rows, check_numbers
+from foveate.sight.page.document import WHOLE, Document, Panel, Rows, check_numbers
 from foveate.sight.page.header import head_of
 from foveate.sight.page.sides import picture_type, sides
 from foveate.sight.seen import Seen
@@ -65,7 +65,10 @@ class Shown:
     def kept(self, place: int) -> int:
         """How many keys of each query the page has at once."""
         _, _, queries, keys = self.site(place).shape
-        return keys if queries * keys <= EXACT else min(keys, KEPT)
+        if queries * keys <= EXACT:
+            return keys
+        windows = self.site(place).windows
+        return windows[1].size if windows and windows[1].size <= WHOLE else min(keys, KEPT)
 
     def maps(self, place: int) -> bytes:
         """The entropies and the small maps of all heads of a site."""
@@ -115,12 +118,13 @@ class Shown:
 
     def _panel(self, name: str) -> Panel:
         """A site as the page's head describes it; its numbers come later."""
-        _, heads, queries, keys = self.seen.sight[name].shape
+        site = self.seen.sight[name]
+        _, heads, queries, keys = site.shape
         kept = self.kept(self.seen.sight.sites.index(name))
         none = np.zeros((heads, 0, kept), np.float32)
         rows = Rows(none.astype(np.int32), none, none[..., 0])
         named = sides(self.seen.tokens, name, queries, keys)
-        return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32))
+        return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows)
 
 
 class Cache:

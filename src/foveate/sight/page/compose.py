@@ -33,6 +33,8 @@ STYLES = ("base.css", "bar.css", "overview.css", "head.css", "views.css", "detai
 
 SCRIPTS = (
     "basics.js",
+    "cells.js",
+    "windows.js",
     "colours.js",
     "source.js",
     "head.js",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from foveate.errors import UserError, unknown
+from foveate.sight.layouts import Windows
 from foveate.sight.page.sides import Pair, Side, check_patterns, sides
 
 CELLS = 64
@@ -20,6 +21,12 @@ KEPT, KEPT_LONG, LONG = 8, 4, 2048
 BUDGET, FEWEST, MOST = 600_000, 4_096, 16_384
 """About how many weights a page holds, shared evenly by its heads; and the bounds of a head's share."""
 
+WHOLE = 64
+"""Of windows of so many places or fewer every weight is kept, beside those of the budget."""
+
+NONE = 2.0**-64
+"""A smaller weight is none: it is what a mask leaves that adds -100 to a score."""
+
 LEAST = 2.0**-20
 """Less than this that remains for other keys is no more than how sums are rounded."""
 
@@ -27,6 +34,9 @@ LEAST = 2.0**-20
 @runtime_checkable
 class Map(Protocol):
     """What a page asks of a site; see `foveate.sight.Site`."""
+
+    @property
+    def windows(self) -> tuple[Windows, Windows] | None: ...
 
     @property
     def shape(self) -> tuple[int, int, int, int]: ...
@@ -74,6 +84,8 @@ class Panel:
     """Small maps, as `Site.pooled` gives them: the weight on all keys of a cell, as the mean of its queries."""
     entropy: Float32[np.ndarray, "H"]
     """The mean over the queries, in nats."""
+    windows: tuple[Windows, Windows] | None = None
+    """Of a picture, where queries and keys stand in windows that they do not look out of."""
 
     @property
     def heads(self) -> int:
@@ -133,10 +145,12 @@ def document(
     return Document(title, [_panel(sight[name], name, tokens, example, share) for name in chosen], list(notes))
 
 
-def kept(queries: int, keys: int, share: int) -> int:
+def kept(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
     """How many keys each query keeps where a head has a share of so many weights; all of them where they almost fit."""
     if 4 * queries * keys <= 5 * share:
         return keys
+    if windows and windows[1].size <= WHOLE:
+        return windows[1].size
     least = KEPT if max(queries, keys) <= LONG else KEPT_LONG
     return min(keys, max(least, share // queries))
 
@@ -171,17 +185,17 @@ def _panel(site: Map, name: str, tokens: Pair | Mapping[str, Pair], example: int
     if not queries or not keys:
         raise UserError(f"{name}: a map of {queries} queries and {keys} keys has nothing to show")
     sides_of = sides(tokens, name, queries, keys)
-    count = kept(queries, keys, share)
+    count = kept(queries, keys, share, site.windows)
     if count == keys:
         rows, maps, entropy = _all(site, example)
     else:
         rows, maps, entropy = _most(site, example, count)
     check_numbers(name, maps, rows.weights)
-    return Panel(name, *sides_of, rows, maps, entropy)
+    return Panel(name, *sides_of, rows, maps, entropy, site.windows)
 
 
 def _all(site: Map, example: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-    weights = _numbers(site.weights(), example)
+    weights = _none(_numbers(site.weights(), example))
     keys = np.broadcast_to(np.arange(weights.shape[2], dtype=np.int32), weights.shape)
     rows = Rows(keys, weights, np.zeros(weights.shape[:2], np.float32))
     return rows, pooled(weights), _numbers(site.entropy(), example).mean(1)
@@ -190,7 +204,7 @@ def _all(site: Map, example: int) -> tuple[Rows, np.ndarray, np.ndarray]:
 def _most(site: Map, example: int, count: int) -> tuple[Rows, np.ndarray, np.ndarray]:
     site.measure("top", "pooled", "entropy", top=count)
     found = site.top(count)
-    weights, keys = _numbers(found.weights, example), found.keys[example].cpu().numpy().astype(np.int32)
+    weights, keys = _none(_numbers(found.weights, example)), found.keys[example].cpu().numpy().astype(np.int32)
     keys = np.where(weights > 0, keys, -1)
     order = np.argsort(np.where(keys < 0, np.iinfo(np.int32).max, keys), axis=2, kind="stable")
     weights, keys = np.take_along_axis(weights, order, 2), np.take_along_axis(keys, order, 2)
@@ -205,3 +219,7 @@ def _most(site: Map, example: int, count: int) -> tuple[Rows, np.ndarray, np.nda
 
 def _numbers(values: Any, example: int) -> np.ndarray:
     return values[example].detach().cpu().float().numpy()
+
+
+def _none(weights: np.ndarray) -> np.ndarray:
+    return np.where(weights < NONE, 0, weights)

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from foveate.errors import UserError
+from foveate.sight.layouts import Windows
 from foveate.sight.page.document import Document, Panel
 from foveate.sight.page.packing import MAP_BITS, Shape, precision, shape_of, unpack
 from foveate.sight.page.sides import Audio, Image, Side, picture_type
@@ -63,6 +64,8 @@ class SiteHead:
     map_precision: float
     """By which part of itself a weight of the rows, or of the small maps, may be off."""
     entropy: tuple[float, ...]
+    windows: tuple[Windows, ...] = ()
+    """Of queries and of keys, where they stand in windows."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:
         precision=float(f"{precision(shape.bits):.2g}"),
         map_precision=float(f"{precision(shape.bits if shape.exact else MAP_BITS):.2g}"),
         entropy=tuple(float(f"{value:.4g}") for value in panel.entropy),
+        windows=panel.windows or (),
     )
 
 
@@ -149,4 +153,14 @@ def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes
     if len(site.entropy) != shape.heads:
         raise UserError(f"the page is damaged: {site.name} has {len(site.entropy)} entropies for {shape.heads} heads")
     rows, maps = unpack(shape, blocks)
-    return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32))
+    return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape))
+
+
+def _windows(site: SiteHead, shape: Shape) -> tuple[Windows, Windows] | None:
+    counts = [each.height * each.width for each in site.windows]
+    if not counts:
+        return None
+    if counts != [shape.queries, shape.keys] or any(min(each.height, *each.window) < 1 for each in site.windows):
+        raise UserError(f"the page is damaged: {site.name} cannot have the windows {site.windows}")
+    over, along = site.windows
+    return over, along

@@ -94,11 +94,11 @@ def sides(given: Pair | Mapping[str, Pair], name: str, queries: int, keys: int) 
     return _side(pair[0], name, "queries", queries), _side(pair[1], name, "keys", keys)  # type: ignore[index, arg-type]
 
 
-def check_patterns(given: Pair | Mapping[str, Pair], names: Sequence[str]) -> None:
-    """Raises UserError for a pattern that fits no site: it is misspelt, and its tokens would be missed."""
+def check_patterns(given: Any, names: Sequence[str], what: str = "tokens") -> None:
+    """Raises UserError for a pattern that fits no site: it is misspelt, and what is given for it would be missed."""
     for pattern in given if isinstance(given, Mapping) else ():
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise UserError(f"tokens are given for '{pattern}', which fits none of the sites: {', '.join(names)}")
+            raise UserError(f"{what} are given for '{pattern}', which fits none of the sites: {', '.join(names)}")
 
 
 def _side(given: Given, name: str, which: str, count: int) -> Side:

@@ -31,11 +31,10 @@ class RemoteSource {
     Object.assign(this, { name, head });
     for (const site of head.sites) {
       const means = site.step > 1 ? `one query in ${site.step}` : "all queries";
-      site.told =
-        site.kept === head.sides[site.keys].count
-          ? "Every weight is exact."
-          : `Top ${site.kept} keys of each row exact, and every weight when zoomed in to single tokens. ` +
-            `Cells of small maps are means of ${means}.`;
+      site.told = isComplete(site, head.sides[site.keys].count)
+        ? "Every weight is exact."
+        : `Top ${site.kept} keys of each row exact, and every weight when zoomed in to single tokens. ` +
+          `Cells of small maps are means of ${means}.`;
     }
   }
 

@@ -22,7 +22,7 @@ function arrange(map, width, height) {
   const parted = (...steps) => {
     const [beside, slant] = [widest(head.queries, steps) + 14, widest(head.keys, steps)];
     const above = Math.ceil((slant + 12) * SLANT) + 10;
-    const margin = Math.max(above, head.exact ? 0 : REST + 14);
+    const margin = Math.max(above, head.complete ? 0 : REST + 14);
     return { beside, slant, above, plot: [width - beside - margin, height - above - 8] };
   };
   let parts = parted(1);

@@ -65,11 +65,6 @@ const count = (number) => number.toLocaleString("en");
 
 const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
-/** Where each of the cells begins that places are pooled into, and the end. */
-function cells(places, parts) {
-  return Int32Array.from({ length: parts + 1 }, (_, part) => Math.floor((part * places) / parts));
-}
-
 /** The queries or the keys of a site: how many there are and what each is called. */
 class Side {
   constructor(head) {

@@ -42,7 +42,7 @@ class Details {
     const list = make("ol", { class: "bars" });
     for (const { key, weight } of top.slice(0, LISTED)) list.append(this.bar("key", head.keys, key, weight, most));
     const later = top.slice(LISTED).reduce((sum, { weight }) => sum + weight, 0);
-    const others = head.keys.count - Math.min(LISTED, top.length);
+    const others = (head.reach?.size(query) ?? head.keys.count) - Math.min(LISTED, top.length);
     if (!top.length) section.append(make("p", { class: "muted hint" }, "nowhere: no key has weight"));
     else if (later + row.rest > 0) list.append(this.others(`${counted(others, "other key")}`, later + row.rest, most));
     section.append(list);
@@ -63,7 +63,7 @@ class Details {
     const say = (text, style) => section.append(make("p", { class: style }, text));
     const [here, all] = [head.here, head.queries.count];
     if (!found.length && here === all)
-      say(head.exact ? "no query" : `among the top ${head.kept} of no query`, "muted hint");
+      say(head.complete ? "no query" : `among the top ${head.kept} of no query`, "muted hint");
     section.append(list);
     if (found.length > LISTED) say(`and ${count(found.length - LISTED)} more`, "muted");
     if (here < all) {

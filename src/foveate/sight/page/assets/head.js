@@ -12,6 +12,8 @@ class Head {
     this.kept = this.info.kept;
     this.batch = source.batch ?? BATCH;
     this.exact = this.kept === this.keys.count;
+    this.reach = this.info.windows.length ? new Reach(this.info.windows) : null;
+    this.complete = isComplete(this.info, this.keys.count);
     this.entropy = this.info.entropy[head];
     this.rows = maps.rows;
     this.columns = maps.columns;
@@ -112,16 +114,17 @@ class Head {
     return weights;
   }
 
-  /** The weight of each key for a query; those that are not known one by one share what remains as the small map does. */
+  /** The weight of each key for a query; those that are not known one by one share what remains as the small map
+      does, or evenly within a window. */
   estimate(query) {
     const { keys, weights, rest } = this.row(query);
     const found = new Float32Array(this.keys.count);
     if (rest > 0) {
-      const shares = this.rest(within(this.over, query));
+      const shares = this.reach ? null : this.rest(within(this.over, query));
       const end = this.causal ? query + 1 : found.length;
       for (let key = 0, column = 0; key < end; key++) {
         while (this.along[column + 1] <= key) column++;
-        found[key] = shares[column];
+        found[key] = shares ? shares[column] : Number(this.reach.has(query, key));
       }
     }
     for (const key of keys) if (key >= 0) found[key] = 0;
@@ -178,8 +181,13 @@ class Head {
     const finer = this.tile && single(this.tile) ? cellAt(this.tile, query, key) : null;
     if (finer) return { weight: finer.value };
     if (!row) return null;
-    if (this.exact || row.rest === 0 || (this.causal && key > query)) return { weight: 0 };
+    if (this.exact || row.rest === 0 || !this.reaches(query, key)) return { weight: 0 };
     return { below: Math.min(least(row.weights), row.rest) };
+  }
+
+  /** Whether, by all that is known, a query may look at a key. */
+  reaches(query, key) {
+    return this.reach ? this.reach.has(query, key) : !this.causal || key <= query;
   }
 
   /** The weight of a pair in figures, as far as it is known. */
@@ -211,7 +219,8 @@ class Head {
   get exactness() {
     if (this.info.told) return this.info.told;
     const { precision, map_precision: rough } = this.info;
-    if (this.exact) return `Every weight, within ${percent(precision)} of itself.`;
+    const where = this.exact ? "" : " within a window";
+    if (this.complete) return `Every weight${where}, within ${percent(precision)} of itself.`;
     return (
       `Top ${this.kept} keys of each row exact, within ${percent(precision)} of the weight; ` +
       `the rest pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
@@ -221,26 +230,3 @@ class Head {
 
 /** The smallest of some weights that is any. */
 const least = (weights) => weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);
-
-/** The part that a place is in, of parts that begin at `bounds`. */
-function within(bounds, place) {
-  let part = Math.min(bounds.length - 2, Math.floor((place * (bounds.length - 1)) / bounds[bounds.length - 1]));
-  while (bounds[part + 1] <= place) part++;
-  while (bounds[part] > place) part--;
-  return part;
-}
-
-/** Whether a map of a part has a cell for each place. */
-const single = ({ rows, columns, height, width }) => height === rows[1] - rows[0] && width === columns[1] - columns[0];
-
-/** The cell of a map of a part at a query and a key: its bounds and its value; null for a place outside of it. */
-function cellAt({ rows, columns, height, width, values }, query, key) {
-  if (query < rows[0] || query >= rows[1] || key < columns[0] || key >= columns[1]) return null;
-  const found = (place, [start, end], parts) => {
-    const bounds = cells(end - start, parts);
-    const part = within(bounds, place - start);
-    return [part, [start + bounds[part], start + bounds[part + 1]]];
-  };
-  const [[row, over], [column, along]] = [found(query, rows, height), found(key, columns, width)];
-  return { rows: over, columns: along, value: values[row * width + column] };
-}

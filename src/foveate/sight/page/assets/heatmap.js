@@ -116,7 +116,7 @@ class Heatmap {
     if (this.near) paintRows(this, context);
     this.paintChosen(context);
     context.restore();
-    if (this.near && !this.head.exact) paintRest(this, context);
+    if (this.near && !this.head.complete) paintRest(this, context);
     paintLabels(this, context);
     this.tellScale();
   }

@@ -153,7 +153,7 @@ class Lines {
   /** How much of the query's weight lies on keys out of sight, and the way to the largest of them. */
   tellBeyond(looked) {
     const { from, to } = this.keys.sight;
-    const least = this.head.exact ? "" : "at least "; // of a long row only the largest weights are known
+    const least = this.head.complete ? "" : "at least "; // of a long row only the largest weights are known
     const tell = (button, arrow, where, beyond) => {
       const sum = beyond.reduce((total, { weight }) => total + weight, 0);
       button.hidden = sum < TOLD;

@@ -44,19 +44,48 @@ class Patches {
       context.fillRect(...this.box(key));
     }
     context.globalAlpha = 1;
+    if (head.reach) this.outline(context, (key) => head.reach.has(this.view.query, key));
     if (this.view.alike && this.view.query >= before) this.frame(context, this.view.query, "#8fd0ff");
     if (page.hovered?.key >= before) this.frame(context, page.hovered.key, "#ffc98a");
     if (page.key !== null && page.key >= before) this.frame(context, page.key, "#ffb14e");
   }
 
   frame(context, key, colour) {
-    for (const [width, stroke] of [
+    this.stroke(context, colour, () => context.strokeRect(...this.box(key)));
+  }
+
+  /** A line around those patches that are inside of something. */
+  outline(context, inside) {
+    const { count, picture } = this.view.head.keys;
+    const lines = new Path2D();
+    for (let key = 0; key < count; key++) {
+      if (!inside(key)) continue;
+      const [left, top, width, height] = this.box(key);
+      const column = key % picture.width;
+      const edges = [
+        [column > 0 && key - 1, left, top, left, top + height],
+        [column < picture.width - 1 && key + 1, left + width, top, left + width, top + height],
+        [key >= picture.width && key - picture.width, left, top, left + width, top],
+        [key + picture.width < count && key + picture.width, left, top + height, left + width, top + height],
+      ];
+      for (const [beside, ...line] of edges) {
+        if (beside !== false && inside(beside)) continue;
+        lines.moveTo(line[0], line[1]);
+        lines.lineTo(line[2], line[3]);
+      }
+    }
+    this.stroke(context, "#ffffff", () => context.stroke(lines));
+  }
+
+  /** What is drawn with a dark edge, so that it is seen on any picture. */
+  stroke(context, colour, draw) {
+    for (const [width, style] of [
       [4, DARK],
       [2, colour],
     ]) {
       context.lineWidth = width;
-      context.strokeStyle = stroke;
-      context.strokeRect(...this.box(key));
+      context.strokeStyle = style;
+      draw();
     }
   }
 }

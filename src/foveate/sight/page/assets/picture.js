@@ -157,10 +157,11 @@ class Picture {
   paintFoot(row) {
     const { head, page } = this;
     const scale = page.alike ? "1" : brief(this.top);
-    const rest = head.exact
+    const framed = head.reach ? " The frame is the query's window." : "";
+    const rest = head.complete
       ? ""
-      : ` Exact for the top ${head.kept} keys; the others, ${figures(row.rest)} together, as pooled.`;
-    this.foot.textContent = `${this.overlay.brightest}: ${scale}.${rest}`;
+      : ` Exact for the top ${head.kept} keys; the others, ${figures(row.rest)} together, ${head.reach ? "shared evenly" : "as pooled"}.`;
+    this.foot.textContent = `${this.overlay.brightest}: ${scale}.${framed}${rest}`;
   }
 
   at(event) {

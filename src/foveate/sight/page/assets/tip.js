@@ -32,7 +32,7 @@ function pairTold(head, query, key) {
     [known ? "number" : "muted", head.figures(query, key)],
   ];
   if (known?.below !== undefined) lines.push(["muted", `not among the top ${head.kept} of its row`]);
-  if (row && !head.exact) lines.push(["muted", `all keys but the top ${head.kept}: ${figures(row.rest)}`]);
+  if (row && !head.complete) lines.push(["muted", `all keys but the top ${head.kept}: ${figures(row.rest)}`]);
   return lines;
 }
 

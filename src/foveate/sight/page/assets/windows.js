@@ -1,0 +1,34 @@
+// Windows of a picture: who may look at whom, as `foveate.sight.layouts.Windows` says where they lie.
+
+class Reach {
+  constructor([queries, keys]) {
+    this.over = windowsOf(queries);
+    this.along = windowsOf(keys);
+  }
+
+  has(query, key) {
+    return this.over[query] === this.along[key];
+  }
+
+  /** How many keys a query may look at: fewer than a window has where the picture ends in it. */
+  size(query) {
+    return this.along.filter((part) => part === this.over[query]).length;
+  }
+}
+
+/** For each patch a number that those have which may look at one another. What a roll brings into one window from
+    opposite edges of the picture is apart: models that roll hide it. */
+function windowsOf({ height, width, window: [high, wide], shift: [down, right] }) {
+  const [rows, columns] = [high * Math.ceil(height / high), wide * Math.ceil(width / wide)]; // padded
+  return Int32Array.from({ length: height * width }, (_, place) => {
+    const [row, column] = [Math.floor(place / width), place % width];
+    const over = Math.floor(((row - down + rows) % rows) / high);
+    const along = Math.floor(((column - right + columns) % columns) / wide);
+    return 4 * ((over * columns) / wide + along) + 2 * (row < down) + (column < right);
+  });
+}
+
+/** Whether the rows of a site have every weight that is any: of all keys, or of all in a window. */
+function isComplete({ kept, windows: [, keys] }, count) {
+  return kept === count || (keys !== undefined && kept >= keys.window[0] * keys.window[1]);
+}
