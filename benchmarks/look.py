@@ -1,9 +1,12 @@
 """What looking costs: a GPT-2 of transformers with 12 layers, random weights, with and without foveate's `look`.
 
     python benchmarks/look.py             # all of it, which takes 13 GB of memory
-    python benchmarks/look.py forward     # one part (15 minutes): forward, measures, rows, received, long or page
+    python benchmarks/look.py forward     # one part (15 minutes)
 
-It needs transformers and, for the page, bertviz (`pip install transformers ipython; pip install --no-deps bertviz`).
+The parts are forward, measures, rows, received, long, page, view and explorer.
+
+It needs transformers and, for the size of a page, bertviz (`pip install transformers ipython; pip install --no-deps
+bertviz`), for pages in a browser Playwright and Chromium (`apt install chromium; pip install playwright`).
 Memory is measured in a process of its own for each case, as its peak less what the process held before, with glibc told
 to give back at once what is freed (what it keeps for later differs by some 50 MiB from run to run; such a process is
 slow, so that times are those of another); beside queries and keys, where single pages count, they are counted when the
@@ -19,22 +22,20 @@ import gc
 import importlib.util
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
 
+import look_page
 import torch
+from gpt2 import HEADS, LAYERS, TOKENS, WIDTH, Bound, gpt2
 from processes import GIVING_BACK, KEEPING, held, in_own_process, pages, process, spawned, timed
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2LMHeadModel
 
-TOKENS, LAYERS, HEADS, WIDTH = 4096, 12, 12, 768
 LONG, LONG_LAYERS = 32_768, 2
-PAGE_TOKENS = 256
 ROUNDS = 5
 PAIRS = 15
 """Of passes: medians of five went from 0.98 to 1.07 on a virtual machine where single pairs differ by a tenth."""
@@ -43,17 +44,6 @@ MEMORY_ROUNDS = 5
 SHORT_PASSES = 60
 FEW = (0, 1, 7, 63, 511, 512, 1023, 1500, 2047, 2048, 2500, 3000, 3333, 4000, 4094, 4095)
 """The rows of the map that are asked for where only some are."""
-
-Bound = tuple[str, float, float]
-"""What was measured, how much it is, and how much it may be at most."""
-
-
-def gpt2(tokens: int = TOKENS, layers: int = LAYERS, implementation: str = "sdpa") -> tuple[GPT2LMHeadModel, Tensor]:
-    """The model, and a text for it."""
-    torch.manual_seed(0)
-    config = GPT2Config(n_positions=tokens, n_layer=layers, n_head=HEADS, n_embd=WIDTH)
-    model = GPT2LMHeadModel._from_config(config, attn_implementation=implementation).eval()
-    return model, torch.randint(config.vocab_size, (1, tokens))
 
 
 def plain(model: GPT2LMHeadModel, ids: Tensor) -> None:
@@ -217,30 +207,18 @@ def long_text() -> list[Bound]:
     return [(f"memory for {LONG:,} tokens, in GiB", most / 1024, 24)]
 
 
-def page() -> list[Bound]:
-    model, ids = gpt2(tokens=PAGE_TOKENS)
-    tokens = [f"token{place}" for place in range(PAGE_TOKENS)]
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        with foveate.look(model) as sight:
-            model(ids)
-        ours = Path(folder, "look.html")
-        sight.save(ours, tokens=tokens)
-        theirs = _bertviz(model, ids, tokens)
-        size = ours.stat().st_size
-    print(f"page for {PAGE_TOKENS} tokens: {size / 2**20:.2f} MiB; bertviz: {theirs / 2**20:.0f} MiB")
-    return [("size of the page / bertviz's", size / theirs, 1 / 100)]
-
-
-def _bertviz(model: GPT2LMHeadModel, ids: Tensor, tokens: list[str]) -> int:
-    """How many bytes the head view of bertviz has, layers and heads all told."""
-    from bertviz import head_view
-
-    model.set_attn_implementation("eager")
-    weights = model(ids, output_attentions=True).attentions
-    return len(head_view(weights, tokens, html_action="return").data.encode())
-
-
-PARTS = {"forward": forward, "measures": measures, "rows": rows, "received": received, "long": long_text, "page": page}
+PARTS = {
+    "forward": forward,
+    "measures": measures,
+    "rows": rows,
+    "received": received,
+    "long": long_text,
+    "page": look_page.page,
+    "view": look_page.view,
+    "explorer": look_page.explorer,
+}
+NEEDED = {"page": "bertviz", "view": "playwright", "explorer": "playwright"}
+"""Without these a part is left out, unless it is asked for by name."""
 
 
 def main() -> int:
@@ -249,7 +227,7 @@ def main() -> int:
     asked = parser.parse_args().part
     if others := [part for part in asked if part not in PARTS]:
         parser.error(f"there is no part {others[0]}: there are {', '.join(PARTS)}")
-    chosen = asked or [part for part in PARTS if part != "page" or importlib.util.find_spec("bertviz")]
+    chosen = asked or [part for part in PARTS if importlib.util.find_spec(NEEDED.get(part, "foveate"))]
     print(f"GPT-2 of {LAYERS} layers, random weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
     missed = False
     for part in chosen:

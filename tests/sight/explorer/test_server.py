@@ -1,6 +1,8 @@
 """What the server gives to its page, and what it keeps at most; who may ask is in test_guards.py."""
 
 import base64
+import os
+import sys
 import threading
 from typing import Any
 
@@ -29,6 +31,27 @@ def client(served: Serve) -> Client:
 def test_half_a_character_does_no_harm(client: Client) -> None:
     answer = client("POST", "/looks", b'{"text": "a \\ud800 b"}')
     assert client.wait(f"/looks/{answer.json['id']}").json["title"] == "a ? b"
+
+
+def test_nothing_that_is_looked_at_is_written_anywhere(client: Client) -> None:
+    """No file is opened to be written, made, moved or removed while an input is looked at and zoomed into."""
+    watching, written = True, []
+
+    def watch(event: str, arguments: tuple) -> None:
+        if watching and event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            written.append(arguments[0])
+        elif watching and event in ("os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink", "tempfile.mkstemp"):
+            written.append((event, *arguments))
+
+    sys.addaudithook(watch)
+    address = client.look(text(23))
+    assert client.wait(address).status == 200
+    for part in ("maps/0", "rows/0/1?rows=0,9", "tile/1/0?rows=0,9&columns=3,7&size=4,4"):
+        assert client.get(f"{address}/{part}").status == 200
+    assert written == []
+    open(os.devnull, "w").close()
+    watching = False
+    assert written == [os.devnull]
 
 
 def test_too_many_tokens_are_told(served: Serve) -> None:
