@@ -19,10 +19,9 @@ from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 
 import foveate
 from foveate.errors import UserError
-from foveate.recipes.looking import File, open_model, read_input
+from foveate.recipes.looking import File, read_input
 from foveate.recipes.looking.sounds import recorded, resampled
 from foveate.recipes.looking.texts import Words
-from foveate.sight import Windows
 from foveate.sight.page import Audio, Image
 from foveate.sight.seen import Seen
 
@@ -135,52 +134,6 @@ def test_a_detector(folders: Folders) -> None:
     assert seen.tokens["model.decoder.layers.1.self_attn"] == (None, None)
     assert seen.tokens["model.decoder.layers.1.encoder_attn"] == (None, image)
     assert seen.notes == [f"DetrForObjectDetection from {folders('detr')}"]
-    seen.document()
-
-
-@pytest.mark.parametrize("size", [(32, 32), (26, 44)])
-@torch.no_grad()
-def test_windows_are_put_back_in_their_places(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    """Every patch of the picture looks where its layer's output came from, past padding and shifts."""
-    monkeypatch.setattr("foveate.recipes.looking.images._size", lambda config: size)
-    viewer = open_model(folders("swin"))
-    for parameter in viewer.model.parameters():  # those of a new model are zeros where padding and places matter
-        torch.nn.init.normal_(parameter, std=0.5)
-    layers = [layer for stage in viewer.model.encoder.layers for layer in stage.blocks]
-    before, after = [], []
-    for layer in layers:
-        layer.register_forward_pre_hook(lambda module, given: before.append(given[0].clone()))
-        layer.layernorm_after.register_forward_pre_hook(lambda module, given: after.append(given[0]))
-    seen = viewer.look(picture(), 4096)
-    told = "Windows at the edges reach beyond the image; what is looked at there is not shown."
-    assert seen.notes == [viewer.name, *([told] if size != (32, 32) else [])]
-    assert [layer.shift_size for layer in layers] == [0, 2, 0]
-    height, width = -(-size[0] // 4), -(-size[1] // 4)
-    assert list(shapes(seen).values())[:2] == [(1, 2, height * width, height * width)] * 2
-    for place, (name, layer) in enumerate(zip(seen.sight.sites, layers, strict=True)):
-        weights, attention = seen.sight[name].weights(), layer.attention
-        values = attention.v_proj(layer.layernorm_before(before[place])).unflatten(-1, (weights.shape[1], -1))
-        on_padding = attention.v_proj.bias.view(weights.shape[1], 1, -1) * (1 - weights.sum(-1, keepdim=True))
-        found = attention.o_proj((weights @ values.transpose(1, 2) + on_padding).transpose(1, 2).flatten(2))
-        assert torch.allclose(found, after[place] - before[place], atol=1e-5)
-        image, _ = seen.tokens[name]
-        assert image.height * image.width == weights.shape[2]
-    image, _ = seen.tokens[seen.sight.sites[1]]
-    assert (image.height, image.width) == (height, width)
-    panel = seen.document().sites[1]
-    assert panel.windows == (Windows(height, width, (4, 4), (2, 2)),) * 2
-    assert panel.keys.picture is not None
-
-
-def test_parts_of_an_image_whose_places_nobody_says(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.recipes.looking.windows._windowed", lambda model, path: None)
-    seen = looked(folders("swin"), picture())
-    first = seen.sight.sites[0]
-    assert seen.sight[first].shape[0] == 4
-    assert seen.tokens[first] is None
-    assert seen.notes[1] == f"{first} and its like look at parts of the image apart; the first of them is shown."
     seen.document()
 
 

@@ -99,6 +99,22 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
             image_size=32, patch_size=4, embed_dim=6, depths=[2, 1], num_heads=[2, 3], window_size=4
         )
         return transformers.SwinModel(config), None, None
+    if name.startswith("sam-"):
+        sizes = {"hidden_size": 14, "num_attention_heads": 2, "mlp_dim": 11, "output_channels": 5}
+        options = {"image_size": int(name.removeprefix("sam-")), "patch_size": 8, "window_size": 4}
+        config = transformers.SamVisionConfig(num_hidden_layers=2, global_attn_indexes=[1], **sizes, **options)
+        return transformers.SamVisionModel(config), None, None
+    if name == "sam2":  # halves its patches three times
+        widths = {
+            "hidden_size": 8,
+            "embed_dim_per_stage": [8, 16, 24, 32],
+            "num_attention_heads_per_stage": [1, 2, 2, 4],
+        }
+        sizes = {"blocks_per_stage": [1, 2, 1, 1], "window_size_per_stage": [8, 4, 4, 2], "global_attention_blocks": []}
+        backbone = transformers.Sam2HieraDetConfig(image_size=[64, 64], **widths, **sizes)
+        fpn = {"backbone_channel_list": [32, 24, 16, 8], "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]]}
+        config = transformers.Sam2VisionConfig(backbone_config=backbone, fpn_hidden_size=12, **fpn)
+        return transformers.Sam2VisionModel(config), None, None
     if name == "detr":  # its decoder has queries of its own, as many as the picture has patches
         backbone = transformers.ResNetConfig(
             embedding_size=3, hidden_sizes=[5] * 4, depths=[1] * 4, out_features=["stage4"]

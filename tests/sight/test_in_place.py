@@ -1,5 +1,6 @@
 """Windows put back in place: one map of the whole picture, beside that map written out pair by pair."""
 
+import re
 from typing import Any
 
 import pytest
@@ -67,7 +68,9 @@ def test_every_measure_is_that_of_the_whole_picture(over: Windows, along: Window
     assert torch.equal(site.max(), expected.amax(-1))
     places = torch.arange(expected.shape[3])
     far = (expected * (places - torch.arange(expected.shape[2])[:, None]).abs()).sum(-1) / expected.sum(-1)
-    assert torch.allclose(site.distance(), far, atol=1e-5)
+    assert over is not along or torch.allclose(site.distance(), far, atol=1e-5)
+    assert site.weights([], [], []).shape == (EXAMPLES, 0, 0, 0)
+    assert site.weights(queries=slice(1, 1), keys=[2]).shape == (EXAMPLES, HEADS, 0, 1)
     shares = torch.rand(EXAMPLES, 4, expected.shape[2])
     assert torch.allclose(site.carried(shares), shares @ expected.mean(1), atol=1e-6)
     for prepared in (False, True):
@@ -128,15 +131,42 @@ def test_what_does_not_fit() -> None:
         looked(Windows(2, 3, (2, 3)), Windows(2, 3, (2, 3))).put_back({"*": Windows(8, 6, (2, 3))})
     with pytest.raises(UserError, match=r"^windows are given for 'layer\*', which fits none of the sites: "):
         sight.put_back({"layer*": layout})
+    with pytest.raises(UserError, match=r"\(2, 2\) windows of queries, down and across, are not \(1, 4\) of keys$"):
+        sight.put_back({"*": (layout, Windows(2, 12, (2, 3)))})
 
 
-def test_a_look_that_kept_measures_alone() -> None:
-    """What every window told of its own queries is put back; the rest needs queries and keys, and says so."""
-    layout = Windows(7, 11, (3, 5), (1, 2))
-    whole, kept = (
-        looked(layout, layout, **options).put_back({"*": layout}) for options in ({}, {"keep": ["top", "entropy"]})
-    )
-    (name,) = whole.sites
-    assert torch.equal(kept[name].entropy(), whole[name].entropy())
-    with pytest.raises(UserError, match="needs queries and keys"):
-        kept[name].received()
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((4, 6, (2, 0)), "windows of (2, 0) in 4 x 6 patches: all must be 1 or more"),
+        ((4, 6, (2, 3), (0, 3)), "windows of (2, 3) are rolled by less than their size, not by (0, 3)"),
+        ((4, 6, (2, 3), (-1, 0)), "windows of (2, 3) are rolled by less than their size, not by (-1, 0)"),
+    ],
+)
+def test_windows_that_are_none(sizes: Any, message: str) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        Windows(*sizes)
+
+
+def test_no_distance_between_patches_of_two_sizes() -> None:
+    site = looked(*POOLED).put_back({"*": POOLED})[""]
+    with pytest.raises(UserError, match=r"its queries are larger patches than its keys, at no distance in either$"):
+        site.distance()
+
+
+@pytest.mark.parametrize("layout", [Windows(7, 11, (3, 5), (1, 2)), Windows(6, 10, (3, 5), (1, 2))])
+def test_a_look_that_kept_measures_alone(layout: Windows) -> None:
+    """What each window told of itself is put back; where padding has a part in it, queries and keys are needed."""
+    names = ["top", "entropy", "received", "max"]
+    whole, kept = (looked(layout, layout, **options).put_back({"*": layout})[""] for options in ({}, {"keep": names}))
+    assert torch.equal(kept.entropy(), whole.entropy())
+    if not layout.padding:
+        assert torch.equal(kept.top(8).keys, whole.top(8).keys)
+        assert torch.equal(kept.max(), whole.max())
+        assert torch.allclose(kept.received(), whole.received())
+    else:
+        for measure in (kept.top, kept.max, kept.received):
+            with pytest.raises(UserError, match=r": (top|received), put back in place, needs queries and keys, but"):
+                measure()
+    with pytest.raises(UserError, match="pooled, put back in place, needs queries and keys"):
+        kept.pooled()

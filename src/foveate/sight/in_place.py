@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from foveate.errors import at_least
+from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, places
@@ -16,28 +16,39 @@ class InPlace(Site):
     """A site of windows, (B*N, H, W, W), put back: (B, H, T, S) with as many queries and keys as there are patches.
 
     What stands in another window is not looked at. What goes to padding is in no map, though it counts for the entropy.
-    Memory is linear in the patches for windows of one size; `weights` takes what it returns.
+    Memory is linear in the patches for windows of one size; `weights` takes a few times what it returns.
     """
 
     windows: tuple[Windows, Windows]
 
     def __init__(self, site: Site, queries: Windows, keys: Windows) -> None:
-        """Raises UserError unless the site's examples are the windows of whole pictures."""
+        """Raises UserError unless the site's examples are the windows of whole pictures, for both sides the same."""
         super().__init__(site.name, site.keys)
         self.rows, self.errors, self.windows, self._site = site.rows, site.errors, (queries, keys), site
         for side, count in zip(self.windows, site.shape[2:], strict=True):
             side.check(site.shape[0], count)
+        if queries.grid != keys.grid:
+            raise UserError(
+                f"{site.name}: {queries.grid} windows of queries, down and across, are not {keys.grid} of keys"
+            )
+
+    @property
+    def count(self) -> int:
+        return self.windows[0].height * self.windows[0].width
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         examples, heads, *_ = self._site.shape
-        over, along = self.windows
-        return examples // len(over.patches), heads, over.height * over.width, along.height * along.width
+        along = self.windows[1]
+        return examples // len(along.patches), heads, self.count, along.height * along.width
 
     def weights(self, heads: Choice = ALL, queries: Choice = ALL, keys: Choice = ALL) -> Float[Tensor, "B H T S"]:
         _, _, row_count, key_count = self.shape
-        queries = torch.tensor(places(queries, row_count), device=self.device)
-        wanted, order = torch.tensor(places(keys, key_count), device=self.device).unique(return_inverse=True)
+        queries, keys = (
+            torch.tensor(places(choice, count), dtype=torch.int64, device=self.device)
+            for choice, count in ((queries, row_count), (keys, key_count))
+        )
+        wanted, order = keys.unique(return_inverse=True)
         rows = self._rows(heads)[:, :, queries]
         column = torch.full((key_count + 1,), len(wanted), device=self.device)  # of all others, and of padding
         column[wanted] = torch.arange(len(wanted), device=self.device)
@@ -51,7 +62,10 @@ class InPlace(Site):
 
     def top(self, k: int = 8) -> Top:
         at_least(1, "k", k)
-        found = self._site.top(k + self.windows[1].padding)
+        wanted = k + self.windows[1].padding
+        if not self._site._known("top", wanted):
+            self._queries_needed("top")
+        found = self._site.top(wanted)
         keys = self._patch(found.keys)
         weights, order = found.weights.masked_fill(keys < 0, 0).sort(dim=-1, descending=True, stable=True)
         keys = keys.gather(-1, order).masked_fill(weights == 0, -1)
@@ -61,15 +75,25 @@ class InPlace(Site):
         return self._of_queries(self._site.entropy())
 
     def max(self) -> Float[Tensor, "B H T"]:
-        return self.top(1).weights[..., 0]
+        return self.top(1).weights[..., 0] if self.windows[1].padding else self._of_queries(self._site.max())
 
     def distance(self) -> Float[Tensor, "B H T"]:
+        """The mean of how many patches, counted row by row, lie between a query and the keys that it looks at.
+
+        Raises UserError where queries and keys are patches of different sizes.
+        """
+        if self.shape[2] != self.shape[3]:
+            raise UserError(f"{self.name}: its queries are larger patches than its keys, at no distance in either")
+        self._queries_needed("distance")
         rows, own = self._rows(), torch.arange(self.shape[2], device=self.device)
         rows = rows.masked_fill(self._keys == self.shape[3], 0)
         total = rows.sum(-1)
         return (rows * (self._keys - own[:, None]).abs()).sum(-1) / total.masked_fill(total == 0, 1)
 
     def received(self) -> Float[Tensor, "B H S"]:
+        if not self.windows[0].padding:
+            return self.windows[1].map(self._site.received()).flatten(-2)
+        self._queries_needed("received")
         batch, heads, _, key_count = self.shape
         rows = self._rows()
         total = rows.new_zeros(batch, heads, key_count + 1)
@@ -84,6 +108,7 @@ class InPlace(Site):
 
     def pooled(self, rows: int = CELLS, columns: int = CELLS) -> Float[Tensor, "B H rows columns"]:
         at_least(1, "the number of cells", min(rows, columns))
+        self._queries_needed("pooled")
         batch, heads, row_count, key_count = self.shape
         rows, columns = min(rows, row_count), min(columns, key_count)
         over, along = cells(row_count, rows, self.device), cells(key_count, columns, self.device)
@@ -96,6 +121,9 @@ class InPlace(Site):
 
     def choices(self) -> Int[Tensor, "B H T"]:
         return self._of_queries(self._patch(self._site.choices()[..., None])[..., 0])
+
+    def _queries_needed(self, what: str) -> None:
+        super()._queries_needed(f"{what}, put back in place,")
 
     @property
     def _keys(self) -> Int[Tensor, "T W"]:

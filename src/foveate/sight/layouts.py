@@ -47,7 +47,9 @@ class Windows:
     """Windows of a picture that attend each by itself, as in Swin (Liu et al. 2021), numbered row by row.
 
     The picture is padded at its right and bottom to whole windows, then rolled by `shift` to the left and up. What is
-    known of the windows' places has the examples and their windows together as its first dimension, B*N.
+    known of the windows' places has the examples and their windows together as its first dimension, B*N. Models that
+    roll hide from one another what that brings together from opposite edges; pages take this for granted.
+    Raises UserError for sizes below 1, and shifts below 0 or as large as a window.
     """
 
     height: int
@@ -56,6 +58,17 @@ class Windows:
     window: tuple[int, int]
     """Height and width of a window."""
     shift: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        if min(self.height, self.width, *self.window) < 1:
+            raise UserError(f"windows of {self.window} in {self.height} x {self.width} patches: all must be 1 or more")
+        if not all(0 <= shift < length for shift, length in zip(self.shift, self.window, strict=True)):
+            raise UserError(f"windows of {self.window} are rolled by less than their size, not by {self.shift}")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """How many windows there are, down and across."""
+        return -(-self.height // self.window[0]), -(-self.width // self.window[1])
 
     @property
     def size(self) -> int:

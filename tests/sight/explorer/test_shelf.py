@@ -59,25 +59,32 @@ def test_windows_are_sent_in_their_places(size: int, kept: int) -> None:
     """The whole of small windows, the top of large ones; maps and tiles of the whole picture."""
 
     class InWindows(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return F.scaled_dot_product_attention(x, x, x)
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
 
     layout = Windows(20, 17, (size, size), (3, 2))
+    apart = -100.0 * (torch.arange(size * size) < 9)[None]  # as some models mask
     with look(model := InWindows()) as sight:
-        model(torch.randn(len(layout.patches), 3, size * size, 5))
+        model(torch.randn(len(layout.patches), 3, size * size, 5), apart)
     shown = Shown(Seen(sight.put_back({"*": layout}), {}, "windows"))
     weights = shown.site(0).weights()[0].numpy()
+    assert ((weights > 0) & (weights < 1e-30)).any()
+    weights = np.where(weights < 1e-30, 0, weights)
     (head,) = json.loads(shown.head())["sites"]
     windows = {"height": 20, "width": 17, "window": [size, size], "shift": [3, 2]}
     assert (head["kept"], head["windows"]) == (kept, [windows, windows])
     rows = np.frombuffer(shown.rows(0, 1, (100, 110)), np.float32)
+    keys = rows[: 10 * kept].view(np.int32).reshape(10, kept)
+    assert np.array_equal((keys >= 0).sum(1), np.minimum(kept, (weights[1, 100:110] > 0).sum(1)))
     best = -np.sort(-weights[1, 100:110], 1)[:, :kept]
     assert np.allclose(-np.sort(-rows[10 * kept : 20 * kept].reshape(10, kept), 1), best)
     assert np.allclose(rows[20 * kept :], weights[1, 100:110].sum(1) - best.sum(1), atol=1e-6)
     tile = np.frombuffer(shown.tile(0, 2, (5, 205), (50, 90), (200, 40)), np.float32)
     assert np.allclose(tile.reshape(200, 40), weights[2, 5:205, 50:90])
-    maps = np.frombuffer(shown.maps(0), np.float32)[3:].reshape(3, 64, 64)
-    assert np.allclose(maps, shown.site(0).pooled(64, 64)[0], atol=1e-6)
+    maps = np.frombuffer(shown.maps(0), np.float32)
+    assert np.allclose(maps[3:].reshape(3, 64, 64), shown.site(0).pooled(64, 64)[0])
+    assert np.allclose(maps[:3], shown.site(0).entropy()[0].mean(-1))
+    assert head["step"] == 1
 
 
 def test_names_are_not_guessed() -> None:

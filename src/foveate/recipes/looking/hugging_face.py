@@ -102,6 +102,14 @@ def config_file(folder: Path, name: str) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
+def parts(config: Any) -> Iterator[Any]:
+    """A config, and those in it that are of the part that sees."""
+    yield config
+    for name in ("encoder", "vision_config", "backbone_config"):
+        if (part := getattr(config, name, None)) is not None:
+            yield from parts(part)
+
+
 def _check_weights(config: Any, folder: Path) -> None:
     """Refuse weights that are not there, or would be unpickled: the library unpickles by name, whatever it is told."""
     if (folder / "adapter_config.json").is_file():

@@ -3,6 +3,8 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,11 @@ from PIL.Image import Transpose
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
+from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, parts, told
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
 from foveate.recipes.looking.texts import Words, decoder_path, read_and_write, run, writes
-from foveate.recipes.looking.windows import patch_sizes, windows
+from foveate.recipes.looking.windows import has_windows, patch_size, windows
 from foveate.sight import Sight
 from foveate.sight.page.sides import Image, Pair
 from foveate.sight.seen import File, Input, Seen, Takes
@@ -58,7 +60,8 @@ class Watcher:
         file = file_of(given, self.name, self.takes)
         pixels = self.eye.see(opened(file))
         naming = Patches(self.eye.shown(pixels), self.model.config)
-        check_length(naming.count, most, "the image", "patches")
+        if not has_windows(self.model):  # whose maps are small, however many patches there are
+            check_length(naming.count, most, "the image", "patches")
         inputs = {"pixel_values": pixels[None].to(self.model.device, self.model.dtype)}
         if writes(self.model):
             sight, names, notes = read_and_write(self.model, inputs, naming, self.words, sites)
@@ -120,21 +123,11 @@ class Patches:
         registers = int(getattr(config, "num_register_tokens", 0) or 0)
         distilled = ["[DIST]"] if getattr(config, "model_type", "") == "deit" else []
         self.first = ["[CLS]", *distilled, *(f"[REG {place}]" for place in range(registers))]
-        patch = patch_sizes(config)
+        patch = patch_size(config)
         self.count = (self.height // patch[0]) * (self.width // patch[1]) if patch else 0
-        self.known: dict[int, Image | None] = {}
 
     def __call__(self, count: int) -> Image | None:
         """The grid of so many places, if square patches of some size make one."""
-        if count not in self.known:
-            self.known[count] = self._fitting(count)
-        return self.known[count]
-
-    def grid(self, rows: int, columns: int, before: Sequence[str] = ()) -> Image:
-        """The picture as so many patches."""
-        return Image.of(self.picture, rows, columns, before)
-
-    def _fitting(self, count: int) -> Image | None:
         for before in (self.first, []):
             edge = math.isqrt(self.height * self.width // max(1, count - len(before)))
             for patch in (edge, edge + 1):
@@ -142,6 +135,14 @@ class Patches:
                 if rows * columns == count - len(before) > 0:
                     return self.grid(rows, columns, before)
         return None
+
+    def grid(self, rows: int, columns: int, before: Sequence[str] = ()) -> Image:
+        """The picture as so many patches."""
+        return replace(self.whole, height=rows, width=columns, before=before)
+
+    @cached_property
+    def whole(self) -> Image:
+        return Image.of(self.picture, 1, 1)
 
 
 def opened(file: File) -> PIL.Image.Image:
@@ -180,7 +181,7 @@ def _said(processor: Any, found: Mapping[str, Any], name: str) -> list[float]:
 
 
 def _size(config: Any) -> tuple[int, int]:
-    for part in (config, getattr(config, "encoder", None), getattr(config, "vision_config", None)):
+    for part in parts(config):
         size = getattr(part, "image_size", None)
         if isinstance(size, Mapping):
             return int(size["height"]), int(size["width"])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.explorer import tiles
-from foveate.sight.page.document import WHOLE, Document, Panel, Rows, check_numbers
+from foveate.sight.page.document import WHOLE, Document, Panel, Rows, check_numbers, check_windows
 from foveate.sight.page.header import head_of
 from foveate.sight.page.sides import picture_type, sides
 from foveate.sight.seen import Seen
@@ -68,7 +68,7 @@ class Shown:
         if queries * keys <= EXACT:
             return keys
         windows = self.site(place).windows
-        return windows[1].size if windows and windows[1].size <= WHOLE else min(keys, KEPT)
+        return min(keys, windows[1].size if windows and windows[1].size <= WHOLE else KEPT)
 
     def maps(self, place: int) -> bytes:
         """The entropies and the small maps of all heads of a site."""
@@ -124,6 +124,7 @@ class Shown:
         none = np.zeros((heads, 0, kept), np.float32)
         rows = Rows(none.astype(np.int32), none, none[..., 0])
         named = sides(self.seen.tokens, name, queries, keys)
+        check_windows(name, named, site.windows)
         return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows)
 
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float32, Int, Int32
 
 from foveate.errors import UserError
-from foveate.sight.page.document import CELLS, cells
+from foveate.sight.page.document import CELLS, NONE, cells
 from foveate.sight.site import Site
 
 MOST = 2**27
@@ -42,12 +42,15 @@ def sampled(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_"]]:
 def step(site: Site) -> int:
     """Of about how many queries one is taken for the small maps of a site; 1 only where they are exact."""
     queries, used = site.shape[2], sum(map(len, _overview(site)))
-    return 1 if used == queries else max(2, round(queries / used))
+    return 1 if site.windows or used == queries else max(2, round(queries / used))
 
 
 def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
     """The overview of a site: the mean entropy of each head, in nats, and its map of at most 64 x 64 cells."""
     _, heads, queries, keys = site.shape
+    if site.windows:  # few weights, however many patches there are
+        found = site.entropy()[EXAMPLE].mean(-1), site.pooled(CELLS, CELLS)[EXAMPLE]
+        return tuple(each.cpu().float().numpy() for each in found)  # type: ignore[return-value]
     parts = _overview(site)
     sizes = np.diff(cells(queries, len(parts)))
     along = cells(keys, min(CELLS, keys))
@@ -129,6 +132,7 @@ def _weights(
             end += 1
         queries = np.concatenate(parts[start:end])
         found = site.weights(heads, queries.tolist(), slice(*columns))[EXAMPLE].cpu().float().numpy()
+        found[found < NONE] = 0
         bounds = np.cumsum([0, *map(len, parts[start:end])])
         for place in range(start, end):
             yield place, found[:, bounds[place - start] : bounds[place - start + 1]]

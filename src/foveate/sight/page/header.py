@@ -157,10 +157,10 @@ def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes
 
 
 def _windows(site: SiteHead, shape: Shape) -> tuple[Windows, Windows] | None:
-    counts = [each.height * each.width for each in site.windows]
-    if not counts:
+    if not site.windows:
         return None
-    if counts != [shape.queries, shape.keys] or any(min(each.height, *each.window) < 1 for each in site.windows):
+    counts = [each.height * each.width for each in site.windows]
+    if counts != [shape.queries, shape.keys] or len({each.grid for each in site.windows}) > 1:
         raise UserError(f"the page is damaged: {site.name} cannot have the windows {site.windows}")
     over, along = site.windows
     return over, along

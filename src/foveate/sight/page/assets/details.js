@@ -42,7 +42,7 @@ class Details {
     const list = make("ol", { class: "bars" });
     for (const { key, weight } of top.slice(0, LISTED)) list.append(this.bar("key", head.keys, key, weight, most));
     const later = top.slice(LISTED).reduce((sum, { weight }) => sum + weight, 0);
-    const others = (head.reach?.size(query) ?? head.keys.count) - Math.min(LISTED, top.length);
+    const others = Math.max(0, (head.reach?.size(query) ?? head.keys.count) - Math.min(LISTED, top.length));
     if (!top.length) section.append(make("p", { class: "muted hint" }, "nowhere: no key has weight"));
     else if (later + row.rest > 0) list.append(this.others(`${counted(others, "other key")}`, later + row.rest, most));
     section.append(list);

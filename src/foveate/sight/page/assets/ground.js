@@ -7,7 +7,8 @@ function paintGround(map, context) {
   context.fillStyle = map.colour.css[0];
   context.fillRect(0, 0, map.plotWidth, map.plotHeight);
   if (head.exact) return;
-  paintTile(map, context, { ...head.whole, value: near ? (row, column) => head.rest(row)[column] : null });
+  if (near && head.reach) paintWindows(map, context);
+  else paintTile(map, context, { ...head.whole, value: near ? (row, column) => head.rest(row)[column] : null });
   if (map.tile) paintTile(map, context, map.tile);
   if (near && head.causal) paintFuture(map, context);
 }
@@ -34,6 +35,23 @@ function paintTile(map, context, { rows, columns, height, width, values, value }
 function suffices(tile, zoom, { rows, columns }) {
   const within = ([start, end], [from, to]) => start <= from && to <= end;
   return within(tile.rows, rows) && within(tile.columns, columns) && (single(tile) || zoom <= tile.zoom);
+}
+
+/** What remains of each row in sight, evenly over those keys of its window that are not known one by one. */
+function paintWindows({ head, camera, colour, brightest }, context) {
+  const { rows, columns } = camera.seen;
+  for (let query = rows[0]; query < rows[1]; query++) {
+    const row = head.row(query);
+    if (!row?.rest) continue;
+    const others = head.reach.size(query) - row.keys.filter((key) => key >= 0).length;
+    context.fillStyle = colour.colour(others > 0 ? row.rest / others : 0, brightest);
+    const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
+    for (let key = columns[0]; key < columns[1]; key++) {
+      if (!head.reach.has(query, key)) continue;
+      const left = Math.round(camera.x(key));
+      context.fillRect(left, top, Math.round(camera.x(key + 1)) - left, bottom - top);
+    }
+  }
 }
 
 /** Keys after the query, where none has weight: cells of the small map reach over the diagonal. */

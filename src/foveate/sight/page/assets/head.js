@@ -223,7 +223,7 @@ class Head {
     if (this.complete) return `Every weight${where}, within ${percent(precision)} of itself.`;
     return (
       `Top ${this.kept} keys of each row exact, within ${percent(precision)} of the weight; ` +
-      `the rest pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
+      `the rest ${this.reach ? "shared evenly in a window, from afar " : ""}pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
     );
   }
 }

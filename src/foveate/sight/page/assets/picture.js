@@ -157,7 +157,7 @@ class Picture {
   paintFoot(row) {
     const { head, page } = this;
     const scale = page.alike ? "1" : brief(this.top);
-    const framed = head.reach ? " The frame is the query's window." : "";
+    const framed = head.reach && head.keys.picture.kind === "image" ? " The frame is the query's window." : "";
     const rest = head.complete
       ? ""
       : ` Exact for the top ${head.kept} keys; the others, ${figures(row.rest)} together, ${head.reach ? "shared evenly" : "as pooled"}.`;

@@ -4,6 +4,8 @@ class Reach {
   constructor([queries, keys]) {
     this.over = windowsOf(queries);
     this.along = windowsOf(keys);
+    this.sizes = new Map();
+    for (const part of this.along) this.sizes.set(part, (this.sizes.get(part) ?? 0) + 1);
   }
 
   has(query, key) {
@@ -12,7 +14,7 @@ class Reach {
 
   /** How many keys a query may look at: fewer than a window has where the picture ends in it. */
   size(query) {
-    return this.along.filter((part) => part === this.over[query]).length;
+    return this.sizes.get(this.over[query]) ?? 0;
   }
 }
 
