@@ -4,6 +4,7 @@ import html
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from foveate import look
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight, page
+from foveate.sight.page.packing import precision, shape_of
 
 B, N, LAYERS = 2, 11, 3
 
@@ -55,6 +57,27 @@ def test_rollout_needs_one_stack() -> None:
     assert sight.rollout("layers.*").shape == (B, N, N)
     with pytest.raises(UserError, match="has no self-attention over equally many queries and keys"):
         seen(source=torch.randn(B, 7, 12)).rollout("reader")
+
+
+@pytest.mark.parametrize(("count", "kept"), [(N, N), (300, 54)])
+def test_a_saved_page_has_the_weights_of_the_model(tmp_path: Path, count: int, kept: int) -> None:
+    """Every weight of a short map; of a long one the top keys of each row, what remains, and the pooled map."""
+    with look(model := Stack(2)) as sight, torch.no_grad():
+        model(torch.randn(B, count, 12) * 3)
+    sight.save(tmp_path / "look.html", example=1)
+    panels = page.read(tmp_path / "look.html").sites
+    assert [panel.name for panel in panels] == sight.sites
+    for panel in panels:
+        site = sight[panel.name]
+        exact, rows = site.weights()[1], panel.rows
+        close = {"rtol": precision(shape_of(panel).bits) * 1.001, "atol": 2**-20}
+        top, keys = exact.topk(kept, -1)
+        assert rows.keys.shape == (3, count, kept)
+        assert np.array_equal(rows.keys, keys.sort(-1).values)
+        np.testing.assert_allclose(rows.weights, exact.gather(-1, keys.sort(-1).values), **close)
+        np.testing.assert_allclose(rows.rest, 1 - top.sum(-1), rtol=close["rtol"], atol=1e-6)
+        np.testing.assert_allclose(panel.maps, site.pooled(64, 64)[1], rtol=precision(8), atol=1e-5)
+        np.testing.assert_allclose(panel.entropy, site.entropy()[1].mean(-1), rtol=1e-3)
 
 
 def test_only_some_sites() -> None:
