@@ -135,7 +135,7 @@ def _head(tab: Any, head: int) -> float:
     start = time.perf_counter()
     tab.click(f'.thumb[data-site="1"][data-head="{head}"]:visible, .film [aria-label="Head {head}"]:visible')
     tab.wait_for_selector(f".head-name:text-is('head {head}')")
-    tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # drawn by then
+    _drawn(tab)
     return time.perf_counter() - start
 
 
@@ -146,8 +146,13 @@ def _zoomed(tab: Any) -> float:
     with tab.expect_response(lambda response: "/tile/" in response.url and f"rows=0,{EXPLORED}" not in response.url):
         start = time.perf_counter()
         tab.mouse.wheel(0, -400)
-    tab.wait_for_timeout(50)
+    _drawn(tab)
     return time.perf_counter() - start
+
+
+def _drawn(tab: Any) -> None:
+    """Wait until the browser has drawn twice."""
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _told(times: list[float]) -> str:

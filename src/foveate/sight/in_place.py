@@ -57,6 +57,7 @@ class InPlace(Site):
         return found[..., order]
 
     def measure(self, *names: str, top: int = 8) -> None:
+        """Take "top" and "entropy" at once; of others little is won, and each is taken when it is asked for."""
         taken = {"top", "entropy"}.intersection(measures.check_names(names))
         self._site.measure(*taken, top=top + self.windows[1].padding)
 
@@ -85,10 +86,10 @@ class InPlace(Site):
         if self.shape[2] != self.shape[3]:
             raise UserError(f"{self.name}: its queries are larger patches than its keys, at no distance in either")
         self._queries_needed("distance")
-        rows, own = self._rows(), torch.arange(self.shape[2], device=self.device)
-        rows = rows.masked_fill(self._keys == self.shape[3], 0)
+        keys, own = self._keys, torch.arange(self.shape[2], device=self.device)
+        rows = self._rows().masked_fill(keys == self.shape[3], 0)
         total = rows.sum(-1)
-        return (rows * (self._keys - own[:, None]).abs()).sum(-1) / total.masked_fill(total == 0, 1)
+        return (rows * (keys - own[:, None]).abs()).sum(-1) / total.masked_fill(total == 0, 1)
 
     def received(self) -> Float[Tensor, "B H S"]:
         if not self.windows[0].padding:

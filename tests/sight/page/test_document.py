@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from demo_pages import STORY, FakeSight, sight_of, text_model
+from demo_pages import STORY, FakeSight, boat, sight_of, text_model, windowed_model
 
 from foveate.errors import UserError
 from foveate.sight.page import Audio, Image, document
@@ -199,3 +199,10 @@ def test_pictures_of_arrays() -> None:
         Image.of(np.zeros((2, 3, 4, 5)), 2, 2)
     with pytest.raises(UserError, match="not finite"):
         Image.of(np.full((2, 2), np.inf), 2, 2)
+
+
+def test_an_image_of_other_patches_than_the_windows() -> None:
+    """As many patches, but not the same."""
+    text = r"^blocks\.0\.attn has windows in 30 x 22 patches, but the image that was given has 22 x 30$"
+    with pytest.raises(UserError, match=text):
+        document(windowed_model(), Image.of(boat(), 22, 30))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.explorer import tiles
-from foveate.sight.page.document import WHOLE, Document, Panel, Rows, check_numbers, check_windows
+from foveate.sight.page.document import Document, Panel, Rows, check_numbers, whole
 from foveate.sight.page.header import head_of
 from foveate.sight.page.sides import picture_type, sides
 from foveate.sight.seen import Seen
@@ -65,10 +65,7 @@ class Shown:
     def kept(self, place: int) -> int:
         """How many keys of each query the page has at once."""
         _, _, queries, keys = self.site(place).shape
-        if queries * keys <= EXACT:
-            return keys
-        windows = self.site(place).windows
-        return min(keys, windows[1].size if windows and windows[1].size <= WHOLE else KEPT)
+        return keys if queries * keys <= EXACT else min(keys, whole(self.site(place).windows) or KEPT)
 
     def maps(self, place: int) -> bytes:
         """The entropies and the small maps of all heads of a site."""
@@ -123,8 +120,7 @@ class Shown:
         kept = self.kept(self.seen.sight.sites.index(name))
         none = np.zeros((heads, 0, kept), np.float32)
         rows = Rows(none.astype(np.int32), none, none[..., 0])
-        named = sides(self.seen.tokens, name, queries, keys)
-        check_windows(name, named, site.windows)
+        named = sides(self.seen.tokens, name, queries, keys, site.windows)
         return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float32, Int32
 
 from foveate.errors import UserError, unknown
 from foveate.sight.layouts import Windows
-from foveate.sight.page.sides import Image, Pair, Side, check_patterns, sides
+from foveate.sight.page.sides import Pair, Side, check_patterns, sides
 
 CELLS = 64
 """Rows and columns of a small map; a shorter side has a cell for each of its places."""
@@ -149,10 +149,13 @@ def kept(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] |
     """How many keys each query keeps where a head has a share of so many weights; all of them where they almost fit."""
     if 4 * queries * keys <= 5 * share:
         return keys
-    if windows and windows[1].size <= WHOLE:
-        return min(keys, windows[1].size)
     least = KEPT if max(queries, keys) <= LONG else KEPT_LONG
-    return min(keys, max(least, share // queries))
+    return min(keys, whole(windows) or max(least, share // queries))
+
+
+def whole(windows: tuple[Windows, Windows] | None) -> int:
+    """How many keys a query may look at in a window that is small enough to be kept whole; 0 where there is none."""
+    return windows[1].size if windows and windows[1].size <= WHOLE else 0
 
 
 def cells(count: int, parts: int) -> np.ndarray:
@@ -174,19 +177,6 @@ def check_numbers(name: str, *values: np.ndarray) -> None:
         raise UserError(f"{name}: its weights are not all numbers (NaN), as after an overflow; there is no map to show")
 
 
-def check_windows(name: str, sides_of: tuple[Side, Side], windows: tuple[Windows, Windows] | None) -> None:
-    """Raises UserError for an image whose patches are not those of the site's windows, though they are as many."""
-    for side, layout in zip(sides_of, windows or (), strict=False):
-        if isinstance(side.picture, Image) and (side.picture.height, side.picture.width) != (
-            layout.height,
-            layout.width,
-        ):
-            raise UserError(
-                f"{name} has windows in {layout.height} x {layout.width} patches, but the image that was given has "
-                f"{side.picture.height} x {side.picture.width}"
-            )
-
-
 def _share(heads: int) -> int:
     return min(MOST, max(FEWEST, BUDGET // heads))
 
@@ -197,8 +187,7 @@ def _panel(site: Map, name: str, tokens: Pair | Mapping[str, Pair], example: int
         raise UserError(f"{name}: there is no example {example}; it has {batch}, counted from 0")
     if not queries or not keys:
         raise UserError(f"{name}: a map of {queries} queries and {keys} keys has nothing to show")
-    sides_of = sides(tokens, name, queries, keys)
-    check_windows(name, sides_of, site.windows)
+    sides_of = sides(tokens, name, queries, keys, site.windows)
     count = kept(queries, keys, share, site.windows)
     if count == keys:
         rows, maps, entropy = _all(site, example)

@@ -11,6 +11,7 @@ import PIL.Image
 import torch
 
 from foveate.errors import UserError
+from foveate.sight.layouts import Windows
 
 LARGEST = 1024
 """Pixels of a picture's longer side in a page; larger pictures are made smaller."""
@@ -82,16 +83,31 @@ Pair: TypeAlias = Given | tuple[Given, Given]
 """One for both sides, or a tuple of queries and keys."""
 
 
-def sides(given: Pair | Mapping[str, Pair], name: str, queries: int, keys: int) -> tuple[Side, Side]:
-    """The sides of the map of the site `name`, which has so many queries and keys.
+def sides(
+    given: Pair | Mapping[str, Pair],
+    name: str,
+    queries: int,
+    keys: int,
+    windows: tuple[Windows, Windows] | None = None,
+) -> tuple[Side, Side]:
+    """The sides of the map of the site `name`, which has so many queries and keys, perhaps in windows of a picture.
 
-    Of a mapping the first pattern that fits the site's name counts. Raises UserError where the numbers differ.
+    Of a mapping the first pattern that fits the site's name counts. Raises UserError where the numbers differ, and for
+    an image whose patches are not those of the windows.
     """
     if isinstance(given, Mapping):
         given = next((pair for pattern, pair in given.items() if fnmatchcase(name, pattern)), None)
     two = isinstance(given, tuple) and len(given) == 2 and not all(isinstance(part, str) for part in given)
     pair = given if two else (given, given)
-    return _side(pair[0], name, "queries", queries), _side(pair[1], name, "keys", keys)  # type: ignore[index, arg-type]
+    over, along = _side(pair[0], name, "queries", queries), _side(pair[1], name, "keys", keys)  # type: ignore[index, arg-type]
+    for side, layout in zip((over, along), windows or (), strict=False):
+        image, patches = side.picture, (layout.height, layout.width)
+        if isinstance(image, Image) and (image.height, image.width) != patches:
+            raise UserError(
+                f"{name} has windows in {patches[0]} x {patches[1]} patches, but the image that was given has "
+                f"{image.height} x {image.width}"
+            )
+    return over, along
 
 
 def check_patterns(given: Any, names: Sequence[str], what: str = "tokens") -> None:

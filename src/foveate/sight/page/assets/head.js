@@ -221,9 +221,10 @@ class Head {
     const { precision, map_precision: rough } = this.info;
     const where = this.exact ? "" : " within a window";
     if (this.complete) return `Every weight${where}, within ${percent(precision)} of itself.`;
+    const near = this.reach ? "shared evenly in a window, from afar " : "";
     return (
       `Top ${this.kept} keys of each row exact, within ${percent(precision)} of the weight; ` +
-      `the rest ${this.reach ? "shared evenly in a window, from afar " : ""}pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
+      `the rest ${near}pooled to ${this.rows} × ${this.columns} cells, within ${percent(rough)}.`
     );
   }
 }

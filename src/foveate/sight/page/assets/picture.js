@@ -158,9 +158,10 @@ class Picture {
     const { head, page } = this;
     const scale = page.alike ? "1" : brief(this.top);
     const framed = head.reach && head.keys.picture.kind === "image" ? " The frame is the query's window." : "";
+    const shared = head.reach ? "shared evenly" : "as pooled";
     const rest = head.complete
       ? ""
-      : ` Exact for the top ${head.kept} keys; the others, ${figures(row.rest)} together, ${head.reach ? "shared evenly" : "as pooled"}.`;
+      : ` Exact for the top ${head.kept} keys; the others, ${figures(row.rest)} together, ${shared}.`;
     this.foot.textContent = `${this.overlay.brightest}: ${scale}.${framed}${rest}`;
   }
 
