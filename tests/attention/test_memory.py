@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.attention import Additive, Biaffine, Memory, ScaledDot, Score, attend, causal
+from foveate.attention import Additive, Biaffine, Memory, ScaledDot, Score, attend, causal, settled
 
 B, H, S, D, V = 3, 2, 7, 5, 11
 
@@ -73,14 +73,15 @@ def test_reorder_keeps_these_rows(rows: list[int]) -> None:
     assert torch.equal(memory.values, v[rows])
 
 
+@pytest.mark.parametrize("expected", [0, 12, 40])
 @pytest.mark.parametrize("gradients", [True, False])
-def test_many_turns_of_beams(gradients: bool) -> None:
-    """Rows stay, move, double and leave between keys that are added."""
+def test_many_turns_of_beams(gradients: bool, expected: int) -> None:
+    """Rows stay, move, double, leave and become more again between keys that are added."""
     drawn = torch.Generator().manual_seed(7)
     k, v = parts()
     with torch.set_grad_enabled(gradients):
-        memory = Memory(k, v, ScaledDot())
-        for count in (8, 8, 8, 6, 6, 5, 9, 2, 2, 1):
+        memory = Memory(k, v, ScaledDot(), expected)
+        for count in (8, 8, 8, 6, 6, 5, 9, 11, 12, 2, 2, 13, 20, 1):
             rows = torch.randint(len(k), (count,), generator=drawn)
             rows = torch.where(torch.rand(count, generator=drawn) < 0.6, torch.arange(count) % len(k), rows)
             memory.reorder(rows)
@@ -100,6 +101,24 @@ def test_beams_change_places_before_there_is_a_key() -> None:
         memory.append(k, v)
     assert torch.equal(memory.keys, k)
     assert torch.equal(memory.values, v)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_settle_where_they_are(seed: int) -> None:
+    drawn = torch.Generator().manual_seed(seed)
+    kept = int(torch.randint(1, 20, (), generator=drawn))
+    rows = torch.randperm(20, generator=drawn)[:kept]
+    rows = torch.cat([rows, rows[: kept // 2]])[torch.randperm(kept + kept // 2, generator=drawn)]
+    places = settled(rows)
+    assert sorted(places.tolist()) == list(range(len(rows)))
+    below = {row for row in rows.tolist() if row < len(rows)}
+    stay = {row for row, place in zip(rows.tolist(), places.tolist(), strict=True) if row == place}
+    assert stay == below or 2 * len(below) < len(rows)
+
+
+def test_rows_that_are_doubled_lie_side_by_side() -> None:
+    assert settled(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])).tolist() == list(range(9))
+    assert settled(torch.tensor([3])).tolist() == [0]
 
 
 def test_what_a_caller_gave_is_not_written_into() -> None:

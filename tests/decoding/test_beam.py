@@ -174,6 +174,46 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
     assert [known.tokens for known in found] == [[3], [4], [5]]
 
 
+def test_a_threshold_gives_up_what_is_much_less_likely_than_the_best(markov) -> None:
+    # "A" and "B" differ by log 9 = 2.2; "B" would have won, after a certain END
+    model = markov({START: {A: 0.9, B: 0.1}, A: {A: 0.95, END: 0.05}, B: {END: 1.0}}, vocabulary=7)
+    for threshold, rows, tokens in [(None, [1, 2, 1], [B]), (2.3, [1, 2, 1], [B]), (2.1, [1, 1, 1], [A])]:
+        model.rows.clear()
+        ((found,),) = beam(model, ONE, 3, 2, 1, 0.0, threshold=threshold)
+        assert (model.rows, found.tokens) == (rows, tokens)
+
+
+def test_as_many_beginnings_go_on_as_outputs_are_wanted(markov) -> None:
+    model = markov({START: {A: 0.9, B: 0.09, C: 0.01}}, vocabulary=7)
+    ((*found,),) = beam(model, ONE, 3, 3, 2, threshold=1.0)
+    assert [known.tokens for known in found] == [[A], [B]]
+    assert model.rows == [1, 2]
+
+
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_beams_of_unequal_width_are_scored_on_their_own_history(scripted, n_best) -> None:
+    model, inputs = scripted(vocabulary=13), {"source": torch.arange(17)}
+    found = beam(model, inputs, 9, 5, n_best, growth=1.2, threshold=1.0)
+    assert any(count % 17 for count in model.rows[:3])
+    for source, hypotheses in enumerate(found):
+        for known in hypotheses:
+            tokens = (*known.tokens, END) if known.ended else tuple(known.tokens)
+            assert known.log_prob == close(model.log_prob(source, tokens))
+        alone = beam(model, {"source": torch.tensor([source])}, 9, 5, n_best, growth=1.2, threshold=1.0)
+        assert alone == [hypotheses]
+
+
+def test_what_cannot_win_leaves_before_its_example(scripted) -> None:
+    """And changes nothing: the rule of patience counts it, so that it stays."""
+    rows, inputs = [], {"source": torch.arange(17)}
+    for patience in (None, 1e9):
+        model = scripted(vocabulary=13)
+        rows.append((beam(model, inputs, 9, 5, 2, patience=patience), sum(model.rows)))
+    (found, fewer), (expected, more) = rows
+    assert found == expected
+    assert fewer < more
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -183,6 +223,8 @@ def test_equal_scores_are_ordered_by_token(markov) -> None:
         ({"length_penalty": math.nan}, "length_penalty must be from -4 to 4, not nan"),
         ({"length_penalty": 2000.0}, "length_penalty must be from -4 to 4, not 2000.0"),
         ({"growth": 0.9}, "growth must be at least 1, not 0.9"),
+        ({"threshold": -0.1}, "threshold must be at least 0, not -0.1"),
+        ({"threshold": math.nan}, "threshold must be at least 0, not nan"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:

@@ -3,7 +3,7 @@
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.masks import Mask, around, causal, padding, segments, window
-from foveate.attention.memory import Memory
+from foveate.attention.memory import Memory, settled
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
 from foveate.attention.record import tapped
@@ -35,6 +35,7 @@ __all__ = [
     "causal",
     "padding",
     "segments",
+    "settled",
     "sinusoidal",
     "tapped",
     "window",

@@ -9,6 +9,25 @@ from foveate.attention.scores import Score
 CACHED = 2**17
 """Numbers that move at once, and stay in a processor's cache meanwhile."""
 
+SPARE = 2
+"""A beam search that has room for half as many rows again seldom has to move them all, though their number grows."""
+
+
+def settled(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
+    """A place below R for each of the R rows that a memory keeps, such that the least has to move.
+
+    The first that comes from a place below R stays there; the others take the places that are left. Where those are
+    most of them, as at the first step of a beam search, all come in the order that they are given in.
+    """
+    ordered, order = rows.sort(stable=True)
+    first = torch.ones_like(rows, dtype=torch.bool)
+    first[order[1:]] = ordered[1:] != ordered[:-1]
+    stays = first & (rows < len(rows))
+    if 2 * int(stays.sum()) < len(rows):
+        return torch.arange(len(rows), device=rows.device)
+    free = torch.ones_like(stays).index_fill_(0, rows[stays], False)
+    return rows.masked_scatter(~stays, free.nonzero()[:, 0])
+
 
 class Memory:
     """Keys, prepared once by the score, and their values. The leading dimension is the batch (or the beams).
@@ -90,21 +109,25 @@ class _Store:
             self.length = total
         else:
             if total > self._all.shape[-2]:
-                self._make_room(self.expected if total <= self.expected else 2 * total)
+                self._keep(self.filled.movedim(-2, 0), self.expected if total <= self.expected else 2 * total)
             before, self.length = self.length, total
             self.filled[..., before:, :] = new
 
-    def _make_room(self, length: int) -> None:
-        *leading, _, width = self.filled.shape
-        roomy = self._all.new_empty(length, *leading, width).movedim(0, -2)
-        roomy[..., : self.length, :] = self.filled
-        self._hold(roomy, own=True)
+    def _keep(self, by_time: Tensor, length: int, spare: int = 0) -> None:
+        """A copy of vectors (S, ..., D), with room for so many keys and some rows that may come."""
+        rows, room = by_time.shape[1], by_time.new_empty(length, by_time.shape[1] + spare, *by_time.shape[2:])
+        room[: self.length, :rows] = by_time
+        self._hold(room.movedim(0, -2), own=True)
+        if spare:
+            self._rows = slice(rows)
 
     def reorder(self, rows: Tensor, moved: Tensor) -> None:
         """Keep these rows; `moved` are the places whose row comes from another."""
-        if torch.is_grad_enabled() or not self._own or len(rows) > len(self.filled):
+        if torch.is_grad_enabled() or not self._own or len(rows) > len(self._all):
             chosen = self.filled.movedim(-2, 0).index_select(1, rows)
             self._hold(chosen.movedim(0, -2), own=not torch.is_grad_enabled())
+            if 0 < self.length < self.expected and self._own:
+                self._keep(chosen, self.expected, len(rows) // SPARE)
         else:
             # Of all rows there ever were, those that left too: torch copies the whole of what is not dense.
             by_time = self._all.movedim(-2, 0)[: self.length]

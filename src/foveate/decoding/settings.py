@@ -38,12 +38,20 @@ class Decoding:
     growth: float | None = 1.15
     """Beam search: those outputs can win that would, without growing less likely, at so many times their length; with
     None at the greatest length allowed, for which searches go on a quarter longer."""
+    threshold: float | None = 3.0
+    """Beam search: beginnings are given up that are e ** threshold times less likely than the best one (the n_best-th,
+    if more are asked for); None keeps width of them."""
     temperature: float = 1.0
     """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
     top_k: int | None = None
     """Sampling: draw from this many likeliest tokens only."""
     top_p: float | None = None
     """Sampling: draw from the fewest likeliest tokens that together have this probability."""
+
+    @property
+    def searched(self) -> tuple[int, int, float, float | None, float | None, float | None]:
+        """What `beam` is told, in its order."""
+        return self.width, self.n_best, self.length_penalty, self.patience, self.growth, self.threshold
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -54,7 +62,7 @@ class Decoding:
             raise UserError("length_factor and length_extra are both 0: no output may have a token")
         match self.method:
             case "beam":
-                check_beam(self.width, self.n_best, self.length_penalty, self.patience, self.growth)
+                check_beam(*self.searched)
             case "sample":
                 check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
             case "greedy":
@@ -97,8 +105,7 @@ def decode_up_to(
 ) -> list[list[Hypothesis]]:
     """As `decode`, with outputs of at most so many tokens each."""
     if settings.method == "beam":
-        chosen = settings.width, settings.n_best, settings.length_penalty, settings.patience, settings.growth
-        return beam(model, inputs, longest, *chosen)
+        return beam(model, inputs, longest, *settings.searched)
     if settings.method == "sample":
         return sample(
             model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator

@@ -10,6 +10,7 @@ from foveate.nn.feedforward import FeedForward
 from foveate.nn.init import TooManyWeightsError, Undrawn, initialize
 from foveate.nn.packing import Precision, cpu_has_bfloat16, packed
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
+from foveate.nn.readers import Readers
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
     BahdanauDecoder,
@@ -38,6 +39,7 @@ __all__ = [
     "MultiHeadAttention",
     "Positioned",
     "Precision",
+    "Readers",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",

@@ -18,6 +18,7 @@ from foveate.nn import (
     EncoderBlock,
     FeedForward,
     MultiHeadAttention,
+    Readers,
     initialize,
     positions,
     tie_output,
@@ -115,7 +116,7 @@ class Transformer(nn.Module):
             past=[block.self.memory(encoded[:, :0], expected) for block in self.decoder],
             source=[block.cross.memory(encoded) for block in self.decoder],
             source_lengths=source_lengths,
-            readers=torch.arange(len(source), device=source.device),
+            readers=Readers(torch.arange(len(source), device=source.device)),
         )
 
     def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
@@ -123,7 +124,7 @@ class Transformer(nn.Module):
         x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, written)
         source_mask, bias = padding(state.source_lengths), distances.starting(written) if distances else None
         for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past, bias=bias)
+            x = block(x, source, source_mask=source_mask, past=past, bias=bias, readers=state.readers)
         return self.output(self.decoder_norm(x)).squeeze(1)
 
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, placed: nn.Module, start: int = 0) -> Tensor:
@@ -137,22 +138,18 @@ class TransformerState:
     past: list[Memory]
     source: list[Memory]
     source_lengths: Int[Tensor, "E"]
-    readers: Int[Tensor, "R"]
-    """Which source each row reads: as many rows for each, side by side. What a beam search keeps of one source is one
-    row of the source's memory, and does not move while the beams change places."""
+    readers: Readers
+    """Which source each row reads. What a beam search keeps of one source is one row of the source's memory, and does
+    not move while the beams change places."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         for memory in self.past:
             memory.reorder(rows)
-        readers = self.readers[rows]
-        kept, counts = readers.unique_consecutive(return_counts=True)
-        if (counts != counts[0]).any():
-            kept, counts = readers, torch.ones_like(readers)
-        if len(kept) != len(self.source_lengths) or (kept != torch.arange(len(kept), device=kept.device)).any():
+        self.readers, still_read = self.readers.reordered(rows)
+        if still_read is not None:
             for memory in self.source:
-                memory.reorder(kept)
-            self.source_lengths = self.source_lengths[kept]
-        self.readers = torch.arange(len(kept), device=kept.device).repeat_interleave(counts)
+                memory.reorder(still_read)
+            self.source_lengths = self.source_lengths[still_read]
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
