@@ -74,16 +74,22 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
         for name, child in module.named_children():
             if type(child) is nn.Linear and child.weight.numel() >= _LEAST and child.weight.dtype in _PACKED:
                 setattr(module, name, layer(child))
-        if isinstance(module, FeedForward) and isinstance(module.inner, PackedLinear):
-            module.inner.activation, module.activation = _ACTIVATIONS[module.activation], _as_it_is
-        if isinstance(module, FeedForward) and isinstance(module.inner, Int8Linear) and module.activation is F.relu:
-            module.activation = torch.relu_
+        if isinstance(module, FeedForward):
+            _activate_where_it_is(module)
         if isinstance(module, MultiHeadAttention) and precision == "bfloat16":
             # torch's attention takes three times as long in bfloat16, for the few queries of a step.
             module.kept = torch.float32
     if precision == "bfloat16" and type(last) is nn.Linear:
         model.output = Int8Linear(last)
     return model
+
+
+def _activate_where_it_is(layer: FeedForward) -> None:
+    """Have what a packed inner layer puts out activated without a tensor of its own, where there is a way to."""
+    if isinstance(layer.inner, PackedLinear):
+        layer.inner.activation, layer.activation = _ACTIVATIONS[layer.activation], _as_it_is
+    elif isinstance(layer.inner, Int8Linear) and layer.activation is F.relu:
+        layer.activation = torch.relu_
 
 
 def _in_half(part: Tensor) -> Tensor:
@@ -179,7 +185,7 @@ class Int8Linear(Laid):
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
         rows = x.detach().reshape(-1, x.shape[-1]).float()
-        # In the same memory from here on: what is freed is not at hand for the next tensor, which glibc places anew.
+        # Large tensors are written over where they may be: a new one for each operation takes longer (docs/log.md).
         scaled = rows.abs()
         largest = scaled.amax(-1, keepdim=True).clamp_min_(_TINY)
         torch.mul(rows, largest.reciprocal().mul_(127), out=scaled)
