@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--run", required=True, help="run folder of a trained Transformer")
     parser.add_argument("--data", required=True, nargs=2, type=Path, metavar=("SOURCE", "REFERENCE"))
     parser.add_argument("--precision", choices=tuple(CTRANSLATE2), default="float32")
+    parser.add_argument("--fastest", action="store_true", help="leave out transformers, which takes the longest")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
@@ -54,6 +55,7 @@ def main() -> None:
     source, references = asked.data[0], asked.data[1].read_text(encoding="utf-8").splitlines()
     with tempfile.TemporaryDirectory() as folder:
         commands = _commands(asked.peers, asked.run, source, Path(folder) / "converted", asked.precision)
+        commands = [each for each in commands if not (asked.fastest and each.name == "transformers")]
         for number in range(asked.rounds):
             for place in range(len(commands)):
                 commands[(place + number) % len(commands)].go()

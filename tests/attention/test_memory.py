@@ -92,6 +92,25 @@ def test_many_turns_of_beams(gradients: bool, expected: int) -> None:
             assert torch.equal(memory.values, v)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_keys_that_lie_across_stay_so(gradients: bool) -> None:
+    """As long as none are added: products with few queries read them that way."""
+    k, v = parts()
+    with torch.set_grad_enabled(gradients):
+        memory = Memory(k.mT.contiguous().mT, v, ScaledDot())
+        for rows in (torch.tensor([0, 2, 1, 1]), torch.tensor([3, 1, 2]), torch.tensor([1, 0])):
+            memory.reorder(rows)
+            k, v = k[rows], v[rows]
+            assert torch.equal(memory.keys, k)
+            assert torch.equal(memory.values, v)
+            assert memory.keys.mT.is_contiguous()
+            assert memory.values.is_contiguous()
+        new_k, new_v = torch.randn(2, H, 1, D), torch.randn(2, H, 1, V)
+        memory.append(new_k, new_v)
+    assert torch.equal(memory.keys, torch.cat([k, new_k], 2))
+    assert torch.equal(memory.values, torch.cat([v, new_v], 2))
+
+
 def test_beams_change_places_before_there_is_a_key() -> None:
     with torch.no_grad():
         memory = Memory(torch.randn(2, H, 0, D), torch.randn(2, H, 0, V), ScaledDot())

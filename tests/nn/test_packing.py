@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import foveate.nn.packing
 from foveate import create
 from foveate.decoding import beam
 from foveate.errors import UserError
@@ -133,7 +134,10 @@ def test_a_model_in_bfloat16_writes_as_one_in_full_precision(preset: str) -> Non
 @x86
 @bfloat16
 @pytest.mark.parametrize("width", [64, 256], ids=["layers too small to lay out", "layers laid out"])
-def test_what_a_model_in_bfloat16_attends_to_in_steps_is_in_full_precision(width: int) -> None:
+@pytest.mark.parametrize("amx", [False, True])
+def test_what_a_model_in_bfloat16_attends_to_in_steps(amx: bool, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in full precision, but for the past of self-attention where a CPU has AMX, or says so."""
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: {"amx_bf16": amx, "avx512_bf16": True, "avx2": True})
     torch.manual_seed(6)
     sizes = {"width": width, "feedforward": 2 * width, "heads": 4, "encoder_layers": 1, "decoder_layers": 1}
     model = create("transformer-tiny", src_vocab=31, tgt_vocab=31, **sizes).eval()
@@ -144,9 +148,31 @@ def test_what_a_model_in_bfloat16_attends_to_in_steps_is_in_full_precision(width
         for tokens in torch.randint(4, 31, (3, 2)):
             expected, found = (one.step(tokens, state) for one, state in zip((model, faster), states, strict=True))
             assert (found.float() - expected).norm() / expected.norm() < 0.03
-    assert {part.dtype for memory in (*states[1].past, *states[1].source) for part in (memory.keys, memory.values)} == {
-        torch.float32
-    }
+    past, source = (
+        {part.dtype for memory in memories for part in (memory.keys, memory.values)}
+        for memories in (states[1].past, states[1].source)
+    )
+    assert past == {torch.bfloat16 if amx else torch.float32}
+    assert source == {torch.float32}
+
+
+@x86
+@pytest.mark.parametrize("precision", [pytest.param("bfloat16", marks=bfloat16), "int8"])
+def test_any_number_of_rows(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Round numbers or not, each row is multiplied, and few programs are written for all of them."""
+    monkeypatch.setattr("foveate.nn.packing._cpu_has", lambda *_: True)
+    linear, seen = nn.Linear(257, 263), set()
+    layer = packed(nn.Sequential(linear), precision)[0]
+    rounded = foveate.nn.packing._rounded
+    monkeypatch.setattr("foveate.nn.packing._rounded", lambda rows: seen.add(len(rounded(rows))) or rounded(rows))
+    x = torch.randn(700, 257)
+    with torch.no_grad():
+        expected = linear(x)
+        for count in (0, 1, 7, 8, 9, *range(600, 701, 11)):
+            found = layer(x[:count].view(1, count, 257))
+            assert found.shape == (1, count, 263)
+            torch.testing.assert_close(found[0].float(), expected[:count], rtol=0.03, atol=0.05)
+    assert seen == {0, 8, 16, 640, 704}
 
 
 @x86

@@ -87,12 +87,13 @@ def _check(k: Tensor, v: Tensor) -> None:
 class _Store:
     """Vectors by row and time (..., S, D), with room for later ones where no gradients are kept.
 
-    What is written into is its own, never a caller's. There time comes first (S, ..., D): what is in use lies together,
-    however much room follows it.
+    What is written into is its own, never a caller's. Where vectors are added, time comes first (S, ..., D): what is in
+    use lies together, however much room follows it. Where none are, rows come first and lie as they were given.
     """
 
     def __init__(self, vectors: Tensor, expected: int) -> None:
         self.length, self.expected = vectors.shape[-2], expected
+        self._grows = expected > 0
         self._hold(vectors, own=False)
 
     def _hold(self, vectors: Tensor, own: bool) -> None:
@@ -115,6 +116,7 @@ class _Store:
 
     def _keep(self, by_time: Tensor, length: int, spare: int = 0) -> None:
         """A copy of vectors (S, ..., D), with room for so many keys and some rows that may come."""
+        self._grows = True
         rows, room = by_time.shape[1], by_time.new_empty(length, by_time.shape[1] + spare, *by_time.shape[2:])
         room[: self.length, :rows] = by_time
         self._hold(room.movedim(0, -2), own=True)
@@ -123,7 +125,21 @@ class _Store:
 
     def reorder(self, rows: Tensor, moved: Tensor) -> None:
         """Keep these rows; `moved` are the places whose row comes from another."""
-        if torch.is_grad_enabled() or not self._own or len(rows) > len(self._all):
+        anew = torch.is_grad_enabled() or not self._own or len(rows) > len(self._all)
+        if self._grows:
+            self._reorder_by_time(rows, moved, anew)
+        else:
+            across = self._all.mT.is_contiguous()  # as keys may lie: what lies together moves together
+            lying = self._all.mT if across else self._all
+            if anew:
+                chosen = lying.index_select(0, rows)
+                self._hold(chosen.mT if across else chosen, own=not torch.is_grad_enabled())
+            else:
+                lying.index_copy_(0, moved, lying.index_select(0, rows[moved]))
+                self._rows = slice(len(rows))
+
+    def _reorder_by_time(self, rows: Tensor, moved: Tensor, anew: bool) -> None:
+        if anew:
             chosen = self.filled.movedim(-2, 0).index_select(1, rows)
             self._hold(chosen.movedim(0, -2), own=not torch.is_grad_enabled())
             if 0 < self.length < self.expected and self._own:
