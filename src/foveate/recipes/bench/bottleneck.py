@@ -19,22 +19,23 @@ from rich.console import Console
 from foveate.contracts import START
 from foveate.data import ParallelText, Splits, open_source
 from foveate.decoding import Decoding
-from foveate.errors import at_least
+from foveate.errors import UserError, at_least
 from foveate.recipes.bench import bottleneck_shown
 from foveate.recipes.bench.bottleneck_shown import Group, Times
 from foveate.recipes.bench.comparison import Comparison, Options, check_growing
 from foveate.recipes.bench.measuring import side_by_side
 from foveate.recipes.bench.remembering import remembered, told_conditions, trained_with
 from foveate.recipes.quality import quality_by_length
+from foveate.recipes.texts import held_out
 from foveate.recipes.translate import Text, Translate
 from foveate.recipes.translate import run as train_translator
 from foveate.recipes.translator import Translator
 from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "RNN": ("rnn", {}),
-    "RNN with attention": ("rnn-attentive", {}),
-    "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2}),
+    "RNN": ("rnn", {"tie": "all"}),
+    "RNN with attention": ("rnn-attentive", {"tie": "all"}),
+    "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2, "tie": "all"}),
 }
 """The preset of each model, and what it changes for so little text."""
 
@@ -48,10 +49,14 @@ class Bottleneck(Options):
 
     text: str = "emoji"
     """What to translate, by name: see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own text instead: a source and a target file, line by line, or one with source<TAB>target on each line."""
+    test: tuple[Path, ...] = ()
+    """Text of your own to measure on, likewise. Without it, a part of the data is held out."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
-    """Language to translate from."""
+    """Language to translate from, for text by name."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
-    """Language to translate to."""
+    """Language to translate to, likewise."""
     joined: int = 2
     """Up to so many neighbouring sentences are joined to a longer one, in training and test."""
     steps: int = 1500
@@ -80,14 +85,14 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     check_growing("lengths", options.lengths)
     written = [length for length in options.lengths if length <= options.longest_written]
     at_least(2, "the number of lengths up to longest_written", len(written))
-    splits = open_source(options.text, options.from_language, options.to_language)
-    between = BETWEEN.get(options.text, " ")
+    splits = _texts(options)
+    between = " " if options.data else BETWEEN.get(options.text, " ")
     parts = (joined(part, options.joined, options.seed, between) for part in (splits.train, splits.dev, splits.test))
     splits = Splits(*parts)
     qualities = {}
     for number, name in enumerate(MODELS, 1):
         console.rule(f"{name}, {number} of {len(MODELS)}")
-        of = {"model": list(MODELS[name])} | {what: getattr(options, what) for what in DECISIVE}
+        of = {"model": list(MODELS[name])} | _decisive(options)
         measure = partial(_by_length, _recipe(options, name), splits, options, console)
         qualities[name] = remembered(_told(options, name), of, measure, partial(_trained_with, options, name))
     translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
@@ -98,9 +103,9 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     ):
         console.rule(what)
         times[what] = _times(translators, run_of, lengths, options.repeats)
-    title = f"The bottleneck: {options.text}, {options.from_language}-{options.to_language}"
+    named = f"{options.text}, {options.from_language}-{options.to_language}"
     return Comparison(
-        title,
+        f"The bottleneck: {splits.train.name if options.data else named}",
         bottleneck_shown.tables(qualities, times),
         {"": bottleneck_shown.figure(qualities, times)},
         {"by_length": qualities, "seconds": times},
@@ -111,12 +116,30 @@ def run(options: Bottleneck, console: Console) -> Comparison:
     )
 
 
-DECISIVE = ("text", "from_language", "to_language", "joined", "steps", "width", "vocabulary", "groups", "seed")
-"""The options that the quality of a model depends on."""
+def _decisive(options: Bottleneck) -> dict[str, Any]:
+    """The options that the quality of a model depends on, as JSON has them."""
+    of_text = ("text", "from_language", "to_language")
+    numbers = {what: getattr(options, what) for what in ("joined", "steps", "width", "vocabulary", "groups", "seed")}
+    if not options.data:
+        return {what: getattr(options, what) for what in of_text} | numbers
+    return {what: [str(path) for path in getattr(options, what)] for what in ("data", "test")} | numbers
 
 
 BETWEEN = {"emoji": ", "}
 """What joins two sentences of a text, where it is more than a space: messages are lists of names."""
+
+
+def _texts(options: Bottleneck) -> Splits:
+    """What to learn from, to validate on and to measure on, before sentences are joined."""
+    if not options.data:
+        if options.test:
+            raise UserError("--test is for text of your own: give --data, too")
+        return open_source(options.text, options.from_language, options.to_language)
+    learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs")
+    if options.test:
+        return Splits(learn, dev, ParallelText.from_paths(options.test))
+    learn, test = held_out(learn, "SRC TGT", "pairs")
+    return Splits(learn, dev, test)
 
 
 def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
