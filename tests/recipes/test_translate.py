@@ -224,6 +224,24 @@ def test_settings_are_checked_before_anything_is_read(tmp_path: Path) -> None:
         train(words.recipe(tmp_path, steps=1, label_smoothing=1.5, data=(tmp_path / "missing.tsv",)))
 
 
+@pytest.mark.parametrize(
+    ("tokens", "entries", "read"),
+    [
+        ("words", 2 * len(words.WORDS), ["red", "cat"]),
+        ("characters", 1 + len(set("".join([*words.WORDS, *words.WORDS.values()]))), list("red▁cat")),
+    ],
+)
+def test_words_and_characters(tmp_path: Path, tokens: str, entries: int, read: list[str]) -> None:
+    """Each word of both languages is known, or each character and the space; nothing else but the four special ones."""
+    recipe = words.recipe(tmp_path / "run", steps=1, tokens=tokens, vocabulary=200)
+    model, told = train(recipe, words.splits(300))
+    assert f"{entries + 4} {tokens}" in told
+    assert model.config.src_vocab == entries + 4
+    tokenizer = foveate.load(tmp_path / "run").source_tokenizer
+    (found,) = tokenizer.encode(["red cat"])
+    assert [piece.strip("·") for piece in tokenizer.pieces(found)][-len(read) :] == read
+
+
 def test_two_vocabularies(tmp_path: Path) -> None:
     recipe = words.recipe(tmp_path / "run", steps=1, shared=False)
     model, told = train(recipe, words.splits(100))

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 from torch import nn
 
 from foveate.contracts import Tokenizer
-from foveate.data import PairBatches, ParallelText, Splits, open_source, train_bpe
+from foveate.data import TRAINERS, PairBatches, ParallelText, Splits, open_source
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.recipes.quality import quality
@@ -41,8 +41,10 @@ class Text:
     """Language to translate from, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to, likewise."""
+    tokens: Literal["subwords", "words", "characters"] = "subwords"
+    """What a sentence is cut into. By characters it is long: give --max-length, too."""
     vocabulary: int = 8000
-    """Subwords to learn, of both languages together or (not shared) of each."""
+    """How many of them to learn, at most, of both languages together or (not shared) of each."""
     shared: bool = True
     """One vocabulary for both languages."""
     lowercase: bool = False
@@ -132,18 +134,20 @@ def parallel_texts(text: Text, task: str) -> tuple[ParallelText, ParallelText]:
 
 def train_tokenizers(text: Text, learn: ParallelText) -> tuple[Tokenizer, Tokenizer]:
     """Of the source and of the target; the same one twice where the text shares a vocabulary."""
+    trained = TRAINERS[text.tokens]
     if text.shared:
-        both = train_bpe(chain.from_iterable(learn), text.vocabulary, text.lowercase)
+        both = trained(chain.from_iterable(learn), text.vocabulary, text.lowercase)
         return both, both
     return (
-        train_bpe(learn.sources(), text.vocabulary, text.lowercase),
-        train_bpe(learn.targets(), text.vocabulary, text.lowercase),
+        trained(learn.sources(), text.vocabulary, text.lowercase),
+        trained(learn.targets(), text.vocabulary, text.lowercase),
     )
 
 
 def known(text: Text, sources: Tokenizer, targets: Tokenizer) -> str:
-    """The subwords of both languages together or of each, for the user."""
-    return f"{len(sources):,} subwords" if text.shared else f"{len(sources):,} and {len(targets):,} subwords"
+    """How many tokens both languages have together or each has, for the user."""
+    counted = f"{len(sources):,}" if text.shared else f"{len(sources):,} and {len(targets):,}"
+    return f"{counted} {text.tokens}"
 
 
 def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer, Tokenizer]) -> PairBatches:
