@@ -63,25 +63,36 @@ def stopped(arguments: list[str], folder: Path, number: signal.Signals, rank: in
     return [line for line in err.splitlines() if line.startswith("foveate: ")], time.monotonic() - began
 
 
+def lost(rank: int) -> list[str]:
+    """What is said of a process that is killed."""
+    return [
+        f"foveate: rank {rank} of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
+        "from the last checkpoint"
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the processes of torchrun by /proc")
 def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    """First by replicas, of which one is lost; then by shards, without the process that writes; in the end by both."""
     folder, whole = tmp_path / "two", tmp_path / "one"
-    said, seconds = stopped(command(data, folder, 1_000_000), folder, signal.SIGKILL, rank=1)
-    assert said == [
-        "foveate: rank 1 of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
-        "from the last checkpoint"
-    ]
-    assert seconds < 60, "the loss of a process is known at once, not after a timeout"
+    by_replicas, by_shards = (
+        [*command(data, folder, 1_000_000), "--parallel", plan] for plan in ("replicate", "shard")
+    )
+    for arguments, rank in ((by_replicas, 1), (by_shards, 0)):
+        said, seconds = stopped(arguments, folder, signal.SIGKILL, rank)
+        assert said == lost(rank)
+        assert seconds < 60, "the loss of a process is known at once, not after a timeout"
 
-    said, _ = stopped(command(data, folder, 1_000_000), folder, signal.SIGINT, rank=None)
+    said, _ = stopped(by_replicas, folder, signal.SIGINT, rank=None)
     step = reached(folder)
     assert said == [
         f"foveate: stopped after step {step:,}; all is saved in {folder}, the same command goes on from there"
     ]
 
     capfd.readouterr()
-    subprocess.run([*TORCHRUN, *command(data, folder, step + 7)], check=True, env=QUIET)
+    last = [*command(data, folder, step + 7), "--parallel", "shard"]
+    subprocess.run([*TORCHRUN, *last], check=True, env=QUIET)
     out, err = capfd.readouterr()
     assert out == f'saved in {folder}; try: foveate run {folder} "..."\n'
     assert err.count("resuming from step") == 1

@@ -9,10 +9,12 @@ import pytest
 import torch
 from rich.console import Console
 
+from foveate.attention import Mask, attend, window
 from foveate.errors import UserError
 from foveate.recipes.bench import Comparison, Table, compare, comparison_module, save
 from foveate.recipes.bench.dot_scaling import DotScaling
 from foveate.recipes.bench.drawing import COLOURS, line, panels
+from foveate.recipes.bench.flops import flops
 from foveate.recipes.bench.layers import LAYERS, Layers
 from foveate.recipes.bench.norms import Norms
 from foveate.recipes.bench.products import WAYS, Products
@@ -126,6 +128,40 @@ def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
     cases = {(part["model"], part["mode"], part["length"]) for part in found["stepping"].raw}
     assert len(cases) == 2 * 2 * 2
     assert all(part["seconds"] > 0 for part in found["stepping"].raw)
+
+
+def test_what_a_decoder_keeps_as_it_writes() -> None:
+    """One vector, however long the sentence; the source; the source and all that was written, of every layer."""
+    options = Stepping(models=("rnn", "rnn-attentive", "transformer-tiny"), lengths=(8, 16), width=8, repeats=1)
+    raw = compare("stepping", options, QUIET).raw
+    kept = {(part["model"], part["length"]): part["kept"] for part in raw if part["mode"] == "stepped"}
+    number, layers = 4, 4
+    assert kept["rnn", 8] == kept["rnn", 16] <= 2 * 8 * number
+    assert kept["rnn-attentive", 16] - kept["rnn-attentive", 8] == 8 * (8 * number)
+    grown = kept["transformer-tiny", 16] - kept["transformer-tiny", 8]
+    assert grown >= layers * 8 * (2 + 2) * (8 * number)  # keys and values, of the source and of what was written
+    assert grown <= layers * 8 * (2 + 3) * (8 * number)  # and room for a translation that is longer
+    assert all(part["kept"] == 0 for part in raw if part["mode"] == "forced")
+
+
+@pytest.mark.slow
+def test_pre_norm_learns_where_post_norm_does_not() -> None:
+    """Eight blocks at a high rate."""
+    sizes = {"steps": 80, "width": 16, "length": 4, "vocabulary": 5, "batch": 16}
+    post, pre = compare("norms", Norms(depths=(8,), learning_rates=(0.02,), **sizes), QUIET).tables[0].rows
+    assert (post[0], pre[0]) == ("post-norm, 8", "pre-norm, 8")
+    assert float(pre[1]) < float(post[1]) - 0.15
+
+
+@pytest.mark.parametrize(("mask", "times"), [(window(3), 2), (None, 4)])
+def test_operations_of_attention_to_twice_as_many_places(mask: Mask | None, times: int) -> None:
+    """Within a window, blocks of queries read the same number of keys, but for those at the ends."""
+
+    def counted(length: int) -> int:
+        x = torch.randn(1, 1, length, 4)
+        return flops(lambda: attend(x, x, x, mask=mask))
+
+    assert counted(4096) / counted(2048) == pytest.approx(times, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -37,17 +37,20 @@ RADIUS = 5
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "none": ("rnn", {}),
+    "none-every": ("rnn", {"fixed_vector": "every"}),
     "additive": ("rnn-attentive", {"score": "additive"}),
     "dot": ("rnn-attentive", {"score": "dot"}),
     "scaled-dot": ("rnn-attentive", {"score": "scaled-dot"}),
     "biaffine": ("rnn-attentive", {"score": "biaffine"}),
+    "embeddings": ("rnn-attentive", {"score": "biaffine", "encoder": "embeddings"}),
     "before": ("rnn-attentive", {"score": "additive", "score_from": "before"}),
+    "fed": ("rnn-attentive", {"score": "biaffine", "input_feeding": True}),
     "local-m": ("rnn-attentive", {"score": "biaffine", "window": "local-m", "window_radius": RADIUS}),
     "local-p": ("rnn-attentive", {"score": "biaffine", "window": "local-p", "window_radius": RADIUS}),
     "hard": ("rnn-hard", {}),
     "monotonic": ("rnn-monotonic", {}),
 }
-"""The preset of each row, and what it changes. Scores of the first five, all soft, are made after the step."""
+"""The preset of each row, and what it changes. Scores, soft where nothing else is said, are made after the step."""
 
 TOLD = "row.json"
 """In each row's folder: what was measured, and of what."""
@@ -67,12 +70,14 @@ class AttentionOnTranslation(Options):
     """
 
     rows: tuple[str, ...] = tuple(ROWS)
-    """Which to compare; "before" is additive, scored before the step."""
+    """Which to compare. "none" gives the decoder one vector of the source at first, "none-every" at every step;
+    "embeddings" attends to plain word vectors; "before" is additive, scored before the step; "fed" feeds into each step
+    what the last one attended to."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
     """Language to translate from."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to."""
-    steps: int = 1000
+    steps: int = 2000
     """Training steps of each row, of up to 1,024 tokens."""
     width: int = 128
     """Width of embeddings and states."""

@@ -6,6 +6,7 @@ and lets no gradient through (Vaswani et al. 2017, section 3.2.1).
 
 import math
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,12 +16,18 @@ from torch import Tensor
 from foveate.attention import Dot, ScaledDot, Score, attend
 from foveate.errors import UserError, at_least
 from foveate.recipes.bench.comparison import Comparison, Options, Table
-from foveate.recipes.bench.drawing import legend_below, line, panels, powers_of_two
+from foveate.recipes.bench.drawing import GREY, legend_below, line, panels, powers_of_two
 
 SCORES: dict[str, Score] = {"dot": Dot(), "scaled dot": ScaledDot()}
 
 LEAST = 1e-12
-"""Smaller gradients are drawn at the lower edge: single precision may tell them from zero, training does not."""
+"""Where smaller gradients leave the picture: single precision may tell them from zero, training does not."""
+
+WORDS: dict[str, Any] = {"va": "bottom", "fontsize": "small", "color": GREY}
+"""How what is written into a panel looks."""
+
+ZERO = 1e-45
+"""Stands for a gradient of zero, which has no place on a logarithmic axis: far below the picture."""
 
 
 @dataclass
@@ -95,11 +102,13 @@ def _shown(options: DotScaling, found: list[Measured]) -> Comparison:
     for number, case in enumerate(cases):
         parts = chosen[case]
         line(axes[0], number, options.widths, [part.entropy for part in parts], names[case])
-        line(axes[1], number, options.widths, [max(part.gradient, LEAST) for part in parts], names[case])
+        line(axes[1], number, options.widths, [max(part.gradient, ZERO) for part in parts], names[case])
     most, top = math.log(options.positions), max(0.1, 1.5 * max(part.gradient for part in found))
-    axes[0].axhline(most, color="#757575", linewidth=0.8, linestyle=":")
-    axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.08 * most))
+    axes[0].axhline(most, color=GREY, linewidth=0.8, linestyle=":")
+    axes[0].text(options.widths[-1], 1.015 * most, f"log {options.positions}: all alike", ha="right", **WORDS)
+    axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.12 * most))
     axes[1].set(title="gradient that arrives at the scores", yscale="log", ylim=(LEAST, top))
+    axes[1].text(options.widths[0], 1.5 * LEAST, "lower ones are not shown", **WORDS)
     for each in axes:
         powers_of_two(each, options.widths)
         each.set_xlabel("width D")

@@ -30,7 +30,7 @@ class Layers(Options):
 
     lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048)
     """Lengths n to measure, at the middle one of the widths."""
-    widths: tuple[int, ...] = (64, 128, 256, 512)
+    widths: tuple[int, ...] = (64, 128, 256, 512, 1024)
     """Widths d to measure, at the middle one of the lengths; multiples of the width of a head."""
     kernel: int = 3
     """Positions k that a convolution reads, an odd number."""

@@ -47,6 +47,8 @@ class Measured:
     mode: str
     length: int
     seconds: float
+    kept: int
+    """Bytes for a sentence that writing holds in the end, but for the weights; 0 where the target is known."""
 
 
 def run(options: Stepping, console: Console) -> Comparison:
@@ -62,8 +64,9 @@ def run(options: Stepping, console: Console) -> Comparison:
         console.print(f"{length:,} tokens", highlight=False)
         runs = {(name, mode): _run(options, model, length, mode) for name, model in built.items() for mode in MODES}
         with torch.inference_mode():
+            kept = {case: held(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"}
             seconds = side_by_side(runs, options.repeats)
-        found += [Measured(name, mode, length, took) for (name, mode), took in seconds.items()]
+        found += [Measured(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
     return _shown(options, found)
 
 
@@ -83,6 +86,24 @@ def _model(options: Stepping, name: str) -> nn.Module:
     return model
 
 
+def held(state: Any) -> int:
+    """The bytes of all tensors that a decoder's state consists of, each once."""
+    sizes: dict[int, int] = {}
+    left, seen = [state], set()
+    while left:
+        part = left.pop()
+        if id(part) in seen or isinstance(part, nn.Module):
+            continue
+        seen.add(id(part))
+        if isinstance(part, Tensor):
+            sizes[part.untyped_storage().data_ptr()] = part.nbytes
+        elif isinstance(part, (list, tuple)):
+            left += part
+        else:
+            left += getattr(part, "__dict__", {}).values()
+    return sum(sizes.values())
+
+
 def _run(options: Stepping, model: Any, length: int, mode: str) -> Run:
     source = torch.randint(4, options.vocabulary, (options.batch, length))
     lengths = torch.full((options.batch,), length)
@@ -92,10 +113,11 @@ def _run(options: Stepping, model: Any, length: int, mode: str) -> Run:
     def forced() -> Tensor:
         return model(source, lengths, target).logits
 
-    def stepped() -> None:
+    def stepped() -> Any:
         state = model.start(source, lengths)
         for tokens in target.unbind(1):
             model.step(tokens, state)
+        return state
 
     return forced if mode == "forced" else stepped
 
@@ -105,7 +127,9 @@ def _shown(options: Stepping, found: list[Measured]) -> Comparison:
         return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
 
     longest, start = options.lengths[-1], len(options.lengths) // 2
-    table = Table(["model", *(f"{told}, {longest} tokens, ms" for told in MODES.values()), "times as long", "growth"])
+    table = Table(
+        ["model", *(f"{told}, {longest} tokens, ms" for told in MODES.values()), "times as long", "growth", "kept, KiB"]
+    )
     figure, grid = panels(1, 3, 3.6, 3.2)
     for number, name in enumerate(options.models):
         forced, stepped = (seconds(name, mode) for mode in MODES)
@@ -117,6 +141,7 @@ def _shown(options: Stepping, found: list[Measured]) -> Comparison:
                 *(f"{1000 * times[-1]:.1f}" for times in (forced, stepped)),
                 f"{ratio[-1]:.1f}",
                 "n^{:.2f}, n^{:.2f}".format(*growth),
+                " ".join(f"{part.kept / 1024:,.0f}" for part in found if (part.model, part.mode) == (name, "stepped")),
             ]
         )
         for axes, values in zip(grid[0], (forced, stepped, ratio), strict=True):
@@ -138,7 +163,9 @@ def _shown(options: Stepping, found: list[Measured]) -> Comparison:
         [
             f"{options.batch} sentences at once, width {options.width}, vocabulary {options.vocabulary:,}, reading the "
             "source included, without gradients; steps keep what is known (states, keys and values, windows). Growth: "
-            f"fitted exponents of both times from {options.lengths[start - 1]} tokens on."
+            f"fitted exponents of both times from {options.lengths[start - 1]} tokens on. Kept: what writing one "
+            f"sentence of {', '.join(map(str, options.lengths))} tokens holds in the end, its source included, but for "
+            "the weights."
         ],
     )
 

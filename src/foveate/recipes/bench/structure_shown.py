@@ -12,13 +12,15 @@ from foveate.recipes.bench.structure import Structure
 from foveate.sight.figures import COLOURS
 
 THEORY = {
-    "recurrent": ("O(n)", "O(n)"),
-    "convolution": ("O(1)", "O(n/k)"),
-    "dilated convolutions": ("O(1)", "O(log_k n)"),
-    "self-attention": ("O(1)", "O(1)"),
-    "restricted self-attention": ("O(1)", "O(n/r)"),
+    "recurrent": ("O(n)", "O(n)", "n d", "d"),
+    "convolution": ("O(1)", "O(n/k)", "n d", "k d"),
+    "dilated convolutions": ("O(1)", "O(log_k n)", "n d", "k d"),
+    "self-attention": ("O(1)", "O(1)", "n² a head, or n d", "n d"),
+    "restricted self-attention": ("O(1)", "O(n/r)", "r n a head, or n d", "r d"),
 }
-"""Sequential steps and longest path (Vaswani et al. 2017, table 1)."""
+"""Sequential steps and longest path (Vaswani et al. 2017, table 1); the numbers that a layer keeps for its backward
+pass (attention: all weights, or queries, keys and values, of which a fused kernel computes them again), and those that
+it keeps from step to step as it writes."""
 
 LAYERS, PLACES = 3, 10
 """Of the small stacks that show which cells can be computed together."""
@@ -41,12 +43,16 @@ def table(options: Any) -> Table:
     """`options` are those of `layers.Layers`."""
     length = options.lengths[-1]
     found = Table(
-        ["layer", "sequential steps", f"at n = {length:,}", "longest path", f"at n = {length:,}"],
-        title="What waits for what, and how far a signal travels",
+        [
+            *("layer", "sequential steps", f"at n = {length:,}", "longest path", f"at n = {length:,}"),
+            *("keeps in training", "keeps as it writes"),
+        ],
+        title="What waits for what, how far a signal travels, and what is kept",
     )
     for each in _structures(options.kernel, options.radius):
         steps, path = structure.sequential_steps(each, length), structure.longest_path(each, length)
-        found.rows.append([each.name, THEORY[each.name][0], f"{steps:,}", THEORY[each.name][1], f"{path:,}"])
+        waits, travels, *keeps = THEORY[each.name]
+        found.rows.append([each.name, waits, f"{steps:,}", travels, f"{path:,}", *keeps])
     return found
 
 

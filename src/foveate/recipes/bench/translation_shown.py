@@ -75,7 +75,7 @@ def _of_choices(name: str, training: Mapping[str, float], variance: GradientVari
         f"{name}: the learned baseline leaves {100 * learned / without:.0f} % of the variance of REINFORCE's gradient "
         f"({without:,.0f} without it, {learned:,.0f} with it; choices drawn 20 times for one batch, after training). "
         "At the end of training the signal that multiplies the gradients of choices had, over all steps, those that "
-        "chose nothing too, a mean square of "
+        "took the mean too, a mean square of "
         f"{training['reward_square']:.2f} without it and of {training['advantage_square']:.2f} with it."
     )
 
