@@ -15,7 +15,13 @@ from small import FLAGS
 
 from foveate.cli import main
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "foveate"]
+
+def torchrun(processes: int) -> list[str]:
+    """What comes before the arguments of a command of foveate's."""
+    of_torch = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return [sys.executable, "-m", *of_torch, "-m", "foveate"]
+
+
 QUIET = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 
@@ -52,7 +58,7 @@ def process_of(rank: int, parent: int) -> int:
 def stopped(arguments: list[str], folder: Path, number: signal.Signals, rank: int | None) -> tuple[list[str], float]:
     """What foveate said after a signal to a rank, or to torchrun, once it saved again; and the seconds it took."""
     before = reached(folder)
-    with subprocess.Popen([*TORCHRUN, *arguments], stderr=subprocess.PIPE, text=True, env=QUIET) as process:
+    with subprocess.Popen([*torchrun(2), *arguments], stderr=subprocess.PIPE, text=True, env=QUIET) as process:
         while reached(folder) == before:
             assert process.poll() is None
             time.sleep(0.01)
@@ -74,7 +80,7 @@ def lost(rank: int) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the processes of torchrun by /proc")
 def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    """First by replicas, of which one is lost; then by shards, without the process that writes; in the end by both."""
+    """By two replicas, of which one is lost; by two shards, without the process that writes; in the end by three."""
     folder, whole = tmp_path / "two", tmp_path / "one"
     by_replicas, by_shards = (
         [*command(data, folder, 1_000_000), "--parallel", plan] for plan in ("replicate", "shard")
@@ -92,7 +98,7 @@ def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytes
 
     capfd.readouterr()
     last = [*command(data, folder, step + 7), "--parallel", "shard"]
-    subprocess.run([*TORCHRUN, *last], check=True, env=QUIET)
+    subprocess.run([*torchrun(3), *last], check=True, env=QUIET)
     out, err = capfd.readouterr()
     assert out == f'saved in {folder}; try: foveate run {folder} "..."\n'
     assert err.count("resuming from step") == 1
