@@ -72,8 +72,8 @@ def stopped(arguments: list[str], folder: Path, number: signal.Signals, rank: in
 def lost(rank: int) -> list[str]:
     """What is said of a process that is killed."""
     return [
-        f"foveate: rank {rank} of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
-        "from the last checkpoint"
+        f"foveate: rank {rank} of 2 processes ended without a word (killed, or out of memory?); the same command goes "
+        "on from the last checkpoint"
     ]
 
 
