@@ -48,6 +48,34 @@ def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
     assert (ran[0] / "bottleneck.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("tested", [False, True], ids=["a part held out", "text to measure on"])
+def test_text_of_ones_own(tested: bool, tmp_path: Path) -> None:
+    """Each sentence is once in one part only; sentences are joined by a space."""
+    pairs = [(f"{number} red cats", f"{number} chats rouges") for number in range(500)]
+    for name, some in (("train", pairs[:440]), ("test", pairs[440:])):
+        lines = "".join(f"{source}\t{target}\n" for source, target in some)
+        (tmp_path / f"{name}.tsv").write_text(lines, encoding="utf-8")
+    sizes = {"steps": 1, "width": 8, "vocabulary": 60, "groups": 2, "repeats": 1, "lengths": (4, 8)}
+    options = Bottleneck(
+        tmp_path, data=(tmp_path / "train.tsv",), test=(tmp_path / "test.tsv",) if tested else (), **sizes
+    )
+    found = compare("bottleneck", options, Console(file=StringIO()))
+    assert found.title == "The bottleneck: train.tsv, joined"
+    sentences = sum(int(row[1]) for row in found.tables[0].rows)
+    assert 60 / 2 <= sentences <= 60 if tested else sentences <= 440 / 20
+    assert found.tables[0].rows[-1][0] == "6-6"  # words of two sentences
+    again = compare("bottleneck", options, Console(file=StringIO()))
+    assert again.tables[0].rows == found.tables[0].rows
+    options.data = (tmp_path / "test.tsv",)
+    with pytest.raises(UserError, match="was begun with another data"):
+        compare("bottleneck", options, Console(file=StringIO()))
+
+
+def test_text_to_measure_on_alone(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--test is for text of your own: give --data, too"):
+        compare("bottleneck", Bottleneck(tmp_path, test=(tmp_path / "test.tsv",)), Console(file=StringIO()))
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
