@@ -106,6 +106,14 @@ def test_keys_that_are_few_but_wide_are_not_few():
     assert names == ["sdpa", "few"]
 
 
+def test_keys_that_lie_across_are_not_copied_for_twice_as_many_queries():
+    keys, values, names = draw(2, 5, 31).mT, draw(2, 31, 5), []
+    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+        for queries in (16, 17):
+            attend(draw(2, queries, 5), keys, values)
+    assert names == ["few", "sdpa"]
+
+
 def test_without_gradients_a_learned_bias_is_only_a_bias():
     with torch.no_grad():
         assert chosen(bias=RelativePosition(3, 2), t=9) == "sdpa"
@@ -169,7 +177,7 @@ def test_what_no_kernel_serves_is_told():
         (
             "few",
             {},
-            "more than 8 queries or gradients over more than 24 keys, half precision without gradients, or another",
+            r"more than 8 queries \(twice as many, if keys lie across\) or gradients over more than 24 keys, half",
         ),
         ("sdpa", {"dropout": 0.1}, "dropout of the weights"),
         ("sdpa", {"v": 3}, "values of another width than the keys"),

@@ -11,9 +11,10 @@ from torch import nn
 
 import foveate.nn.packing
 from foveate import create
+from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
-from foveate.nn import FeedForward, cpu_has_bfloat16, packed
+from foveate.nn import DecoderBlock, FeedForward, MultiHeadAttention, cpu_has_bfloat16, packed
 from foveate.nn.packing import Int8Linear, PackedLinear
 
 x86 = pytest.mark.skipif(
@@ -158,9 +159,22 @@ def test_what_a_model_in_bfloat16_attends_to_in_steps(amx: bool, width: int, mon
 
 @x86
 @pytest.mark.parametrize("precision", [pytest.param("bfloat16", marks=bfloat16), "int8"])
+def test_a_score_that_is_learned_has_a_memory_of_its_own_type(precision: str) -> None:
+    attention = MultiHeadAttention(256, 4, score=Biaffine(64, 64))
+    block = DecoderBlock(attention, MultiHeadAttention(256, 4), FeedForward(256, 512), "post", 0.0).eval()
+    faster, x = packed(nn.ModuleList([block]), precision)[0], torch.randn(2, 5, 256)
+    with torch.no_grad():
+        x = x.bfloat16() if precision == "bfloat16" else x
+        past = faster.self.memory(x[:, :3])
+        assert faster.self(x[:, 3:4], past=past).shape == (2, 1, 256)
+
+
+@x86
+@pytest.mark.parametrize("precision", [pytest.param("bfloat16", marks=bfloat16), "int8"])
 def test_any_number_of_rows(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Round numbers or not, each row is multiplied, and few programs are written for all of them."""
-    monkeypatch.setattr("foveate.nn.packing._cpu_has", lambda *_: True)
+    has = foveate.nn.packing._cpu_has
+    monkeypatch.setattr("foveate.nn.packing._cpu_has", lambda *names: names == ("amx_bf16",) or has(*names))
     linear, seen = nn.Linear(257, 263), set()
     layer = packed(nn.Sequential(linear), precision)[0]
     rounded = foveate.nn.packing._rounded

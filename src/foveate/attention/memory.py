@@ -88,7 +88,7 @@ class _Store:
     """Vectors by row and time (..., S, D), with room for later ones where no gradients are kept.
 
     What is written into is its own, never a caller's. Where vectors are added, time comes first (S, ..., D): what is in
-    use lies together, however much room follows it. Where none are, rows come first and lie as they were given.
+    use lies together, however much room follows it. Where none are, rows come first, and what lies across stays so.
     """
 
     def __init__(self, vectors: Tensor, expected: int) -> None:

@@ -51,9 +51,11 @@ class MultiHeadAttention(nn.Module):
 
     def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
         """The heads' keys and values of a source, to attend to more than once or to extend, to `expected` of them."""
-        keys, values = (part.to(self.kept or part.dtype) for part in self._keys_values(source))
-        # Dense, each head for itself, since they are read again and again; keys across, as few queries read them.
-        return Memory(keys.mT.contiguous().mT, values.contiguous(), self.score, expected)
+        # Dense, each head for itself, since they are read again and again.
+        keys, values = (part.contiguous().to(self.kept or part.dtype) for part in self._keys_values(source))
+        if keys.device.type == "cpu" and keys.dtype == torch.float32:
+            keys = keys.mT.contiguous().mT  # as products with few queries read them
+        return Memory(keys, values, self.score, expected)
 
     def forward(
         self,

@@ -83,12 +83,15 @@ def packed(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     return model
 
 
-def _kept(attention: MultiHeadAttention) -> torch.dtype:
+def _kept(attention: MultiHeadAttention) -> torch.dtype | None:
     """The type of a memory's keys and values that takes the least time, where fewer bits than 32 will do.
 
     With one query for each row, torch's attention in bfloat16 takes half the time of two products in float32 on a CPU
     with AMX, and half as much moves when beams change places. Without AMX, or with several queries, it takes longer.
+    None, the type of the weights, for a score that is learned: its own have that.
     """
+    if isinstance(attention.score, nn.Module):
+        return None
     one_query = isinstance(attention, JointSelfAttention)
     return torch.bfloat16 if one_query and _cpu_has("amx_bf16") else torch.float32
 
@@ -182,10 +185,11 @@ def _rounded(rows: Shaped[Tensor, "R C"]) -> Shaped[Tensor, "Q C"]:
     """The rows, and as many of zeros behind them as make their number a round one.
 
     For each number that it has not met oneDNN writes a program of its own first, and in a search that number changes
-    from step to step: of 1,000 sentences' time that takes a seventh in bfloat16 with AMX, where a program takes 3 ms.
+    from step to step: of 1,000 sentences' time that takes a seventh in bfloat16 with AMX, where a program takes 3 ms,
+    and a fiftieth in 8 bits, which are soon copied. In float32 the copy takes what is won.
     """
-    step = 1 << max(3, len(rows).bit_length() - 4)
-    return F.pad(rows, (0, 0, 0, -len(rows) % step))
+    missing = -len(rows) % (1 << max(3, len(rows).bit_length() - 4))
+    return F.pad(rows, (0, 0, 0, missing)) if missing else rows
 
 
 def _as_it_is(x: Tensor) -> Tensor:

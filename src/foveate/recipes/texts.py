@@ -79,12 +79,15 @@ def to_measure_on(
     return by_name().test
 
 
-def held_out(text: Text, files: str, unit: str) -> tuple[Text, Text]:
-    """The text without one in twenty of its examples (or, of a long one, fewer), and these: see its `held_out`."""
+def held_out(text: Text, files: str, unit: str, instead: str = "--validation") -> tuple[Text, Text]:
+    """The text without one in twenty of its examples (or, of a long one, fewer), and these: see its `held_out`.
+
+    UserError for a text too small for that, which says which flag to give `instead`.
+    """
     kept = text.check().kept
     every = max(20, math.ceil(kept / HELD_OUT))
     if kept < every:
-        raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give --validation {files}")
+        raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give {instead} {files}")
     learn, check = text.held_out(every)
     return learn, check
 

@@ -184,6 +184,7 @@ def test_one_fixed_vector_is_too_small() -> None:
     assert copying("rnn")[2] < 0.68
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_learns_where_to_look(way: str) -> None:
     """Unseen sentences are copied as no fixed vector can, by looking at the word itself: more than chance would."""

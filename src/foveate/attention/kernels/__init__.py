@@ -21,15 +21,16 @@ are as large: one query over many keys is no quadratic matter."""
 
 FEW_QUERIES = 8
 """Up to how many queries the products of the eager kernel are faster than torch's fused one: steps of decoding. Of 40 x
-8 heads with 24 keys and one query each, on two cores, 167 us instead of 388; of 8 x 8 with five each, 90 of 235."""
+8 heads with 24 keys and one query each, on two cores, 167 us instead of 388; of 8 x 8 with five each, 90 of 235. Where
+keys lie across, which the fused one would copy, up to twice as many."""
 
 FEW_KEYS = 24
 """Up to how many keys, of fewer than 1,024 numbers together, the same holds, with the backward pass too: short texts.
 Of 170 x 4 heads with 12 keys of width 32, on two cores, 3.7 ms instead of 8.0; of 85 x 4 with 24 keys, 2.6 of 4.6."""
 
 NEEDS = {
-    "many": f"more than {FEW_QUERIES} queries or gradients over more than {FEW_KEYS} keys, half precision without "
-    "gradients, or another device than a CPU",
+    "many": f"more than {FEW_QUERIES} queries (twice as many, if keys lie across) or gradients over more than "
+    f"{FEW_KEYS} keys, half precision without gradients, or another device than a CPU",
     "score": "a score that is no dot product",
     "selection": "a selection other than soft",
     "sinks": "sinks in the softmax",
@@ -69,7 +70,8 @@ def needs(call: Call) -> set[str]:
     )
     on_cpu = call.queries.device.type == "cpu"
     few_keys = call.keys.shape[-2] <= FEW_KEYS and call.keys.shape[-2:].numel() < 1024
-    few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= FEW_QUERIES)
+    most = 2 * FEW_QUERIES if call.keys.mT.is_contiguous() else FEW_QUERIES
+    few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= most)
     has = {
         "many": not few or not on_cpu,
         "score": call.scale is None,

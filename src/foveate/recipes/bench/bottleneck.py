@@ -52,7 +52,7 @@ class Bottleneck(Options):
     data: tuple[Path, ...] = ()
     """Your own text instead: a source and a target file, line by line, or one with source<TAB>target on each line."""
     test: tuple[Path, ...] = ()
-    """Text of your own to measure on, likewise. Without it, a part of the data is held out."""
+    """Text of your own to measure on, likewise. Without it, some sentences of the data are held out, from all over."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
     """Language to translate from, for text by name."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
@@ -135,10 +135,10 @@ def _texts(options: Bottleneck) -> Splits:
         if options.test:
             raise UserError("--test is for text of your own: give --data, too")
         return open_source(options.text, options.from_language, options.to_language)
-    learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs")
+    learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs", instead="a longer --data")
     if options.test:
         return Splits(learn, dev, ParallelText.from_paths(options.test))
-    learn, test = held_out(learn, "SRC TGT", "pairs")
+    learn, test = held_out(learn, "SRC TGT", "pairs", instead="--test")
     return Splits(learn, dev, test)
 
 

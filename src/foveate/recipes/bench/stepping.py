@@ -96,11 +96,11 @@ def held(state: Any) -> int:
             continue
         seen.add(id(part))
         if isinstance(part, Tensor):
-            sizes[part.untyped_storage().data_ptr()] = part.nbytes
+            sizes[part.untyped_storage().data_ptr()] = part.untyped_storage().nbytes()
         elif isinstance(part, (list, tuple)):
             left += part
         else:
-            left += getattr(part, "__dict__", {}).values()
+            left += (part if isinstance(part, dict) else getattr(part, "__dict__", {})).values()
     return sum(sizes.values())
 
 

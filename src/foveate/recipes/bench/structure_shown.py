@@ -14,7 +14,7 @@ from foveate.sight.figures import COLOURS
 THEORY = {
     "recurrent": ("O(n)", "O(n)", "n d", "d"),
     "convolution": ("O(1)", "O(n/k)", "n d", "k d"),
-    "dilated convolutions": ("O(1)", "O(log_k n)", "n d", "k d"),
+    "dilated convolutions": ("O(1)", "O(log_k n)", "n d", "n d, at most"),
     "self-attention": ("O(1)", "O(1)", "n² a head, or n d", "n d"),
     "restricted self-attention": ("O(1)", "O(n/r)", "r n a head, or n d", "r d"),
 }
