@@ -129,14 +129,17 @@ class _Store:
         if self._grows:
             self._reorder_by_time(rows, moved, anew)
         else:
-            across = self._all.mT.is_contiguous()  # as keys may lie: what lies together moves together
-            lying = self._all.mT if across else self._all
-            if anew:
-                chosen = lying.index_select(0, rows)
-                self._hold(chosen.mT if across else chosen, own=not torch.is_grad_enabled())
-            else:
-                lying.index_copy_(0, moved, lying.index_select(0, rows[moved]))
-                self._rows = slice(len(rows))
+            self._reorder_by_row(rows, moved, anew)
+
+    def _reorder_by_row(self, rows: Tensor, moved: Tensor, anew: bool) -> None:
+        across = self._all.mT.is_contiguous()  # what lies together moves together
+        lying = self._all.mT if across else self._all
+        if anew:
+            chosen = lying.index_select(0, rows)
+            self._hold(chosen.mT if across else chosen, own=not torch.is_grad_enabled())
+        else:
+            lying.index_copy_(0, moved, lying.index_select(0, rows[moved]))
+            self._rows = slice(len(rows))
 
     def _reorder_by_time(self, rows: Tensor, moved: Tensor, anew: bool) -> None:
         if anew:
