@@ -137,8 +137,8 @@ def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
             axes.set_yscale("log")
             powers_of_two(axes, found.sizes)
             axes.set_xlabel(f"{axis} {'n' if axis == 'length' else 'd'}")
-    for axes, (_, training) in zip(grid[0], columns, strict=True):
-        axes.set_title(MODES[training], fontsize=10)
+    for axes, (axis, training) in zip(grid[0], columns, strict=True):
+        axes.set_title(f"{MODES[training]}, by {axis}", fontsize=10)
     legend_below(figure, grid[0][0], 3)
     return figure
 
