@@ -17,7 +17,7 @@ from foveate.data.prose_batches import (
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged, TaggedText
 from foveate.data.text import ParallelText
-from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, load_tokenizer, train_bpe
+from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, Tokens, load_tokenizer, train_bpe
 from foveate.data.word_batches import TaggedBatches, word_batches
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Tagged",
     "TaggedBatches",
     "TaggedText",
+    "Tokens",
     "encode_sentences",
     "judged_pairs",
     "load_lexicon",

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -90,6 +90,9 @@ def train_characters(texts: Iterable[str], size: int, lowercase: bool = False) -
     trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=list(SPECIAL), show_progress=False)
     return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, CHARACTERS, texts, lowercase)
 
+
+Tokens = Literal["subwords", "words", "characters"]
+"""What a text is cut into."""
 
 TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_characters}
 """What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""

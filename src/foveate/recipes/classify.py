@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from torch import nn
 
-from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, open_source
+from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, Tokens, open_source
 from foveate.errors import UserError, at_least
 from foveate.recipes.classifier import Classifier
 from foveate.recipes.measures import accuracy, macro_f1
@@ -28,7 +28,7 @@ class Text:
     """Your own text: a file with label<TAB>text on each line; plain or .gz."""
     validation: tuple[Path, ...] = ()
     """A file to validate on, likewise. Without it, up to 1,000 texts of the data are held out."""
-    tokens: Literal["subwords", "words", "characters"] = "words"
+    tokens: Tokens = "words"
     """What a text is cut into."""
     vocabulary: int = 8000
     """How many of them to learn, at most."""

@@ -4,11 +4,11 @@ auto-encoders share."""
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, open_source
+from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, Tokens, open_source
 from foveate.errors import at_least
 from foveate.recipes.texts import check_vocabulary, learn_and_check, to_measure_on
 
@@ -26,7 +26,7 @@ class ProseText:
     """Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part paragraphs."""
     validation: tuple[Path, ...] = ()
     """Prose to validate on, likewise. Without it, up to 1,000 paragraphs of the data are held out."""
-    tokens: Literal["subwords", "words", "characters"] = "subwords"
+    tokens: Tokens = "subwords"
     """What a text is cut into."""
     vocabulary: int = 3000
     """How many of them to learn, at most."""

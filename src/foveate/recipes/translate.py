@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from torch import nn
 
 from foveate.contracts import Tokenizer
-from foveate.data import TRAINERS, PairBatches, ParallelText, Splits, open_source
+from foveate.data import TRAINERS, PairBatches, ParallelText, Splits, Tokens, open_source
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.recipes.quality import quality
@@ -41,7 +41,7 @@ class Text:
     """Language to translate from, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to, likewise."""
-    tokens: Literal["subwords", "words", "characters"] = "subwords"
+    tokens: Tokens = "subwords"
     """What a sentence is cut into. By characters it is long: give --max-length, too."""
     vocabulary: int = 8000
     """How many of them to learn, at most, of both languages together or (not shared) of each."""
