@@ -8,6 +8,7 @@ import pytest
 import words
 from rich.console import Console
 
+from foveate import create
 from foveate.data import Splits
 from foveate.errors import UserError
 from foveate.recipes.bench import compare, save
@@ -50,6 +51,12 @@ def test_a_row_for_every_way(ran: tuple[Path, Comparison]) -> None:
             assert 0 <= row["alignment"]["error_rate"] <= 1
     speeds = ran[1].raw["tokens_per_second"]
     assert all(speed > 0 for of in ("training", "writing") for speed in speeds[of].values())
+
+
+def test_no_two_rows_are_the_same_model() -> None:
+    sizes = {"src_vocab": 9, "tgt_vocab": 9, "embedding": 8, "width": 8}
+    built = [create(preset, **sizes, **changes).config for preset, changes in ROWS.values()]
+    assert len({repr(config) for config in built}) == len(ROWS)
 
 
 def test_what_is_written(ran: tuple[Path, Comparison]) -> None:

@@ -12,6 +12,7 @@ from foveate.errors import UserError
 from foveate.recipes.bench import compare, save
 from foveate.recipes.bench.bottleneck import MODELS, Bottleneck, joined
 from foveate.recipes.bench.comparison import Comparison
+from foveate.recipes.translator import Translator
 
 
 def test_neighbours_are_joined() -> None:
@@ -46,6 +47,14 @@ def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
     assert [row[0] for row in reading.rows] == ["8", "16", "32", "grows, last 3"]
     assert [row[0] for row in writing.rows] == ["8", "16", "grows, last 2"]
     assert (ran[0] / "bottleneck.png").stat().st_size > 1000
+
+
+def test_only_what_is_named_so_attends(ran: tuple[Path, Comparison]) -> None:
+    attends = {}
+    for folder in (ran[0] / "bottleneck").iterdir():
+        translator = Translator.load(folder)
+        attends[folder.name] = translator.alignment("red cat", "chat rouge") is not None
+    assert sorted(attends.items()) == [("rnn", False), ("rnn-attentive", True), ("transformer-tiny", True)]
 
 
 @pytest.mark.parametrize("tested", [False, True], ids=["a part held out", "text to measure on"])

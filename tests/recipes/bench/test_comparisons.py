@@ -4,11 +4,14 @@ import json
 import math
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from rich.console import Console
+from torch import nn
 
+from foveate import models
 from foveate.attention import Mask, attend, window
 from foveate.errors import UserError
 from foveate.recipes.bench import Comparison, Table, compare, comparison_module, save
@@ -128,6 +131,25 @@ def test_stepping_measures_both_ways_of_each_model(found: dict) -> None:
     cases = {(part["model"], part["mode"], part["length"]) for part in found["stepping"].raw}
     assert len(cases) == 2 * 2 * 2
     assert all(part["seconds"] > 0 for part in found["stepping"].raw)
+
+
+def test_a_known_target_is_read_at_once_and_another_written_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted by the words that each call of the model's last layer gives logits for."""
+    calls: list[tuple[int, ...]] = []
+    create = models.create
+
+    def counting(*told: Any, **sizes: Any) -> nn.Module:
+        model = create(*told, **sizes)
+        model.output.register_forward_hook(lambda _layer, _given, logits: calls.append(tuple(logits.shape[:-1])))
+        return model
+
+    monkeypatch.setattr(models, "create", counting)
+    compare("stepping", Stepping(models=("transformer-tiny",), lengths=(3, 5), width=8, batch=2, repeats=1), QUIET)
+    at_once = {(2, length) for length in (3, 5)}
+    steps = [shape for shape in calls if shape not in at_once]
+    assert at_once <= set(calls)
+    assert set(steps) == {(2, 1)}
+    assert len(steps) % (3 + 5) == 0
 
 
 def test_what_a_decoder_keeps_as_it_writes() -> None:
