@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a `name` that is none of the `known` ones, with the nearest of them."""
-    known = sorted(known)
+    known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
     return UserError(f"unknown {kind} '{name}'; {hint}")

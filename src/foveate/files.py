@@ -7,13 +7,25 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 from foveate.errors import UserError
 
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
+
+
+def check_writable(folder: Path) -> None:
+    """Raise UserError where nothing can be written into a folder, which need not be there yet: a file is tried."""
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+    if not there.is_dir():
+        raise UserError(f"cannot write in {folder}: {there} is no folder")
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError:
+        raise UserError(f"cannot write in {folder}: {there} does not allow it") from None
 
 
 @contextmanager

@@ -57,7 +57,9 @@ def test_a_training_that_was_killed_before_its_first_checkpoint_begins_anew(data
 
 def test_a_place_that_cannot_be_written_to_is_told_before_text_is_read(data: Path, tmp_path: Path, fails) -> None:
     assert fails(*train(tmp_path / "none.tsv", data / "run")).endswith(f"{data} is no folder")
-    if os.geteuid():  # the superuser may write anywhere
+    if Path("/proc/self").exists():  # where nobody may write
+        assert fails(*train(tmp_path / "none.tsv", Path("/proc/run"))).endswith("/proc does not allow it")
+    if os.geteuid():  # the superuser may write anywhere else
         tmp_path.chmod(0o500)
         assert fails(*train(tmp_path / "none.tsv", tmp_path / "run")).endswith(f"{tmp_path} does not allow it")
 

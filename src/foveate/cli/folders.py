@@ -8,6 +8,7 @@ from typing import Any
 from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.errors import UserError
+from foveate.files import check_writable
 from foveate.recipes import trained_class
 from foveate.recipes.recipe import WRITTEN
 from foveate.recipes.trained import describe
@@ -42,5 +43,4 @@ def check_place(path: Path) -> None:
         raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
     if not path.parent.is_dir():
         raise UserError(f"could not write {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise UserError(f"could not write {path}: nothing may be written in {path.parent}")
+    check_writable(path.parent)

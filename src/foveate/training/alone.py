@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from foveate.bundle import CHECKPOINTS, CONFIG, WEIGHTS
 from foveate.errors import UserError
-from foveate.files import clear_unfinished
+from foveate.files import check_writable, clear_unfinished
 from foveate.training.parallel import Processes
 
 LOCK = f"{CHECKPOINTS}/.lock"
@@ -25,11 +25,7 @@ def check_place(folder: Path, files: Iterable[str] = (METRICS,)) -> None:
     """
     if not _is_utf8(folder):
         raise UserError(f"{str(folder)!r} is no name that all programs can read: name a folder in UTF-8")
-    there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
-    if not there.is_dir():
-        raise UserError(f"cannot write in {folder}: {there} is no folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write in {folder}: {there} does not allow it")
+    check_writable(folder)
     if any((folder / CHECKPOINTS).glob("step-*.safetensors")):
         return
     if (folder / CONFIG).exists() and (folder / WEIGHTS).exists():

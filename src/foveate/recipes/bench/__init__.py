@@ -11,7 +11,8 @@ import torch
 from rich.console import Console
 
 from foveate.errors import unknown
-from foveate.recipes.bench.comparison import Comparison, Options, Table, check_out, save
+from foveate.files import check_writable
+from foveate.recipes.bench.comparison import Comparison, Options, Table, save
 from foveate.training.settings import check_seed, check_threads
 
 COMPARISONS = {
@@ -48,7 +49,7 @@ def compare(name: str, options: Options, console: Console) -> Comparison:
     """Make a comparison with the threads and the seed of its options. Raises UserError for options that cannot be,
     a folder that `save` could not write into among them."""
     module = comparison_module(name)
-    check_out(options.out)
+    check_writable(options.out)
     check_threads(options.threads)
     check_seed(options.seed)
     before = torch.get_num_threads()

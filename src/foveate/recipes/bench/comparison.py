@@ -1,7 +1,6 @@
 """What a comparison is asked for and what it gives: tables, raw figures and pictures, printed and written."""
 
 import json
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -68,15 +67,6 @@ class Comparison:
     def markdown(self) -> str:
         parts = [f"# {self.title}", *(table.markdown() for table in self.tables), *self.notes, self.conditions]
         return "\n\n".join(parts) + "\n"
-
-
-def check_out(folder: Path) -> None:
-    """Raise UserError, before anything is measured, where `save` could not write into the folder."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise UserError(f"cannot write into {folder}: {existing} is a file")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {folder}: permission denied")
 
 
 def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
