@@ -45,12 +45,12 @@ VOCABULARY, TOKENS = 8000, 4096
 OF_GRADIENTS, OF_LOSSES = 1e-6, 1e-5
 
 
-def batches() -> Iterator[Batch]:
+def batches(places: int = TOKENS) -> Iterator[Batch]:
     """Sentences of one length a batch, 8 to 24 words, with translations up to a quarter shorter."""
     generator = torch.Generator().manual_seed(1)
     while True:
         longest = int(torch.randint(8, 25, (1,), generator=generator))
-        rows = TOKENS // longest
+        rows = places // longest
         source = torch.randint(4, VOCABULARY, (rows, longest), generator=generator)
         lengths = torch.randint(3 * longest // 4, longest + 1, (rows,), generator=generator)
         real = torch.arange(longest) < lengths[:, None]

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from foveate import cli
+from foveate.cli import bench
 from foveate.recipes import recipe_module
+from foveate.recipes.bench import Comparison
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -34,20 +36,30 @@ def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ran("training.md")["result"].metrics["accuracy"] > 0.9
 
 
-def trainings() -> list[str]:
-    """Every command of the pages that trains, in one line and without its comment."""
+def commands(kind: str) -> list[str]:
+    """Every command of the pages of a kind, with the task or comparison that it names, in one line, no comment."""
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
     shell = "".join(re.findall(r"```sh\n(.*?)```", pages, re.DOTALL))
-    return re.findall(r"^foveate (train [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
+    return re.findall(rf"^foveate ({kind} [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", trainings())
+@pytest.mark.parametrize("command", commands("train"))
 def test_every_training_has_options_that_there_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task, *rest = shlex.split(command)[1:]
     ran: list[Any] = []
     monkeypatch.setattr(recipe_module(task), "run", ran.append)
     cli.main(["train", task, *rest])
     assert ran[0].task == task
+
+
+@pytest.mark.parametrize("command", commands("bench"))
+def test_every_comparison_has_options_that_there_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, *rest = shlex.split(command)[1:]
+    compared: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(bench, "compare", lambda *told: compared.append(told) or Comparison("none", [], {}, {}))
+    monkeypatch.setattr(bench, "save", lambda *_: [])
+    cli.main(["bench", name, *rest])
+    assert compared[0][0] == name
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
