@@ -23,14 +23,17 @@ from foveate.recipes.bench.flops import flops
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
-WARM, STEPS, PRODUCT, REPEATS = 3, 12, (4096, 8192), 5
+WARM, STEPS, REPEATS = 3, 12, 5
+
+SIZES = {"cpu": (2048,), "cuda": (4096, 8192)}
+"""Of the square matrices that tell what a kind of device can do."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="transformer-tiny", help="a preset that translates by attention alone")
     parser.add_argument("--tokens", type=int, default=4096, help="places of a batch")
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--device", choices=("auto", *SIZES), default="auto")
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     asked = parser.parse_args()
     torch.manual_seed(1)
@@ -71,7 +74,7 @@ def counted(update: Updater, batch: Batch) -> int:
 def able(device: torch.device, kind: torch.dtype) -> float:
     """Operations a second of a large matrix product, the fastest of several sizes and repeats."""
     best = 0.0
-    for size in PRODUCT if device.type == "cuda" else (PRODUCT[0] // 2,):
+    for size in SIZES[device.type]:
         one, other = (torch.randn(size, size, device=device).to(kind) for _ in range(2))
         one @ other
         for _ in range(REPEATS):

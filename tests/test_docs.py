@@ -40,7 +40,7 @@ def commands(kind: str) -> list[str]:
     """Every command of the pages of a kind, with the task or comparison that it names, in one line, no comment."""
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
     shell = "".join(re.findall(r"```sh\n(.*?)```", pages, re.DOTALL))
-    return re.findall(rf"^foveate ({kind} [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
+    return re.findall(rf"^(?:torchrun .* -m )?foveate ({kind} [a-z][^#\n]*)", shell.replace("\\\n", " "), re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", commands("train"))
