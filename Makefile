@@ -18,7 +18,11 @@ check: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What is installed depends on pyproject.toml alone.
+# What the parity tests of image models compare with. Without dependencies: torchvision's own would replace torch by the
+# build that it was compiled for, and the tests need no compiled operator (tests/parity/image_references.py).
+REFERENCES = torchvision==0.28.0 timm==1.0.31
+
+# What is installed depends on pyproject.toml alone, and on REFERENCES.
 $(VENV)/demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
@@ -27,6 +31,7 @@ $(VENV)/demo: pyproject.toml
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(REFERENCES)
 	touch $@
 
 .PHONY: demo test check

@@ -41,7 +41,7 @@ class Choices:
 class Output:
     """What a model computes: no loss, no decision. `choices` are those of hard attention, None where nothing chose."""
 
-    logits: Float[Tensor, "B T N"]
+    logits: Float[Tensor, "... N"]
     choices: Choices | None = None
 
 

@@ -10,15 +10,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from variants import variants
 
+KINDS = {"variant": lambda _: True, "reader": lambda variant: variant.reads, "writer": lambda variant: variant.writes}
+"""Which variants a test is run for, by the name of its argument."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "variant" in metafunc.fixturenames:
-        metafunc.parametrize("variant", variants(), ids=str)
-    if "writer" in metafunc.fixturenames:
-        metafunc.parametrize("writer", [variant for variant in variants() if variant.writes], ids=str)
+    for kind in KINDS.keys() & set(metafunc.fixturenames):
+        metafunc.parametrize(kind, list(filter(KINDS[kind], variants())), ids=str)
 
 
 @pytest.fixture
 def inputs(request: pytest.FixtureRequest) -> dict[str, Tensor]:
-    """Three examples for the variant (or the writer) under test, to change."""
-    return request.getfixturevalue("variant" if "variant" in request.fixturenames else "writer").inputs
+    """Three examples for the variant (reader, writer) under test, to change."""
+    (kind,) = KINDS.keys() & set(request.fixturenames)
+    return request.getfixturevalue(kind).inputs

@@ -27,6 +27,7 @@ PLACES = {
         **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
+    "resnet": {"dropout 3 13": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
     "rnn-language": {"dropout 3 5 12": 2},  # tied: embeddings are as wide as states

@@ -23,6 +23,11 @@ def source(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value for name, value in inputs.items() if name.startswith("source")}
 
 
+def in_type(dtype: torch.dtype, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs, those of real numbers in this type."""
+    return {name: value.to(dtype) if value.is_floating_point() else value for name, value in inputs.items()}
+
+
 def of_real(logits: Tensor, variant: Any) -> Tensor:
     """The logits without those of padding, where a model gives some for each token that it reads."""
     return logits * (torch.arange(7) < LENGTHS[:, None])[..., None] if "words" in variant.inputs else logits
@@ -68,8 +73,8 @@ def test_a_later_target_token_changes_nothing_before_it(writer, inputs) -> None:
         assert changed.tolist() == [False] * place + [True] * (5 - place)
 
 
-def test_what_is_read_is_read_to_its_end_and_no_further(variant, inputs) -> None:
-    model = variant.build()
+def test_what_is_read_is_read_to_its_end_and_no_further(reader, inputs) -> None:
+    model = reader.build()
     logits = model(**inputs).logits
     for name, lengths in ENDS.items():
         if name not in inputs:
@@ -77,10 +82,10 @@ def test_what_is_read_is_read_to_its_end_and_no_further(variant, inputs) -> None
         value, real = inputs[name], torch.arange(7) < inputs[lengths][:, None]
         real = real.view(3, 7, *[1] * (value.ndim - 2))
         junk = model(**{**inputs, name: torch.where(real, value, 11)}).logits
-        torch.testing.assert_close(of_real(junk, variant), of_real(logits, variant), atol=1e-5, rtol=0)
+        torch.testing.assert_close(of_real(junk, reader), of_real(logits, reader), atol=1e-5, rtol=0)
         last = value.clone()
         last[torch.arange(3), inputs[lengths] - 1] = 11
-        changed = (of_real(model(**{**inputs, name: last}).logits, variant) - of_real(logits, variant)).abs()
+        changed = (of_real(model(**{**inputs, name: last}).logits, reader) - of_real(logits, reader)).abs()
         assert bool((changed.amax((1, 2)) > 1e-6).all())
 
 
@@ -156,8 +161,10 @@ def test_only_one_place_attends(variant, inputs, monkeypatch) -> None:
 def test_other_precisions(variant, inputs) -> None:
     model = variant.build()
     single = model(**inputs).logits
-    torch.testing.assert_close(model.double()(**inputs).logits.float(), single, atol=1e-4, rtol=0)
-    low = model.bfloat16()(**inputs).logits
+    torch.testing.assert_close(
+        model.double()(**in_type(torch.float64, inputs)).logits.float(), single, atol=1e-4, rtol=0
+    )
+    low = model.bfloat16()(**in_type(torch.bfloat16, inputs)).logits
     assert low.dtype == torch.bfloat16
     assert bool(low.isfinite().all())
 

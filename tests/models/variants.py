@@ -32,8 +32,12 @@ SMALL = {
     "window_radius": 2,
     "layers": 2,
     "dropout": 0.0,
+    "channels": 2,
 }
 """Sizes for tests, by the name of the field."""
+
+STAGES = {"blocks": (1, 2, 1, 1), "widths": (5, 7, 11, 13)}
+"""Sizes for tests of fields that have one for each stage: as many of them as a preset has stages."""
 
 NEEDED = {
     ("tie", "output"): {"embedding": 12},
@@ -65,6 +69,7 @@ EXAMPLES = {
     "words": READ,
     "spellings": torch.arange(3 * 7 * 2).view(3, 7, 2) % 23,
     "lengths": LENGTHS,
+    "pixels": torch.randn(3, 2, 37, 41, generator=torch.Generator().manual_seed(3)),
 }
 """Three examples, by the name of what a model is given: they read 7, 4 and 1 tokens and write 5, 3 and 4."""
 
@@ -95,6 +100,7 @@ class Variant:
             **preset.values,
             **{name: value for name, value in SMALL.items() if name in get_type_hints(kind)},
         }
+        values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
             needed = NEEDED.get(choice, {})
             values.update({name: needed[name] for name in needed.keys() & values.keys()})
@@ -121,9 +127,16 @@ class Variant:
         return issubclass(self.model, StepDecoder) and "source" in self.inputs
 
     @property
-    def logits(self) -> tuple[int, int, int]:
+    def reads(self) -> bool:
+        """Whether the model reads sequences that may be padded."""
+        return not ENDS.keys().isdisjoint(self.inputs)
+
+    @property
+    def logits(self) -> tuple[int, ...]:
         """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
         config = self.config
+        if "pixels" in self.inputs:
+            return 3, config.classes
         if hasattr(config, "classes"):
             return 3, 1, config.classes
         if hasattr(config, "compare"):

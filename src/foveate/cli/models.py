@@ -14,7 +14,7 @@ from foveate.recipes import TASKS, recipe_module
 
 @dataclass
 class Models:
-    """List the presets that each task can train, with their parameters."""
+    """List the presets that each task can train, and those that are only to build, with their parameters."""
 
     vocabulary: int = 8000
     """Size of each vocabulary that parameters are counted with."""
@@ -27,15 +27,21 @@ COUNTED = {"classes": 2, "tags": 16, "spellings": SPELLINGS, "conditions": 1}
 def main(arguments: Sequence[str]) -> None:
     options = parse(Models, arguments, "models")
     console = Console()
-    for task in TASKS:
-        table = Table(title=f"foveate train {task}", title_justify="left")
+    groups = {f"foveate train {task}": recipe_module(task).RECIPE.presets() for task in TASKS}
+    trained = {name for presets in groups.values() for name in presets}
+    groups["foveate.create, without a task"] = {
+        name: preset for name, preset in models.presets().items() if name not in trained
+    }
+    for title, presets in groups.items():
+        table = Table(title=title, title_justify="left")
         table.add_column("preset", no_wrap=True)
         table.add_column("parameters", justify="right", no_wrap=True)
         table.add_column("what it is")
-        for preset in recipe_module(task).RECIPE.presets().values():
+        for preset in presets.values():
             sizes = {name: COUNTED.get(name, options.vocabulary) for name in models.sizes_of_data(preset.family)}
             model = models.create(preset.name, device="meta", **sizes)
             parameters = sum(parameter.numel() for parameter in model.parameters())
             table.add_row(preset.name, f"{parameters:,}", preset.summary)
-        console.print(table)
+        if presets:
+            console.print(table)
     print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")

@@ -16,6 +16,7 @@ from foveate.errors import UserError, at_least, out_of_memory, unknown
 FAMILIES = {
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
+    "resnet": "foveate.models.vision.resnet",
     "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",
     "rnn-classifier": "foveate.models.text.rnn_classifier",
     "rnn-language": "foveate.models.text.rnn_language",

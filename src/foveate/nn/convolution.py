@@ -1,9 +1,15 @@
-"""Convolutions over the positions of a sequence."""
+"""Convolutions: over the positions of a sequence, and over images with batch norm."""
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from foveate.nn.dropout import StochasticDepth
+
+Activation = Callable[[Tensor], Tensor]
 
 
 class GatedConvolution(nn.Module):
@@ -23,3 +29,50 @@ class GatedConvolution(nn.Module):
         length = x.shape[1] - self.kernel + 1
         windows = torch.cat([x[:, start : start + length] for start in range(self.kernel)], -1)
         return F.glu(self.linear(windows), -1)
+
+
+class ConvNorm(nn.Module):
+    """A convolution over images, batch norm (Ioffe and Szegedy 2015) and an activation: C -> D channels.
+
+    The image is padded by zeros, so that its size is that of the input, divided by the stride and rounded up. `kernel`
+    is odd.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        outer: int,
+        kernel: int,
+        stride: int = 1,
+        activation: Activation | None = F.relu,
+    ) -> None:
+        super().__init__()
+        # Batch norm subtracts the mean, so a bias before it would change nothing.
+        self.convolution = nn.Conv2d(width, outer, kernel, stride, padding=kernel // 2, bias=False)
+        self.norm = nn.BatchNorm2d(outer)
+        self.activation = activation
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B D i j"]:
+        x = self.norm(self.convolution(x))
+        return x if self.activation is None else self.activation(x)
+
+
+class ResidualBlock(nn.Module):
+    """`activation(shortcut(x) + branch(x))` (He et al. 2016), with stochastic depth; x itself without a shortcut."""
+
+    def __init__(
+        self,
+        branch: nn.Module,
+        shortcut: nn.Module | None = None,
+        activation: Activation | None = None,
+        depth_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.branch = branch
+        self.shortcut = shortcut
+        self.activation = activation
+        self.depth = StochasticDepth(depth_dropout)
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B D i j"]:
+        y = (x if self.shortcut is None else self.shortcut(x)) + self.depth(self.branch(x))
+        return y if self.activation is None else self.activation(y)

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers do not cost more than the layer in front of it."""
+"""Dropout whose random numbers do not cost more than the layer in front of it, and stochastic depth."""
 
 import numpy as np
 import torch
@@ -26,6 +26,21 @@ class Dropout(nn.Dropout):
         if not ours or torch.compiler.is_compiling():
             return F.dropout(x, self.p, True, self.inplace)
         return x * _kept(x, dropped).mul_(LEVELS / (LEVELS - dropped))
+
+
+class StochasticDepth(nn.Dropout):
+    """Drops what a residual branch gives for a share `p` of the examples in training (Huang et al. 2016), so that
+    they skip the branch, and scales the rest by 1 / (1 - p)."""
+
+    def forward(self, x: Float[Tensor, "B ..."]) -> Float[Tensor, "B ..."]:
+        if not self.training or not self.p:
+            return x
+        return x * F.dropout(x.new_ones(len(x), *[1] * (x.ndim - 1)), self.p)
+
+
+def depth_rates(last: float, count: int) -> list[float]:
+    """The share of each of `count` branches for `StochasticDepth`, from 0 for the first one to `last`."""
+    return [last * number / max(1, count - 1) for number in range(count)]
 
 
 def _kept(x: Tensor, dropped: int) -> Tensor:

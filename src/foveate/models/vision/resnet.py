@@ -1,0 +1,146 @@
+"""Residual networks, and plain networks of equal depth (He et al. 2016, https://arxiv.org/abs/1512.03385)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.models.vision.sizes import one_for_each_stage
+from foveate.nn import ConvNorm, Dropout, ResidualBlock, depth_rates, initialize_convolutions
+
+
+@dataclass
+class ResNetConfig:
+    """The sizes of a residual network. Defaults are those of the 18-layer network."""
+
+    classes: FromData
+    """How many classes there are to decide between."""
+    channels: int = 3
+    """Channels of the images: 3 for colour, 1 for grey."""
+    blocks: tuple[int, ...] = (2, 2, 2, 2)
+    """Blocks of each stage. Each stage after the first halves the height and the width of the feature map."""
+    widths: tuple[int, ...] = (64, 128, 256, 512)
+    """Width of the 3x3 convolutions of each stage, in channels."""
+    block: Literal["basic", "bottleneck"] = "basic"
+    """Two 3x3 convolutions, or 1x1, 3x3, 1x1, the last one to four times the width."""
+    shortcut: Literal["projection", "padding", "none"] = "projection"
+    """What is added to a block's output where its input has another shape: a 1x1 convolution of the input (option B of
+    the paper) or the input subsampled and padded by channels of zeros (option A). With "none" nothing is added in any
+    block: a plain network."""
+    stem: Literal["7x7", "3x3"] = "7x7"
+    """The first layers: a 7x7 convolution and max pooling to a quarter of the image's size, or, for small images, a 3x3
+    convolution at full size (section 4.2)."""
+    depth_dropout: float = 0.0
+    """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
+    dropout: float = 0.0
+    """Share of the pooled features that is dropped in training."""
+
+
+class ResNet(nn.Module):
+    """Stages of blocks, each of which adds to its input; their mean over the image is classified."""
+
+    def __init__(self, config: ResNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        one_for_each_stage(blocks=config.blocks, widths=config.widths)
+        self.stem, self.stride = STEMS[config.stem](config.channels, config.widths[0])
+        rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
+        self.stages = nn.ModuleList()
+        width = config.widths[0]
+        for stage, (count, inner) in enumerate(zip(config.blocks, config.widths, strict=True)):
+            blocks = nn.Sequential()
+            for number in range(count):
+                stride = 2 if stage and not number else 1
+                branch, outer = BRANCHES[config.block](width, inner, stride)
+                blocks.append(self._block(branch, width, outer, stride, next(rates)))
+                self.stride, width = self.stride * stride, outer
+            self.stages.append(blocks)
+        self.grid_width = width
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(width, config.classes)
+        initialize_convolutions(self)
+
+    def _block(self, branch: nn.Module, width: int, outer: int, stride: int, depth_dropout: float) -> nn.Module:
+        if self.config.shortcut == "none":
+            return nn.Sequential(branch, nn.ReLU())
+        changes = stride > 1 or width != outer
+        shortcut = SHORTCUTS[self.config.shortcut](width, outer, stride) if changes else None
+        return ResidualBlock(branch, shortcut, F.relu, depth_dropout)
+
+    def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
+        """Logits of the classes, (B, N)."""
+        return Output(self.output(self.dropout(self.grid(pixels).mean((2, 3)))))
+
+    def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
+        """The last feature map."""
+        x = self.stem(pixels)
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+
+def large_stem(channels: int, width: int) -> tuple[nn.Module, int]:
+    """A 7x7 convolution of stride 2 and max pooling; each place stands for 4x4 pixels."""
+    return nn.Sequential(ConvNorm(channels, width, 7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)), 4
+
+
+def small_stem(channels: int, width: int) -> tuple[nn.Module, int]:
+    """A 3x3 convolution; each place stands for one pixel."""
+    return nn.Sequential(ConvNorm(channels, width, 3)), 1
+
+
+def basic(width: int, inner: int, stride: int) -> tuple[nn.Module, int]:
+    """Two 3x3 convolutions; the width of what they give."""
+    return nn.Sequential(ConvNorm(width, inner, 3, stride), ConvNorm(inner, inner, 3, activation=None)), inner
+
+
+def bottleneck(width: int, inner: int, stride: int) -> tuple[nn.Module, int]:
+    """A 3x3 convolution between two 1x1 ones; the width of what they give, four times the inner one.
+
+    As in the public weights, the 3x3 convolution has the stride; in the paper the first one has it.
+    """
+    outer = 4 * inner
+    layers = ConvNorm(width, inner, 1), ConvNorm(inner, inner, 3, stride), ConvNorm(inner, outer, 1, activation=None)
+    return nn.Sequential(*layers), outer
+
+
+def projection(width: int, outer: int, stride: int) -> nn.Module:
+    """A 1x1 convolution of the input: option B of the paper."""
+    return ConvNorm(width, outer, 1, stride, activation=None)
+
+
+class ZeroPadding(nn.Module):
+    """Every second place of the input, padded by channels of zeros: option A of the paper, without parameters."""
+
+    def __init__(self, width: int, outer: int, stride: int) -> None:
+        super().__init__()
+        self.added, self.stride = outer - width, stride
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B D i j"]:
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
+
+
+STEMS = {"7x7": large_stem, "3x3": small_stem}
+BRANCHES = {"basic": basic, "bottleneck": bottleneck}
+SHORTCUTS = {"projection": projection, "padding": ZeroPadding}
+
+MODEL, CONFIG = ResNet, ResNetConfig
+
+_SMALL = {"widths": (16, 32, 64), "stem": "3x3", "shortcut": "padding"}
+
+PRESETS = {
+    "resnet18": ("18 layers (He et al. 2016)", {}),
+    "resnet34": ("34 layers", {"blocks": (3, 4, 6, 3)}),
+    "resnet50": ("50 layers, bottleneck blocks", {"blocks": (3, 4, 6, 3), "block": "bottleneck"}),
+    "resnet101": ("101 layers, bottleneck blocks", {"blocks": (3, 4, 23, 3), "block": "bottleneck"}),
+    "resnet152": ("152 layers, bottleneck blocks", {"blocks": (3, 8, 36, 3), "block": "bottleneck"}),
+    "plain34": ("34 layers without shortcuts, to compare with", {"blocks": (3, 4, 6, 3), "shortcut": "none"}),
+    "resnet20": ("20 layers for small images (He et al. 2016, section 4.2)", {**_SMALL, "blocks": (3, 3, 3)}),
+    "resnet56": ("56 layers for small images", {**_SMALL, "blocks": (9, 9, 9)}),
+    "plain20": ("20 layers for small images, no shortcuts", {**_SMALL, "blocks": (3, 3, 3), "shortcut": "none"}),
+    "plain56": ("56 layers for small images, no shortcuts", {**_SMALL, "blocks": (9, 9, 9), "shortcut": "none"}),
+}

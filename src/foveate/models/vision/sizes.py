@@ -1,0 +1,19 @@
+"""What the families' sizes and images must satisfy, told to the user in one line."""
+
+from torch import Tensor
+
+from foveate.errors import UserError
+
+
+def one_for_each_stage(**sizes: tuple) -> None:
+    """Raise UserError unless all these fields have one entry for each stage."""
+    if len({len(values) for values in sizes.values()}) > 1 or not all(sizes.values()):
+        told = " and ".join(f"{name} {values}" for name, values in sizes.items())
+        raise UserError(f"{told} must have one number for each stage")
+
+
+def at_least_pixels(least: int, pixels: Tensor) -> None:
+    """Raise UserError for images that are lower or narrower than `least` pixels."""
+    height, width = pixels.shape[-2:]
+    if min(height, width) < least:
+        raise UserError(f"images of {height} x {width} pixels are too small for this model: it needs {least} x {least}")

@@ -1,0 +1,69 @@
+"""torchvision and timm to compare with, and the comparison: the same numbers from the same weights.
+
+torchvision is installed without its compiled operators, which fit one build of torch; none of the models needs them.
+Import `torchvision` and `timm` from here.
+"""
+
+import torch
+from torch import Tensor, nn
+
+_OPERATORS = torch.library.Library("torchvision", "DEF")
+for _name in ("nms", "qnms"):
+    _OPERATORS.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+import timm  # noqa: E402
+import torchvision  # noqa: E402
+
+__all__ = ["assert_same", "rename", "timm", "torchvision"]
+
+
+def rename(state: dict[str, Tensor], names: dict[str, str]) -> dict[str, Tensor]:
+    """The state of a model with its modules named as in `names`, which has each module of the state, and no other."""
+    parts = {key: key.rpartition(".") for key in state}
+    assert {module for module, _, _ in parts.values()} == names.keys()
+    return {f"{names[module]}.{leaf}": state[key] for key, (module, _, leaf) in parts.items()}
+
+
+def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *sizes: tuple[int, int]) -> None:
+    """Both compute the same logits of images of these sizes and the same gradients, in evaluation and in training.
+
+    `names` has the reference's name for each module of the model that has weights or statistics.
+    """
+    model.double(), reference.double()
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            if "norm" in name and value.is_floating_point():  # ones and zeros would hide what is not applied
+                value.uniform_(0.5, 1.5)
+    theirs = rename(model.state_dict(), names)
+    assert theirs.keys() == reference.state_dict().keys()
+    reference.load_state_dict(theirs)
+    for height, width in sizes:
+        for mode in (False, True):
+            model.train(mode), reference.train(mode)
+            model.zero_grad(), reference.zero_grad()
+            pixels = torch.randn(3, 3, height, width, dtype=torch.float64)
+            ours, other = pixels.clone().requires_grad_(), pixels.clone().requires_grad_()
+            found, expected = model(ours).logits, reference(other)
+            _close(found, expected)
+            weights = torch.randn_like(expected)
+            (found * weights).sum().backward()
+            (expected * weights).sum().backward()
+            _close(ours.grad, other.grad)
+            gradients = {name: parameter.grad for name, parameter in reference.named_parameters()}
+            for name, gradient in rename(_gradients(model), _of_parameters(model, names)).items():
+                _close(gradient, gradients[name])
+    for name, value in rename(model.state_dict(), names).items():
+        _close(value, reference.state_dict()[name])
+
+
+def _gradients(model: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def _of_parameters(model: nn.Module, names: dict[str, str]) -> dict[str, str]:
+    modules = {name.rpartition(".")[0] for name, _ in model.named_parameters()}
+    return {module: name for module, name in names.items() if module in modules}
+
+
+def _close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-7, rtol=1e-7)
