@@ -31,7 +31,7 @@ from torch.distributed.tensor import DTensor
 from foveate.contracts import END, IGNORE, PAD, START, Batch
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device
-from foveate.training.parallel import Processes, together
+from foveate.training.parallel import Processes, join_process_group
 from foveate.training.update import Updater
 
 WAYS = {
@@ -93,7 +93,7 @@ def steps(update: Updater, along: dict[str, int]) -> tuple[dict[str, Tensor], Te
 def work(parallel: str, threads: int, folder: Path) -> None:
     """What one of the processes does; the main one writes what came of it."""
     torch.set_num_threads(threads)
-    with together(choose_device("cpu")) as processes, processes.watched():
+    with join_process_group(choose_device("cpu")) as processes, processes.watched():
         # Not ReLU: what is nearly 0 falls to the other side of it when a sum is rounded differently.
         gradients, losses = steps(*updater(parallel, processes, dropout=0.0, activation="gelu"))
         (train, _), data, tokens, began = updater(parallel, processes), batches(), 0, 0.0

@@ -19,7 +19,7 @@ import torch
 from scaling import VOCABULARY, batches
 
 from foveate.contracts import Batch
-from foveate.recipes.bench.flops import flops
+from foveate.experiments.flops import flops
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 

@@ -9,8 +9,8 @@ import pytest
 
 from foveate import cli
 from foveate.cli import bench
+from foveate.experiments import Comparison
 from foveate.recipes import recipe_module
-from foveate.recipes.bench import Comparison
 
 DOCS = Path(__file__).parent.parent / "docs"
 

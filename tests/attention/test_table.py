@@ -23,8 +23,8 @@ from foveate.attention import (
     attend,
     attend_full,
     causal,
+    intercept,
     padding,
-    tapped,
     window,
 )
 from foveate.attention.call import Call
@@ -41,7 +41,7 @@ def chosen(
     """The name of the kernel that the table chooses."""
     names = []
     parts = [draw(2, heads, size, width, learning=learning) for size, width in ((t, 5), (s, 5), (s, v))]
-    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+    with intercept(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
         (attend_full if full else attend)(*parts, **call)
     return names[0]
 
@@ -100,7 +100,7 @@ def test_keys_that_are_few_but_wide_are_not_few():
     """What counts then is the time of copying them."""
     queries, keys = draw(2, 9, 60, learning=True), draw(2, 24, 60)
     names = []
-    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+    with intercept(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
         attend(queries, keys, keys)
         attend(queries, keys[:, :17], keys[:, :17])
     assert names == ["sdpa", "few"]
@@ -108,7 +108,7 @@ def test_keys_that_are_few_but_wide_are_not_few():
 
 def test_keys_that_lie_across_are_not_copied_for_twice_as_many_queries():
     keys, values, names = draw(2, 5, 31).mT, draw(2, 31, 5), []
-    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+    with intercept(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
         for queries in (16, 17):
             attend(draw(2, queries, 5), keys, values)
     assert names == ["few", "sdpa"]
@@ -123,7 +123,7 @@ def test_without_gradients_a_learned_bias_is_only_a_bias():
 def test_half_precision_is_not_left_to_the_kernel_for_few_queries_but_with_gradients():
     parts = [draw(2, 3, 5).to(torch.bfloat16) for _ in range(3)]
     names = []
-    with tapped(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
+    with intercept(lambda call, kernel: (names.append(kernel.name), kernel.attend(call))[1]):
         attend(*parts)
         with torch.autocast("cpu"):
             attend(*(part.float() for part in parts))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foveate.cli import main
-from foveate.recipes.bench import COMPARISONS
+from foveate.experiments import COMPARISONS
 
 
 def test_a_table_is_printed_and_written(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

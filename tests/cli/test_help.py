@@ -9,8 +9,8 @@ import torch
 from foveate import models
 from foveate.cli import VERBS, main
 from foveate.data import SOURCES, SPELLINGS
+from foveate.experiments import COMPARISONS
 from foveate.recipes import TASKS, recipe_module
-from foveate.recipes.bench import COMPARISONS
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:

@@ -16,7 +16,7 @@ import foveate.cli
 from dataclasses import asdict
 from foveate import bundle, models
 from foveate.decoding import Decoding, decode
-from foveate.nn import packed
+from foveate.inference.cpu import optimize_for_cpu
 from foveate.recipes.trained import opened
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
@@ -24,7 +24,7 @@ for preset in ("transformer-tiny", "rnn-attentive"):
     made, family = foveate.create(preset, src_vocab=9, tgt_vocab=9), models.preset(preset).family
     described = dict(task="translate", family=family, architecture=asdict(made.config), recipe=dict())
     bundle.save(preset, described, made.state_dict())
-    model = packed(opened(preset, "cpu").model)
+    model = optimize_for_cpu(opened(preset, "cpu").model)
     with torch.inference_mode():
         decode(model, source, source["source_lengths"], Decoding())
 print(*[name for name in {HEAVY} if name in sys.modules])

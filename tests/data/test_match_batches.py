@@ -21,7 +21,7 @@ from foveate.data import (
 )
 from foveate.data.match_batches import partners
 from foveate.errors import UserError
-from foveate.training.parallel.rows import share
+from foveate.training.parallel.batch_sharding import share
 
 PAIRS = [(f"{'a' * (1 + n % 5)} {n}", f"{'b' * (1 + n % 5)} {n}") for n in range(29)]
 TEXT = ParallelText.from_pairs(PAIRS, "letters")

@@ -14,7 +14,7 @@ from foveate import create, look
 from foveate.contracts import END
 from foveate.decoding import Decoding, batches_at_once, decode, decode_all
 from foveate.errors import UserError
-from foveate.nn import packed
+from foveate.inference.cpu import optimize_for_cpu
 
 GREEDY = Decoding(method="greedy")
 
@@ -66,7 +66,7 @@ class Watched:
 
 @pytest.mark.parametrize("settings", [Decoding(width=3, n_best=2), GREEDY])
 def test_the_same_as_one_after_the_other(model: Any, batches: list[dict[str, Tensor]], settings: Decoding) -> None:
-    model = packed(model)
+    model = optimize_for_cpu(model)
     watched = Watched(model, wait=0.01)
     found = list(decode_all(watched, batches, settings, at_once=2))
     with threads(1):  # as each of them has: more add up in another order, and so does a model that is not packed

@@ -6,7 +6,7 @@ import torch
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, use_threads
-from foveate.training.parallel import Launch, launched, main_process, speaks
+from foveate.training.parallel import ProcessInfo, main_process, process_info, reports_errors
 
 GOOD = {
     "RANK": "5",
@@ -26,15 +26,15 @@ def second_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_process_is_told_nothing() -> None:
-    assert launched({}) is None
-    assert launched({"LOCAL_RANK": "0", "MASTER_ADDR": "here"}) is None
-    assert launched({"RANK": "0", "WORLD_SIZE": "1"}) is None
+    assert process_info({}) is None
+    assert process_info({"LOCAL_RANK": "0", "MASTER_ADDR": "here"}) is None
+    assert process_info({"RANK": "0", "WORLD_SIZE": "1"}) is None
     assert main_process()
-    assert speaks()
+    assert reports_errors()
 
 
 def test_one_of_several() -> None:
-    assert launched(GOOD) == Launch(rank=5, size=7, local_rank=1, local_size=3)
+    assert process_info(GOOD) == ProcessInfo(rank=5, size=7, local_rank=1, local_size=3)
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ def test_one_of_several() -> None:
 def test_what_cannot_be_is_told_in_one_line(name: str, value: str | None, message: str) -> None:
     environment = {other: text for other, text in {**GOOD, name: value}.items() if text is not None}
     with pytest.raises(UserError, match=f"^{message}") as caught:
-        launched(environment)
+        process_info(environment)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("second_of_three")
 def test_who_speaks_before_processes_know_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not main_process()
-    assert not speaks()
-    assert speaks(own=True)
+    assert not reports_errors()
+    assert reports_errors(own=True)
     monkeypatch.setenv("LOCAL_RANK", "0")
     assert not main_process()
-    assert speaks()
+    assert reports_errors()
     monkeypatch.setenv("RANK", "9")
-    assert speaks()
+    assert reports_errors()
 
 
 @pytest.mark.usefixtures("second_of_three")

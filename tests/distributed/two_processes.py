@@ -33,7 +33,7 @@ from foveate.contracts import IGNORE, PAD, START, Batch, Output
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Result, Training, Validation, train
 from foveate.training.hardware import choose_device
-from foveate.training.parallel import together, watch
+from foveate.training.parallel import join_process_group, watch
 from foveate.training.update import Updater
 
 VOCABULARY = 17
@@ -109,7 +109,7 @@ def gradients(parallel: str = "auto") -> dict[str, torch.Tensor]:
     """Of one step on two batches, the second of which has one row."""
     settings = Training(device="cpu", precision="float32", parallel=parallel, clip=None)  # type: ignore[arg-type]
     found: dict[str, torch.Tensor] = {}
-    with together(choose_device("cpu")) as processes:
+    with join_process_group(choose_device("cpu")) as processes:
         updater = Updater(Model(), CrossEntropy(0.1), settings, processes)
 
         def keep(*_: Any) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from variants import ENDS, LENGTHS
 
 from foveate.contracts import Output, State, StepDecoder
-from foveate.nn import Undrawn
+from foveate.nn import skip_init
 
 SCORED = "key.bias"
 """No gradient reaches what moves all keys alike: the softmax does not see it."""
@@ -44,7 +44,7 @@ def test_logits(variant, inputs) -> None:
 
 def test_undrawn_it_is_the_same_once_it_is_filled(variant, inputs) -> None:
     model = variant.build()
-    with Undrawn(at_most=sum(part.numel() for part in model.state_dict().values())):
+    with skip_init(at_most=sum(part.numel() for part in model.state_dict().values())):
         other = variant.build()
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(**inputs).logits, model(**inputs).logits)

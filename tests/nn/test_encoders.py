@@ -7,7 +7,7 @@ import torch
 
 import foveate
 from foveate.errors import UserError
-from foveate.nn import EncoderConfig, TooManyWeightsError, TransformerEncoder, Undrawn, initialize
+from foveate.nn import EncoderConfig, TooManyWeightsError, TransformerEncoder, initialize, skip_init
 
 SIZES = {"width": 6, "heads": 3, "feedforward": 5, "layers": 2, "dropout": 0.0}
 
@@ -78,7 +78,7 @@ def test_weights_that_are_too_many() -> None:
     """A list of layers without end is no longer than what was to be expected."""
     made = []
     layers = (made.append(torch.nn.Linear(3, 5)) for _ in count())
-    with pytest.raises(TooManyWeightsError), Undrawn(at_most=100):
+    with pytest.raises(TooManyWeightsError), skip_init(at_most=100):
         any(layers)
     assert len(made) == 5
     torch.nn.Linear(30, 50)
@@ -86,7 +86,7 @@ def test_weights_that_are_too_many() -> None:
 
 def test_undrawn_weights_draw_nothing() -> None:
     before = torch.get_rng_state()
-    with Undrawn():
+    with skip_init():
         initialize(torch.nn.ModuleList([torch.nn.Embedding(503, 64), torch.nn.GRU(97, 83)]), 64)
         table = torch.nn.init.normal_(tensor=torch.zeros(3))
     assert torch.equal(torch.get_rng_state(), before)

@@ -11,7 +11,7 @@ from foveate.nn.recurrent import CELLS
 B, T, E, C = 3, 5, 4, 6
 LENGTHS = torch.tensor([3, 5, 1])
 EVERY_CELL = pytest.mark.parametrize("cell", CELLS)
-BOTH = pytest.mark.parametrize("both_ways", [False, True])
+BOTH = pytest.mark.parametrize("bidirectional", [False, True])
 
 
 def states(cell: str) -> int:
@@ -21,9 +21,9 @@ def states(cell: str) -> int:
 @EVERY_CELL
 @BOTH
 @pytest.mark.parametrize("layers", [1, 2])
-def test_shapes(cell: str, both_ways: bool, layers: int) -> None:
+def test_shapes(cell: str, bidirectional: bool, layers: int) -> None:
     """Both directions share the width: the output is C wide, and so is each state."""
-    outputs, state = Recurrent(cell, E, C, layers, both_ways)(torch.randn(B, T, E))
+    outputs, state = Recurrent(cell, E, C, layers, bidirectional)(torch.randn(B, T, E))
     assert outputs.shape == (B, T, C)
     assert [part.shape for part in state] == [(layers, B, C)] * states(cell)
 
@@ -41,9 +41,9 @@ def test_the_state_is_that_after_the_last_step(cell: str) -> None:
 
 @EVERY_CELL
 @BOTH
-def test_padding_changes_nothing(cell: str, both_ways: bool) -> None:
+def test_padding_changes_nothing(cell: str, bidirectional: bool) -> None:
     """A padded batch gives what each sentence gives alone, outputs and final state, and zeros behind its end."""
-    layer, x = Recurrent(cell, E, C, 2, both_ways), torch.randn(B, T, E)
+    layer, x = Recurrent(cell, E, C, 2, bidirectional), torch.randn(B, T, E)
     outputs, state = layer(x, lengths=LENGTHS)
     for row, length in enumerate(LENGTHS.tolist()):
         own, end = layer(x[row : row + 1, :length])
@@ -54,8 +54,8 @@ def test_padding_changes_nothing(cell: str, both_ways: bool) -> None:
 
 @EVERY_CELL
 @BOTH
-def test_what_stands_in_the_padding_never_leaks(cell: str, both_ways: bool) -> None:
-    layer, x = Recurrent(cell, E, C, 2, both_ways), torch.randn(B, T, E)
+def test_what_stands_in_the_padding_never_leaks(cell: str, bidirectional: bool) -> None:
+    layer, x = Recurrent(cell, E, C, 2, bidirectional), torch.randn(B, T, E)
     junk = x.clone()
     junk[torch.arange(T) >= LENGTHS[:, None]] = torch.nan
     torch.testing.assert_close(layer(junk, lengths=LENGTHS), layer(x, lengths=LENGTHS))
@@ -68,7 +68,7 @@ def test_no_row_needs_to_fill_the_width_of_the_batch() -> None:
 
 
 def ends(layer: Recurrent, x: Tensor) -> tuple[Tensor, Tensor]:
-    """What a both-ways layer knows of x at the ends of its two readings."""
+    """What a bidirectional layer knows of x at the ends of its two readings."""
     outputs, _ = layer(x)
     return outputs[:, -1, : C // 2], outputs[:, 0, C // 2 :]
 
@@ -76,7 +76,7 @@ def ends(layer: Recurrent, x: Tensor) -> tuple[Tensor, Tensor]:
 @EVERY_CELL
 def test_the_second_half_reads_backwards(cell: str) -> None:
     """Both halves of the state are the ends of both readings; the first output knows of the last word, and so on."""
-    layer, x = Recurrent(cell, E, C, both_ways=True), torch.randn(B, T, E)
+    layer, x = Recurrent(cell, E, C, bidirectional=True), torch.randn(B, T, E)
     _, state = layer(x)
     assert torch.equal(state[0][0], torch.cat(ends(layer, x), -1))
     other = x.clone()
@@ -91,7 +91,7 @@ def test_the_second_half_reads_backwards(cell: str) -> None:
 @EVERY_CELL
 def test_the_halves_of_each_layer_are_joined(cell: str) -> None:
     """PyTorch gives the states as layer 0 forth, layer 0 back, layer 1 forth, layer 1 back."""
-    layer, x = Recurrent(cell, E, C, 2, both_ways=True), torch.randn(B, T, E)
+    layer, x = Recurrent(cell, E, C, 2, bidirectional=True), torch.randn(B, T, E)
     _, raw = layer.layer(x)
     raw = raw if isinstance(raw, tuple) else (raw,)
     _, state = layer(x)
@@ -107,4 +107,4 @@ def test_dropout_is_between_layers() -> None:
 
 def test_two_directions_need_an_even_width() -> None:
     with pytest.raises(UserError, match="a width of 7 cannot be shared by two directions; make it even"):
-        Recurrent("gru", E, 7, both_ways=True)
+        Recurrent("gru", E, 7, bidirectional=True)

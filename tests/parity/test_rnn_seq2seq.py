@@ -60,7 +60,7 @@ class Equations:
         states = 2 if self.config["cell"] == "lstm" else 1
         if self.config["encoder"] == "embeddings":
             return x, [[sum(x) / len(x)] * states] * self.config["layers"]
-        both, last = self.config["encoder"] == "both-ways", []
+        both, last = self.config["encoder"] == "bidirectional", []
         for layer in range(self.config["layers"]):
             forth, end = self.run(("encoder.layer", f"l{layer}"), x, states)
             if both:

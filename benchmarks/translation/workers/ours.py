@@ -15,7 +15,7 @@ from foveate import bundle, models
 from foveate.config import from_dict
 from foveate.contracts import END, State
 from foveate.decoding import beam
-from foveate.nn import packed
+from foveate.inference.cpu import optimize_for_cpu
 
 
 class Forced:
@@ -37,7 +37,7 @@ def main(folder: str, sources: str, threads: str, precision: str) -> None:
     config = from_dict(models.config_class("transformer"), found.description["architecture"], folder)
     model = models.build("transformer", config)
     found.fill(model)
-    writer = Forced(packed(model.eval(), precision))
+    writer = Forced(optimize_for_cpu(model.eval(), precision))
     source = torch.tensor(asked["sources"])
     inputs = {"source": source, "source_lengths": torch.full((len(source),), source.shape[1])}
 

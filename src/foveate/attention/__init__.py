@@ -2,11 +2,11 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.hooks import intercept
 from foveate.attention.masks import Mask, around, causal, padding, segments, window
 from foveate.attention.memory import Memory, settled
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
-from foveate.attention.record import tapped
 from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Attended, Hard, Selection, Soft
 
@@ -37,6 +37,6 @@ __all__ = [
     "segments",
     "settled",
     "sinusoidal",
-    "tapped",
+    "intercept",
     "window",
 ]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.attention import record
+from foveate.attention import hooks
 from foveate.attention.biases import Bias, as_bias
 from foveate.attention.call import Call
 from foveate.attention.kernels import choose
@@ -66,7 +66,7 @@ def attend_full(
 
 def _attend(call: Call, kernel: str) -> Attended:
     chosen = choose(call, kernel)
-    return chosen.attend(call) if record.tap is None else record.tap(call, chosen)
+    return chosen.attend(call) if hooks.interceptor is None else hooks.interceptor(call, chosen)
 
 
 def _call(

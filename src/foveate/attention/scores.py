@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import workspace
+from foveate.attention import scratch
 from foveate.attention.shapes import broadcast
 
 
@@ -183,5 +183,5 @@ def _reciprocals(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P
     bound = -math.log(torch.finfo(exact).tiny) / 2
     of_queries, of_keys = ((side.to(exact).clamp(-bound, bound) * 2).exp_() for side in (queries, keys))
     of_queries, of_keys = of_queries.unsqueeze(-2), of_keys.unsqueeze(-3)
-    r = workspace.empty(broadcast(of_queries.shape, of_keys.shape), like=of_keys)
+    r = scratch.empty(broadcast(of_queries.shape, of_keys.shape), like=of_keys)
     return torch.addcmul(r.new_ones(()), of_queries, of_keys, out=r).reciprocal_()

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import workspace
+from foveate.attention import scratch
 from foveate.attention.shapes import broadcast
 
 _VECTOR = 16
@@ -58,14 +58,14 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
 def quick_weights(
     scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None = None
 ) -> Float[Tensor, "... T S"]:
-    """`weights` for blocks of scores, without gradients, in memory of `workspace`.
+    """`weights` for blocks of scores, without gradients, in memory of `scratch`.
 
     A third of the time where every query may look somewhere, which it waits to know.
     """
     if sinks is not None:
         return weights(scores, sinks)
     if _may_be_asked(scores):
-        shares = torch.softmax(scores, -1, out=workspace.empty(scores.shape, like=scores))
+        shares = torch.softmax(scores, -1, out=scratch.empty(scores.shape, like=scores))
         if not _nowhere(shares):
             return shares
     return _zeros_for_nowhere(scores)

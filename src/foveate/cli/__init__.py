@@ -69,9 +69,9 @@ def _drop_output() -> None:
 
 def _fail(message: str, own: bool = False) -> None:
     """End with one line; of several processes each tells what is its `own` trouble."""
-    from foveate.training.parallel import speaks  # takes time, which what goes well does not need
+    from foveate.training.parallel import reports_errors  # takes time, which what goes well does not need
 
-    if speaks(own):
+    if reports_errors(own):
         print(f"foveate: {printable(message)}", file=sys.stderr)
     sys.exit(2)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from foveate.cli.parse import parse
-from foveate.recipes.bench import COMPARISONS, compare, comparison_module, save
+from foveate.experiments import COMPARISONS, compare, comparison_module, save
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.attention import record
+from foveate.attention import hooks
 from foveate.contracts import Hypothesis, State, StepDecoder
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 
@@ -48,7 +48,7 @@ def decode_all(
 
 def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
     autocasts = torch.is_autocast_enabled(inputs["source_lengths"].device.type)
-    return autocasts or settings.method == "sample" or record.tap is not None
+    return autocasts or settings.method == "sample" or hooks.interceptor is not None
 
 
 @torch.inference_mode()

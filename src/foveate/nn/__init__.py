@@ -1,16 +1,23 @@
 """Modules that models are made of."""
 
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
+from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
 from foveate.nn.convolution import ConvNorm, GatedConvolution, ResidualBlock
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
-from foveate.nn.embeddings import LearnedPositions, Positioned, SinusoidalPositions, longest_sequence, positions
+from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
-from foveate.nn.init import TooManyWeightsError, Undrawn, initialize, initialize_convolutions
-from foveate.nn.packing import Precision, cpu_has_bfloat16, packed
+from foveate.nn.init import TooManyWeightsError, initialize, initialize_convolutions, skip_init
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
-from foveate.nn.readers import Readers
+from foveate.nn.positions import (
+    LearnedPositions,
+    Positioned,
+    SinusoidalPositions,
+    longest_sequence,
+    position_encoding,
+)
+from foveate.nn.precision import cpu_has_bfloat16
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
     BahdanauDecoder,
@@ -19,12 +26,12 @@ from foveate.nn.recurrent_decoders import (
     RecurrentDecoderState,
 )
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
-from foveate.nn.words import WordEmbedding, tie_output, word_embeddings, word_vectors
 
 __all__ = [
     "SCORES",
     "AttentionPooling",
     "BahdanauDecoder",
+    "BeamSources",
     "ConvNorm",
     "DecoderBlock",
     "Dropout",
@@ -39,8 +46,6 @@ __all__ = [
     "MeanPooling",
     "MultiHeadAttention",
     "Positioned",
-    "Precision",
-    "Readers",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",
@@ -51,7 +56,6 @@ __all__ = [
     "StochasticDepth",
     "TransformerEncoder",
     "TooManyWeightsError",
-    "Undrawn",
     "UnequalHeads",
     "WordEmbedding",
     "cpu_has_bfloat16",
@@ -59,9 +63,9 @@ __all__ = [
     "initialize",
     "initialize_convolutions",
     "longest_sequence",
-    "packed",
-    "positions",
     "pooling",
+    "position_encoding",
+    "skip_init",
     "tie_output",
     "word_embeddings",
     "word_vectors",

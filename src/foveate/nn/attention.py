@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
-from foveate.nn.readers import Readers
+from foveate.nn.beam_sources import BeamSources
 
 
 class MultiHeadAttention(nn.Module):
@@ -64,17 +64,17 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
         past: Memory | None = None,
-        readers: Readers | None = None,
+        beams: BeamSources | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to a source or a memory of it; to x itself if there is none (self-attention).
 
-        With `readers`, who say which row of the source each row of x reads, the source may have fewer rows.
+        With `beams`, who say which row of the source each row of x reads, the source may have fewer rows.
         Self-attention in steps has a `past`: the keys and values of x are added to it, and x attends to all of them.
         """
         if source is not None:
             memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
-            queries = self.query(x) if readers is None else readers.seated(self.query(x))
-            return self._attended(heads_of(queries, self.head_width), memory, mask, bias, readers)
+            queries = self.query(x) if beams is None else beams.gather(self.query(x))
+            return self._attended(heads_of(queries, self.head_width), memory, mask, bias, beams)
         queries, keys, values = self._all_of(x)
         if past is None:
             past = Memory(keys, values, self.score)
@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-        readers: Readers | None = None,
+        beams: BeamSources | None = None,
     ) -> Tensor:
         given = queries.dtype
         if self.kept is not None:
@@ -96,7 +96,7 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2)
         output = output if self.kept is None else output.to(given)
-        return self.output(output if readers is None else readers.risen(output))
+        return self.output(output if beams is None else beams.scatter(output))
 
     def _all_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one input."""

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory
 from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.beam_sources import BeamSources
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward
-from foveate.nn.readers import Readers
 
 
 class Residual(nn.Module):
@@ -73,14 +73,14 @@ class DecoderBlock(nn.Module):
         source_mask: Mask | None = None,
         past: Memory | None = None,
         bias: Bias | None = None,
-        readers: Readers | None = None,
+        beams: BeamSources | None = None,
     ) -> Float[Tensor, "B T C"]:
         """`mask` and `bias` are of the self-attention, `source_mask` is of the attention to the source.
 
         `past` is the block's own memory of the tokens so far; those of x are added to it.
 
-        A memory of sources may have fewer rows than x: `readers` say which of them each row of x reads.
+        A memory of sources may have fewer rows than x: `beams` say which of them each row of x reads.
         """
         x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
-        x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask, readers=readers))
+        x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask, beams=beams))
         return self.around_feedforward(x, self.feedforward)

@@ -1,96 +1,65 @@
-"""Positions joined to the vectors of a sequence."""
+"""Words as vectors: their tables, what these share, and the help of their spelling."""
 
-import math
-from typing import Literal
-
-import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import RelativePosition, sinusoidal
 from foveate.errors import UserError
 
 
-class SinusoidalPositions(nn.Module):
-    """The interleaved sine and cosine waves of `foveate.attention.sinusoidal`, for any length."""
+class WordEmbedding(nn.Module):
+    """A word's own vector plus the vectors of the features of its spelling, which unknown words share with known
+    ones.
 
-    def __init__(self, width: int) -> None:
+    Features are numbered by a hash, so two may share a vector; with thousands of vectors that does little harm
+    (Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning).
+    """
+
+    def __init__(self, words: int, spellings: int, width: int) -> None:
         super().__init__()
-        self.width = width
-        self._table = torch.empty(0, width)
+        self.word = nn.Embedding(words, width)
+        self.spelling = nn.Embedding(spellings, width)
 
-    def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
-        end, table = start + length, self._table
-        if len(table) < end or table.device != device:
-            self._table = table = sinusoidal(max(64, 2 * end), self.width, device=device)
-        return table[start:end]
-
-
-class LearnedPositions(nn.Module):
-    """A learned vector for each of the first `length` positions; there are none beyond."""
-
-    def __init__(self, length: int, width: int) -> None:
-        super().__init__()
-        self.width = width
-        self.table = nn.Parameter(torch.empty(length, width))
-        nn.init.normal_(self.table, std=width**-0.5)
-
-    def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
-        if start + length > len(self.table):
-            raise UserError(
-                f"a sequence of {start + length} positions, but only {len(self.table)} were learned; "
-                "shorten it, or use sinusoidal positions"
-            )
-        return self.table[start : start + length]
+    def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"]) -> Float[Tensor, "B T C"]:
+        """F is how many features tell a word's spelling."""
+        features = F.embedding_bag(spellings.flatten(0, 1), self.spelling.weight, mode="sum")
+        return self.word(words) + features.unflatten(0, words.shape)
 
 
-def longest_sequence(model: object) -> float:
-    """How many positions all parts of a model know; without limit where none of them are learned."""
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    return min((len(part.table) for part in modules if isinstance(part, LearnedPositions)), default=math.inf)
+INITIAL = 0.1
+"""`word_vectors` begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little,
+and as weights of an output layer larger ones would be far too sure."""
 
 
-class Unpositioned(nn.Module):
-    """A sequence as it is, whose order something else tells."""
-
-    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T C"]:
-        return x
-
-
-class Positioned(nn.Module):
-    """A sequence with its positions added, or concatenated before it: `[P, Z]`."""
-
-    def __init__(
-        self,
-        positions: SinusoidalPositions | LearnedPositions,
-        join: Literal["add", "concatenate"] = "add",
-    ) -> None:
-        super().__init__()
-        self.positions = positions
-        self.join = join
-
-    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T P"]:
-        """The first vector of x stands at position `start`."""
-        table = self.positions(x.shape[1], start, x.device).to(x.dtype)
-        if self.join == "concatenate":
-            return torch.cat([table.expand(len(x), -1, -1), x], -1)
-        if table.shape[-1] != x.shape[-1]:
-            raise ValueError(
-                f"positions of width {table.shape[-1]} cannot be added to vectors of width {x.shape[-1]}; "
-                "make them equal, or concatenate"
-            )
-        return x + table
+def word_vectors(words: int, width: int) -> nn.Embedding:
+    """A table of small random vectors, one for each word of a vocabulary."""
+    table = nn.Embedding(words, width)
+    nn.init.uniform_(table.weight, -INITIAL, INITIAL)
+    return table
 
 
-RADIUS = 64
-"""Distances beyond this are one, where positions are relative."""
+def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tuple[nn.Embedding, nn.Embedding]:
+    """The tables of a source's and of a target's vocabulary; `shared`, they are one.
+
+    Raises UserError where two vocabularies of different size should share one.
+    """
+    if shared and sources != targets:
+        raise UserError(
+            f"tie='all' shares one embedding, but the vocabularies have {sources} and {targets} entries; "
+            "train a shared one, or use tie='output'"
+        )
+    source = nn.Embedding(sources, width)
+    return source, source if shared else nn.Embedding(targets, width)
 
 
-def positions(
-    kind: Literal["sinusoidal", "learned", "relative"], width: int, heads: int, longest: int
-) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
-    """What tells a stack of blocks the order of its tokens: what is done to their vectors, and what all blocks add to
-    the scores of their self-attention (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
-    if kind == "relative":
-        return Unpositioned(), RelativePosition(heads, RADIUS)
-    return Positioned(SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)), None
+def tie_output(output: nn.Linear, embedding: nn.Embedding) -> None:
+    """Let words be scored by the vectors that they are read by (Press and Wolf 2017, https://arxiv.org/abs/1608.05859).
+
+    Raises UserError where the states that are scored are not as wide as the embeddings.
+    """
+    if output.in_features != embedding.embedding_dim:
+        raise UserError(
+            f"embeddings of width {embedding.embedding_dim} cannot also be the output weights of states of width "
+            f"{output.in_features}: make them equal, or do not tie them"
+        )
+    output.weight = embedding.weight

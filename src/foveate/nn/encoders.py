@@ -10,8 +10,8 @@ from foveate.attention import padding
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import EncoderBlock
 from foveate.nn.dropout import Dropout
-from foveate.nn.embeddings import positions
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.positions import position_encoding
 
 
 @dataclass(kw_only=True)
@@ -45,7 +45,9 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.positions, self.distances = positions(config.positions, config.width, config.heads, config.max_length)
+        self.positions, self.distances = position_encoding(
+            config.positions, config.width, config.heads, config.max_length
+        )
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))
         # Post-norm blocks end with a norm of their own.

@@ -42,7 +42,7 @@ class TooManyWeightsError(Exception):
     """A model that is made has more weights than were to be expected."""
 
 
-class Undrawn(TorchFunctionMode):
+class skip_init(TorchFunctionMode):
     """Inside, modules are made without drawing weights, for models that are given others at once.
 
     Drawing them takes longer than reading them from a file, and memory that nobody has written in takes none yet.

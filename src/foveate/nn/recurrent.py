@@ -18,18 +18,24 @@ class Recurrent(nn.Module):
     """A stack of LSTM, GRU or vanilla layers, one way or both ways; both ways share the width between them."""
 
     def __init__(
-        self, cell: str, input_width: int, width: int, layers: int = 1, both_ways: bool = False, dropout: float = 0.0
+        self,
+        cell: str,
+        input_width: int,
+        width: int,
+        layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if both_ways and width % 2:
+        if bidirectional and width % 2:
             raise UserError(f"a width of {width} cannot be shared by two directions; make it even")
         self.width = width
         self.layer = CELLS[cell](
             input_width,
-            width // 2 if both_ways else width,
+            width // 2 if bidirectional else width,
             layers,
             batch_first=True,
-            bidirectional=both_ways,
+            bidirectional=bidirectional,
             dropout=dropout if layers > 1 else 0.0,
         )
 

@@ -19,8 +19,8 @@ from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.recipes.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
-from foveate.training.alone import METRICS, check_place
 from foveate.training.checkpoints import CONTENT, Checkpoints
+from foveate.training.folder_lock import METRICS, check_folder
 from foveate.training.hardware import choose_device
 
 Architecture = TypeVar("Architecture")
@@ -96,7 +96,7 @@ class Recipe(Generic[Architecture]):
                 part.check()
         for path in self._files:
             check_readable_again(path)
-        check_place(self.out, WRITTEN)
+        check_folder(self.out, WRITTEN)
         begun = any((self.out / CHECKPOINTS).glob("step-*.safetensors"))
         if self.out == Path() and not begun:
             raise UserError("out is empty, or the current folder: name one for the training alone")

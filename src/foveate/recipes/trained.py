@@ -17,7 +17,7 @@ from foveate.data import load_tokenizer
 from foveate.data.lines import digest
 from foveate.decoding import Decoding
 from foveate.errors import TextError, UserError, quoted
-from foveate.nn import TooManyWeightsError, Undrawn, longest_sequence
+from foveate.nn import TooManyWeightsError, longest_sequence, skip_init
 from foveate.training.hardware import choose_device
 from foveate.training.settings import check_seed
 
@@ -224,7 +224,7 @@ def opened(folder: Path | str, device: str) -> Opened:
     kind = models.config_class(description.family)
     config = from_dict(kind, description.architecture, str(found.folder / bundle.CONFIG))
     try:
-        with Undrawn(at_most=2 * found.numbers):
+        with skip_init(at_most=2 * found.numbers):
             model = models.build(description.family, config)
     except TooManyWeightsError:
         raise UserError(

@@ -16,7 +16,7 @@ from foveate.contracts import END, START, Picture, StepDecoder, Tokenizer
 from foveate.data import source_batches
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.errors import at_least
-from foveate.nn import Precision, packed
+from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, Writing, check_positions, longest_learned, opened, said
@@ -136,7 +136,7 @@ class Translator:
         if self._unpacked is not None:
             return self._unpacked.packed(precision)
         if precision not in self._packed:
-            model, at_once = packed(self.model, precision), batches_at_once(self._device)
+            model, at_once = optimize_for_cpu(self.model, precision), batches_at_once(self._device)
             self._packed[precision] = found = replace(self, model=model, at_once=at_once)
             found._unpacked = self
         return self._packed[precision]

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from foveate.attention import workspace
+from foveate.attention import scratch
 from foveate.attention.call import Call
 from foveate.attention.selection import quick_weights
 
@@ -88,7 +88,7 @@ def exact(call: Call) -> torch.dtype:
 @contextmanager
 def alone(call: Call) -> Iterator[None]:
     """Without gradients and autocast, and with memory that one block uses after the other."""
-    with torch.no_grad(), torch.autocast(call.queries.device.type, enabled=False), workspace.reused():
+    with torch.no_grad(), torch.autocast(call.queries.device.type, enabled=False), scratch.reuse():
         yield
 
 
@@ -172,7 +172,7 @@ class _Rows:
 
     def scores_and_weights(self, box: Box) -> tuple[Float[Tensor, "... R K"], Float[Tensor, "... R K"]]:
         """Those of some examples and heads."""
-        workspace.next_block()
+        scratch.next_block()
         scores, sinks = self._scores(box), self.call.select.sinks
         if self.added is not None:
             scores.add_(self._cut(self.added, box))
@@ -191,7 +191,7 @@ class _Rows:
         queries, keys = (side.reshape(_size(box), *side.shape[-2:]).to(kind) for side in (queries, keys))
         if scale is None:
             return score.block(queries, keys).view(shape)
-        scores = workspace.empty(torch.Size((_size(box), *shape[-2:])), like=keys)
+        scores = scratch.empty(torch.Size((_size(box), *shape[-2:])), like=keys)
         return torch.bmm(queries * scale, keys.mT, out=scores).view(shape)
 
     def _bias(self, span: range) -> Float[Tensor, "... R K"]:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.attention import workspace
+from foveate.attention import scratch
 from foveate.attention.call import Call
 from foveate.sight.blocks import Block, Measure, by_head, room
 
@@ -39,7 +39,7 @@ class Entropy(_OneNumber):
     def of(self, block: Block) -> Float[Tensor, "... R"]:
         # The logarithm of a weight is that of the largest one and the difference of their scores: no need to take many.
         highest = block.scores.amax(-1, keepdim=True).nan_to_num(neginf=0.0)
-        below = torch.sub(block.scores, highest, out=workspace.empty(block.scores.shape, like=block.scores))
+        below = torch.sub(block.scores, highest, out=scratch.empty(block.scores.shape, like=block.scores))
         below.clamp_(min=-1e3).mul_(block.weights)  # -inf times 0 would be no number
         total, most = block.weights.sum(-1), block.weights.amax(-1)
         entropy = (below.sum(-1) + torch.xlogy(total, most)).abs()  # neither is above 0

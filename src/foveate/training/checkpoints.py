@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.training.alone import check_place
+from foveate.training.folder_lock import check_folder
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
 from foveate.training.settings import FREE, Progress, Training
@@ -133,7 +133,7 @@ class Checkpoints:
             return progress, damaged
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
-        check_place(self.folder.parent)
+        check_folder(self.folder.parent)
         return Progress(), []
 
     def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from foveate.training.journal import Row
+from foveate.training.metrics_log import Row
 from foveate.training.settings import Progress, Training
 
 QUIET_SECONDS = 60

@@ -7,7 +7,7 @@ from torch import nn
 
 from foveate.errors import OwnError, UserError
 from foveate.nn import cpu_has_bfloat16
-from foveate.training.parallel.launch import Launch, launched
+from foveate.training.parallel.launch import ProcessInfo, process_info
 
 WIDE = 64
 """The width from which bfloat16 on a CPU pays.
@@ -24,7 +24,7 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if here := launched():
+    if here := process_info():
         name = _own_device(name, here)
     try:
         device = torch.device(name)
@@ -37,7 +37,7 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def _own_device(name: str, here: Launch) -> str:
+def _own_device(name: str, here: ProcessInfo) -> str:
     """The device of one of several processes."""
     if name not in ("cpu", "cuda"):
         raise UserError(f"device '{name}' cannot be that of {here.size} processes: name cuda (each takes one), or cpu")
@@ -58,7 +58,7 @@ def use_threads(threads: int | None) -> None:
     torchrun allows each of several processes one thread, whatever the machine has, unless OMP_NUM_THREADS says
     otherwise. Here they share the machine's processors evenly.
     """
-    here = launched()
+    here = process_info()
     if threads is None and here and os.environ.get("OMP_NUM_THREADS") == "1":
         threads = max(1, _processors() // here.local_size)
     if threads is not None:

@@ -15,14 +15,14 @@ from torch import nn
 from foveate import bundle
 from foveate.contracts import Batch
 from foveate.errors import UserError
-from foveate.training.alone import METRICS, alone
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.display import Display
+from foveate.training.folder_lock import METRICS, lock_folder
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.interruption import Interrupted, Interruption
-from foveate.training.journal import Journal, JsonLines, TensorBoard, Writer
+from foveate.training.metrics_log import JsonLines, MetricsLog, TensorBoard, Writer
 from foveate.training.objectives import Objective
-from foveate.training.parallel import Processes, together
+from foveate.training.parallel import Processes, join_process_group
 from foveate.training.randomness import begin_random_numbers
 from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
@@ -78,8 +78,8 @@ def train(
     settings.check()
     folder, console = Path(folder), console or Console(stderr=True, soft_wrap=True)
     use_threads(settings.threads)
-    processes = together(choose_device(settings.device))
-    with processes, alone(folder, processes), Interruption(processes) as interruption, processes.watched():
+    processes = join_process_group(choose_device(settings.device))
+    with processes, lock_folder(folder, processes), Interruption(processes) as interruption, processes.watched():
         if not processes.main:
             console = Console(quiet=True)
         begin_random_numbers(settings.seed, processes.rank)
@@ -92,8 +92,8 @@ def train(
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
-        with closing(Journal(_writers(folder, settings, progress, display, processes))) as journal:
-            run = _Run(updater, checkpoints, validation, journal, display, progress)
+        with closing(MetricsLog(_writers(folder, settings, progress, display, processes))) as metrics_log:
+            run = _Run(updater, checkpoints, validation, metrics_log, display, progress)
             for rate, group in _groups(batches, progress, settings):
                 run.step(rate, group, interruption)
             run.end(interruption)
@@ -109,14 +109,14 @@ class _Run:
         updater: Updater,
         checkpoints: Checkpoints,
         validation: Validation | None,
-        journal: Journal,
+        metrics_log: MetricsLog,
         display: Display,
         progress: Progress,
     ) -> None:
         self.updater, self.placed = updater, updater.placed
         self.processes, self.settings = updater.processes, updater.settings
         self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
-        self.journal, self.display = journal, display
+        self.metrics_log, self.display = metrics_log, display
         self.began = time.monotonic() - progress.seconds
         self.placed.working.train()
 
@@ -127,10 +127,10 @@ class _Run:
         # One clock for all processes, and one decision to stop.
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
         progress.advance(update.tokens, seconds)
-        self.journal.add(update)
+        self.metrics_log.add(update)
         self.display.tick(progress)
         if progress.step % settings.log_every == 0:
-            self.journal.training(progress)
+            self.metrics_log.training(progress)
         if progress.step % settings.validate_every == 0:
             self._validate()
         if settings.saves(progress.step) or asked:
@@ -155,7 +155,7 @@ class _Run:
         """
         kept, compared = self.processes.on_main(self._best)
         self.processes.equalise(self.placed.model.state_dict().values())
-        self.journal.final(self.progress, {"kept": kept, "compared": compared})
+        self.metrics_log.final(self.progress, {"kept": kept, "compared": compared})
         return Result(self.progress.step, kept, compared.get(kept, {}))
 
     def _best(self) -> tuple[str, dict[str, dict[str, float]]]:
@@ -189,17 +189,17 @@ class _Run:
         validation = self.validation
         if validation is None:
             return
-        self.journal.training(self.progress)
+        self.metrics_log.training(self.progress)
         with self.placed.gathered() as model:
             metrics = self.processes.on_main(lambda: validation.run(model))
         validation.note(metrics, self.progress)
-        self.journal.validation(self.progress, metrics)
-        self.journal.pause()
+        self.metrics_log.validation(self.progress, metrics)
+        self.metrics_log.pause()
 
     def _save(self) -> None:
-        self.journal.training(self.progress)  # what is not written yet would be lost to a resumed training
+        self.metrics_log.training(self.progress)  # what is not written yet would be lost to a resumed training
         self.checkpoints.save(self.placed, self.updater.optimizer, self.progress)
-        self.journal.pause()
+        self.metrics_log.pause()
 
     def _interrupted(self) -> Interrupted:
         return Interrupted(

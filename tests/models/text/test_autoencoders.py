@@ -34,9 +34,9 @@ def written(paragraphs: list[list[list[int]]]) -> Tensor:
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "vanilla"])
-@pytest.mark.parametrize("both_ways", [True, False])
-def test_steps_equal_all_at_once(cell: str, both_ways: bool) -> None:
-    model = create("rnn-autoencoder", **SMALL, cell=cell, both_ways=both_ways, layers=2).eval()
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_steps_equal_all_at_once(cell: str, bidirectional: bool) -> None:
+    model = create("rnn-autoencoder", **SMALL, cell=cell, bidirectional=bidirectional, layers=2).eval()
     whole = model(SOURCE, LENGTHS, TARGET).logits
     assert isinstance(model, StepDecoder)
     assert whole.shape == (3, 5, 17)

@@ -31,7 +31,7 @@ def gates(number: int, inputs: int, width: int) -> int:
 
 
 def shared(number: int) -> int:
-    """What all presets have: embeddings, a both-ways encoder of half the width each, bridge, output layer."""
+    """What all presets have: embeddings, a bidirectional encoder of half the width each, bridge, output layer."""
     return (N + M) * E + 2 * gates(number, E, C // 2) + (C * C + C) + (C * M + M)
 
 
@@ -74,7 +74,7 @@ def translate(model: nn.Module, source: list[int], target: list[int]) -> torch.T
 
 def test_word_embeddings_have_no_order() -> None:
     """Attention to plain embeddings does not depend on their order; to the states of a reader it does."""
-    for encoder, alike in [("embeddings", True), ("one-way", False), ("both-ways", False)]:
+    for encoder, alike in [("embeddings", True), ("unidirectional", False), ("bidirectional", False)]:
         model = create("rnn-bahdanau", encoder=encoder, **SMALL).eval()
         one, other = translate(model, [4, 5, 6, 7, 2], [1, 8, 9]), translate(model, [6, 4, 2, 7, 5], [1, 8, 9])
         assert torch.allclose(one, other, atol=1e-6) == alike
@@ -82,7 +82,7 @@ def test_word_embeddings_have_no_order() -> None:
 
 def test_a_one_way_reader_keeps_only_the_past() -> None:
     """The encoding of the first word knows the last only where the source is read both ways."""
-    for encoder, knows in [("one-way", False), ("both-ways", True)]:
+    for encoder, knows in [("unidirectional", False), ("bidirectional", True)]:
         model = create("rnn-luong", encoder=encoder, **SMALL).eval()
         states = [model.start(torch.tensor([[4, 5, last]]), torch.tensor([3])) for last in (6, 7)]
         first, second = (state.source.values[0, 0] for state in states)

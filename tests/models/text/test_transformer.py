@@ -6,7 +6,7 @@ from torch import nn
 
 from foveate import create
 from foveate.errors import UserError
-from foveate.nn.embeddings import RADIUS
+from foveate.nn.positions import RADIUS
 
 SMALL = {
     "src_vocab": 17,

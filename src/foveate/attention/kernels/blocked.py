@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foveate.attention import workspace
+from foveate.attention import scratch
 from foveate.attention.call import Call
-from foveate.attention.kernels.again import Kept
+from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
@@ -37,12 +37,12 @@ class _Blocked(torch.autograd.Function):
     def forward(
         ctx: Any, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor
     ) -> tuple[Tensor, Tensor]:
-        ctx.kept, ctx.seed = Kept.of(call), seed
+        ctx.kept, ctx.seed = SavedCall.of(call), seed
         output, log_sum_exp = _Forward(ctx.kept, ctx.kept.with_tensors(queries, keys, values), seed).run()
         ctx.count = len(learned)
         # Tensors that do not learn, too: torch then tells of those that somebody wrote over since.
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned, *call.tensors())
-        return output.to(ctx.kept.result(values)), log_sum_exp
+        return output.to(ctx.kept.output_dtype(values)), log_sum_exp
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -70,7 +70,7 @@ class _Blocked(torch.autograd.Function):
 class _Blocks:
     """What both passes over the blocks of a call need."""
 
-    kept: Kept
+    kept: SavedCall
     call: Call
     seed: int
     """Of the dropout: both passes drop the same."""
@@ -114,7 +114,7 @@ class _Forward(_Blocks):
         queries, values = self.call.queries, self.call.values
         output = queries.new_empty(*queries.shape[:-1], values.shape[-1], dtype=self.precise)
         log_sum_exp = queries.new_empty(queries.shape[:-1], dtype=self.precise)
-        with workspace.reused():
+        with scratch.reuse():
             for rows, spans in self.spans():
                 over = slice(rows.start, rows.stop)
                 output[..., over, :], log_sum_exp[..., over] = self.row_of_blocks(rows, spans)
@@ -128,7 +128,7 @@ class _Forward(_Blocks):
         total = torch.zeros_like(highest)
         summed = highest.new_zeros(*shape, call.values.shape[-1])
         for columns in spans:
-            workspace.next_block()
+            scratch.next_block()
             with self.kept.autocast():
                 scores = call.scores(rows, columns)
             scores = scores.to(self.precise)
@@ -155,14 +155,14 @@ class _Backward(_Blocks):
     """Of queries, keys, values and what is learned, summed up block by block."""
 
     def run(self) -> None:
-        with workspace.reused():
+        with scratch.reuse():
             for rows, spans in self.spans():
                 for columns in spans:
                     self.add_block(rows, columns)
 
     def add_block(self, rows: range, columns: range) -> None:
         """Add what one block gives to all gradients."""
-        workspace.next_block()
+        scratch.next_block()
         call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         q = call.queries[..., over, :].detach().requires_grad_()
         k = call.keys[..., along, :].detach().requires_grad_()

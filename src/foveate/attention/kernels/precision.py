@@ -7,7 +7,7 @@ from functools import wraps
 import torch
 
 from foveate.attention.call import Call
-from foveate.attention.kernels.again import Kept
+from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.selection import Attended
 
 
@@ -26,7 +26,7 @@ def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], 
         queries, keys, values = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts)
         with torch.autocast("cpu", enabled=False):
             found = attend(replace(call, queries=queries, keys=keys, values=values))
-        return replace(found, output=found.output.to(Kept.of(call).result(call.values)))
+        return replace(found, output=found.output.to(SavedCall.of(call).output_dtype(call.values)))
 
     return attend_in_single_precision
 

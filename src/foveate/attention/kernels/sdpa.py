@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.attention.kernels.again import Kept
+from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.masks import Causal
 from foveate.attention.selection import Attended
 
@@ -49,7 +49,7 @@ def _in_the_type_of_autocast(call: Call) -> Call:
     """The call with queries, keys and values as autocast would have them, for a function that runs without it."""
     if not _autocasts(call.queries.device):
         return call
-    kind = Kept.of(call).result(call.values)
+    kind = SavedCall.of(call).output_dtype(call.values)
     parts = {name: getattr(call, name).to(kind) for name in ("queries", "keys", "values")}
     return replace(call, **parts)
 
@@ -63,11 +63,11 @@ class _InBlocks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
-        ctx.kept, ctx.leading = Kept.of(call), call.leading
+        ctx.kept, ctx.leading = SavedCall.of(call), call.leading
         # The mask's and bias's tensors, too: torch then tells of those that somebody wrote over since.
         ctx.save_for_backward(queries, keys, values, *call.tensors())
         # Filled block by block: many small results between the blocks' masks would leave the memory in pieces.
-        output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.result(values))
+        output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.output_dtype(values))
         log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
         for rows, columns in _blocks(call):
             found, sums = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)

@@ -41,7 +41,7 @@ class HierarchicalAutoencoderConfig:
     """Recurrent layers of each of the four networks."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
-    both_ways: bool = True
+    bidirectional: bool = True
     """Read words and sentences both ways, or left to right only."""
     score: Literal["none", "additive"] = "none"
     """How a sentence that is written scores those that were read; "none" leaves it the paragraph's vector."""
@@ -57,10 +57,10 @@ class HierarchicalAutoencoder(nn.Module):
         self.config = config
         cell, embedding, width, layers = config.cell, config.embedding, config.width, config.layers
         words = nn.Embedding(config.vocabulary, embedding)
-        reading = Recurrent(cell, embedding, width, layers, config.both_ways, config.dropout)
+        reading = Recurrent(cell, embedding, width, layers, config.bidirectional, config.dropout)
         writing = Recurrent(cell, embedding + width, width, layers, dropout=config.dropout)
         self.reader = SentenceReader(words, reading, config.dropout)
-        self.paragraph_reader = Recurrent(cell, width, width, layers, config.both_ways, config.dropout)
+        self.paragraph_reader = Recurrent(cell, width, width, layers, config.bidirectional, config.dropout)
         self.planner = _planner(config)
         self.first = FirstState(self.planner.recurrent)
         self.writer = SentenceWriter(words, writing, config.dropout)

@@ -27,7 +27,7 @@ class RNNAutoencoderConfig:
     """Recurrent layers of reader and writer."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
-    both_ways: bool = True
+    bidirectional: bool = True
     """Read sentences both ways, or left to right only."""
     dropout: float = 0.1
     """Share of embeddings and outputs that is dropped in training."""
@@ -41,7 +41,7 @@ class RNNAutoencoder(nn.Module):
         self.config = config
         cell, embedding, width, layers = config.cell, config.embedding, config.width, config.layers
         words = nn.Embedding(config.vocabulary, embedding)
-        reading = Recurrent(cell, embedding, width, layers, config.both_ways, config.dropout)
+        reading = Recurrent(cell, embedding, width, layers, config.bidirectional, config.dropout)
         writing = Recurrent(cell, embedding + width, width, layers, dropout=config.dropout)
         self.reader = SentenceReader(words, reading, config.dropout)
         self.writer = SentenceWriter(words, writing, config.dropout)

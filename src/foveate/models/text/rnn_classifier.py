@@ -31,7 +31,7 @@ class RNNClassifierConfig:
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
-    both_ways: bool = True
+    bidirectional: bool = True
     """Read the text both ways, or left to right only."""
     pooling: Literal["last", "mean", "attention"] = "attention"
     """Decide by the state after the last word, the mean of all states, or what a query sees in them."""
@@ -50,7 +50,7 @@ class RNNClassifier(nn.Module):
         super().__init__()
         self.config = config
         recurrent = Recurrent(
-            config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
+            config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout
         )
         pooled = pooling(config.pooling, config.width, config.score, learned=config.query == "learned")
         self.reader = SentenceReader(
@@ -74,11 +74,11 @@ MODEL, CONFIG = RNNClassifier, RNNClassifierConfig
 PRESETS = {
     "rnn-acceptor": (
         "LSTM that reads left to right and decides by its last state",
-        {"cell": "lstm", "both_ways": False, "pooling": "last"},
+        {"cell": "lstm", "bidirectional": False, "pooling": "last"},
     ),
     "rnn-acceptor-large": (
         "The same at the size of Dai and Le 2015: 1,024 cells, embeddings of 512",
-        {"cell": "lstm", "both_ways": False, "pooling": "last", "embedding": 512, "width": 1024},
+        {"cell": "lstm", "bidirectional": False, "pooling": "last", "embedding": 512, "width": 1024},
     ),
     "rnn-attentive-classifier": (
         "GRU both ways, additive attention with a learned query (Yang et al. 2016, their sizes)",

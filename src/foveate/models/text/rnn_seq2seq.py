@@ -43,12 +43,12 @@ class RNNSeq2SeqConfig:
     embedding: int = 256
     """Width of the word embeddings."""
     width: int = 256
-    """Width C of the recurrent states; a both-ways encoder gives half to each direction."""
+    """Width C of the recurrent states; a bidirectional encoder gives half to each direction."""
     layers: int = 1
     """Recurrent layers of encoder and decoder."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
-    encoder: Literal["both-ways", "one-way", "embeddings"] = "both-ways"
+    encoder: Literal["bidirectional", "unidirectional", "embeddings"] = "bidirectional"
     """Read the source both ways, left to right only, or not at all: plain word embeddings."""
     score: Literal["none", "additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """How the decoder scores source positions; "none" leaves it with one fixed vector of the source."""
@@ -133,8 +133,8 @@ class WordEncoder(nn.Module):
 def _encoder(config: RNNSeq2SeqConfig) -> Recurrent | WordEncoder:
     if config.encoder == "embeddings":
         return WordEncoder(config.embedding, 2 if config.cell == "lstm" else 1, config.layers)
-    both_ways = config.encoder == "both-ways"
-    return Recurrent(config.cell, config.embedding, config.width, config.layers, both_ways, config.dropout)
+    bidirectional = config.encoder == "bidirectional"
+    return Recurrent(config.cell, config.embedding, config.width, config.layers, bidirectional, config.dropout)
 
 
 def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder | BahdanauDecoder | LuongDecoder:

@@ -30,7 +30,7 @@ class RNNTaggerConfig:
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "lstm"
     """The recurrent cell."""
-    both_ways: bool = True
+    bidirectional: bool = True
     """Read the sentence both ways, or left to right only: then a tag knows nothing of what comes after its word."""
     dropout: float = 0.3
     """Share of embeddings and states that is dropped in training."""
@@ -45,7 +45,7 @@ class RNNTagger(nn.Module):
         self.embedding = WordEmbedding(config.vocabulary, config.spellings, config.embedding)
         self.dropout = Dropout(config.dropout)
         self.recurrent = Recurrent(
-            config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout
+            config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout
         )
         self.output = nn.Linear(config.width, config.tags)
 
@@ -60,7 +60,7 @@ MODEL, CONFIG = RNNTagger, RNNTaggerConfig
 PRESETS = {
     "rnn-transducer": (
         "LSTM that reads left to right and tags each word before it sees the next",
-        {"both_ways": False},
+        {"bidirectional": False},
     ),
     "birnn-tagger": (
         "LSTM that reads both ways, then tags each word (Graves and Schmidhuber 2005)",

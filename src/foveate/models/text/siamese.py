@@ -33,7 +33,7 @@ class SiameseConfig:
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
-    both_ways: bool = True
+    bidirectional: bool = True
     """Read the texts both ways, or left to right only."""
     one_encoder: bool = True
     """The same encoder for both texts (one vocabulary), or one with weights of its own for each."""
@@ -97,7 +97,9 @@ class ByFeatures(nn.Module):
 
 
 def _encoder(config: SiameseConfig, vocabulary: int) -> SentenceReader:
-    recurrent = Recurrent(config.cell, config.embedding, config.width, config.layers, config.both_ways, config.dropout)
+    recurrent = Recurrent(
+        config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout
+    )
     pooled = pooling(config.pooling, config.width, config.score)
     return SentenceReader(nn.Embedding(vocabulary, config.embedding), recurrent, config.dropout, pooled)
 
@@ -107,7 +109,7 @@ MODEL, CONFIG = Siamese, SiameseConfig
 PRESETS = {
     "siamese-acceptor": (
         "LSTM that reads each text left to right; their last states are compared (Mueller and Thyagarajan 2016)",
-        {"cell": "lstm", "both_ways": False, "pooling": "last"},
+        {"cell": "lstm", "bidirectional": False, "pooling": "last"},
     ),
     "siamese-attentive": (
         "GRU both ways, additive attention with a learned query; what each text gives is compared",

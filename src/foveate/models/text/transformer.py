@@ -13,14 +13,14 @@ from foveate.attention import Mask, Memory, causal, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.nn import (
+    BeamSources,
     DecoderBlock,
     Dropout,
     EncoderBlock,
     FeedForward,
     MultiHeadAttention,
-    Readers,
     initialize,
-    positions,
+    position_encoding,
     tie_output,
     word_embeddings,
 )
@@ -74,8 +74,8 @@ class Transformer(nn.Module):
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
         told = config.positions, config.width, config.heads, config.max_length
-        self.source_positions, self.source_distances = positions(*told)
-        self.target_positions, self.target_distances = positions(*told)
+        self.source_positions, self.source_distances = position_encoding(*told)
+        self.target_positions, self.target_distances = position_encoding(*told)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
@@ -116,7 +116,7 @@ class Transformer(nn.Module):
             past=[block.self.memory(encoded[:, :0], expected) for block in self.decoder],
             source=[block.cross.memory(encoded) for block in self.decoder],
             source_lengths=source_lengths,
-            readers=Readers(torch.arange(len(source), device=source.device)),
+            beams=BeamSources(torch.arange(len(source), device=source.device)),
         )
 
     def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
@@ -124,7 +124,7 @@ class Transformer(nn.Module):
         x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, written)
         source_mask, bias = padding(state.source_lengths), distances.starting(written) if distances else None
         for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past, bias=bias, readers=state.readers)
+            x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
         return self.output(self.decoder_norm(x)).squeeze(1)
 
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, placed: nn.Module, start: int = 0) -> Tensor:
@@ -138,14 +138,14 @@ class TransformerState:
     past: list[Memory]
     source: list[Memory]
     source_lengths: Int[Tensor, "E"]
-    readers: Readers
+    beams: BeamSources
     """Which source each row reads. What a beam search keeps of one source is one row of the source's memory, and does
     not move while the beams change places."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         for memory in self.past:
             memory.reorder(rows)
-        self.readers, still_read = self.readers.reordered(rows)
+        self.beams, still_read = self.beams.select(rows)
         if still_read is not None:
             for memory in self.source:
                 memory.reorder(still_read)

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from foveate.attention import Attended, tapped
+from foveate.attention import Attended, intercept
 from foveate.attention.call import Call
 from foveate.attention.kernels import Kernel
 from foveate.sight.recorder import Recorder
@@ -20,4 +20,4 @@ def door(recorder: Recorder) -> AbstractContextManager[None]:
         recorder.note(call, attended)
         return attended
 
-    return tapped(attend)
+    return intercept(attend)

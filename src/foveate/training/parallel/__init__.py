@@ -1,24 +1,24 @@
 """Several processes that train one model as if they were one: started by torchrun, found by its environment variables.
 
 `launch` says which process this is, `processes` what they tell each other, `watch` notices when one ends; `placement`,
-`replicas`, `shards` and `plan` say how the model lies on them, `rows` which examples each one gets.
+`replicas`, `shards` and `plan` say how the model lies on them, `batch_sharding` which examples each one gets.
 """
 
-from foveate.training.parallel.choice import place
-from foveate.training.parallel.launch import Launch, launched, main_process
+from foveate.training.parallel.batch_sharding import fingerprint
+from foveate.training.parallel.error_reporting import reports_errors
+from foveate.training.parallel.launch import ProcessInfo, main_process, process_info
 from foveate.training.parallel.placement import Placement
-from foveate.training.parallel.processes import Processes, together
-from foveate.training.parallel.rows import fingerprint
-from foveate.training.parallel.speaking import speaks
+from foveate.training.parallel.processes import Processes, join_process_group
+from foveate.training.parallel.strategy import place
 
 __all__ = [
-    "Launch",
+    "ProcessInfo",
     "Placement",
     "Processes",
     "fingerprint",
-    "launched",
+    "process_info",
     "main_process",
     "place",
-    "speaks",
-    "together",
+    "reports_errors",
+    "join_process_group",
 ]

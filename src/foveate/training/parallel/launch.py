@@ -12,7 +12,7 @@ ADVICE = "start several processes by torchrun, which sets these variables, or on
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProcessInfo:
     """This process' place among the processes of one training."""
 
     rank: int
@@ -25,7 +25,7 @@ class Launch:
     """How many this machine has."""
 
 
-def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
+def process_info(environment: Mapping[str, str] = os.environ) -> ProcessInfo | None:
     """This process' place among several, None where it is the only one.
 
     It is that of the process group, if the caller made one, else what the launcher's environment variables say. Raises
@@ -34,7 +34,7 @@ def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
     if dist.is_available() and dist.is_initialized():
         rank, size = dist.get_rank(), dist.get_world_size()
         local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", size))
-        return Launch(rank, size, *local) if size > 1 else None
+        return ProcessInfo(rank, size, *local) if size > 1 else None
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
     size = _number(environment, "WORLD_SIZE", least=1)
@@ -46,12 +46,12 @@ def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
     _number(environment, "MASTER_PORT", least=1, below=("the number of ports", 65_536))
     if not environment.get("MASTER_ADDR"):
         raise UserError(f"MASTER_ADDR is not set, but WORLD_SIZE is {size}: {ADVICE}")
-    return Launch(rank, size, local_rank, local_size)
+    return ProcessInfo(rank, size, local_rank, local_size)
 
 
 def main_process() -> bool:
     """Whether this is the process that prints, writes files and measures: the one of rank 0, or the only one."""
-    here = launched()
+    here = process_info()
     return here is None or here.rank == 0
 
 

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from foveate.contracts import Batch
 from foveate.errors import UserError
-from foveate.training.parallel import speaking
-from foveate.training.parallel.launch import Launch, launched
-from foveate.training.parallel.rows import share
+from foveate.training.parallel import error_reporting
+from foveate.training.parallel.batch_sharding import share
+from foveate.training.parallel.launch import ProcessInfo, process_info
 from foveate.training.parallel.watch import DONE, FAILED, FOREVER, GONE, GRACE, Watch
 
 Json = TypeVar("Json")
@@ -81,7 +81,7 @@ class Processes:
 class Group(Processes):
     """One of several processes. To be entered; makes a process group unless there is one."""
 
-    def __init__(self, here: Launch, device: torch.device) -> None:
+    def __init__(self, here: ProcessInfo, device: torch.device) -> None:
         self.rank, self.size, self.local_size = here.rank, here.size, here.local_size
         self.device = device
         self._store: dist.Store | None = None
@@ -107,9 +107,9 @@ class Group(Processes):
             # An operation fails where another process is missing; the watch knows, at once or after its neighbours.
             missing = isinstance(error, RuntimeError) and watch.broken(within=2.0)
             if missing:
-                speaking.be_silent()
+                error_reporting.be_silent()
             else:
-                speaking.claim(self._store)
+                error_reporting.claim(self._store)
             watch.leave(FAILED)
             dist.destroy_process_group(self._control)  # closes connections, so that nobody waits for this process
             watch.end(within=GRACE)
@@ -197,10 +197,10 @@ class Group(Processes):
 
     def _tell_who_is_missing(self, word: float) -> None:
         """Called by the watch. The listener speaks for a process that ended without a word."""
-        if word == GONE and speaking.claim(self._store):
+        if word == GONE and error_reporting.claim(self._store):
             # At once, because a launcher that misses a process kills the others. For print(), see Interruption.
             os.write(2, f"\nfoveate: {self._missing()}\n".encode())
-            speaking.be_silent()
+            error_reporting.be_silent()
 
     def _missing(self) -> str:
         if self._watch is None or self._watch.word != GONE:
@@ -211,9 +211,9 @@ class Group(Processes):
         )
 
 
-def together(device: torch.device) -> Processes:
+def join_process_group(device: torch.device) -> Processes:
     """The processes of a training on this `device` (the others have their own); to be entered by all of them."""
-    here = launched()
+    here = process_info()
     return Processes() if here is None else Group(here, device)
 
 

@@ -1,0 +1,40 @@
+"""What a kernel needs to compute again, in its backward pass, what it did not keep."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from foveate.attention.call import Call
+
+
+@dataclass
+class SavedCall:
+    """A call without its tensors, which autograd saves (so that checkpointing and offloading see them)."""
+
+    call: Call
+    autocast: Callable[[], AbstractContextManager]
+    """Makes contexts of the autocast that the call was made under."""
+
+    @classmethod
+    def of(cls, call: Call) -> "SavedCall":
+        nothing = call.queries.new_empty(0, 0)
+        device = call.queries.device.type
+        autocast = partial(
+            torch.autocast,
+            device,
+            torch.get_autocast_dtype(device),
+            torch.is_autocast_enabled(device),
+        )
+        return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
+
+    def output_dtype(self, values: Tensor) -> torch.dtype:
+        """The type of an output made of these values."""
+        with self.autocast():
+            return (values[..., :0, :0] @ values[..., :0, :0].mT).dtype
+
+    def with_tensors(self, queries: Tensor, keys: Tensor, values: Tensor) -> Call:
+        return replace(self.call, queries=queries, keys=keys, values=values)

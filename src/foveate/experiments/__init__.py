@@ -1,0 +1,64 @@
+"""Comparisons: each is one command that measures something on the spot, and ends in a table and a figure.
+
+A comparison is a module with OPTIONS, a dataclass on top of `Options`, and `run(options, console)`, which gives a
+`Comparison`. Its line in the table below is all that it needs to be found.
+"""
+
+import importlib
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from foveate.errors import unknown
+from foveate.experiments.comparison import Comparison, Options, Table, save
+from foveate.files import check_writable
+from foveate.training.settings import check_seed, check_threads
+
+COMPARISONS = {
+    "layers": (
+        "foveate.experiments.layers",
+        "recurrent, convolution, self-attention, restricted self-attention: cost against length and width",
+    ),
+    "dot-scaling": ("foveate.experiments.dot_scaling", "dot against scaled dot, by the width of the keys"),
+    "norms": ("foveate.experiments.norms", "post-norm against pre-norm, by depth and learning rate"),
+    "teacher-forcing": (
+        "foveate.experiments.teacher_forcing",
+        "reading a known target at once against writing it step by step",
+    ),
+    "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
+    "translation": (
+        "foveate.experiments.attention_on_translation",
+        "every score and every selection on translation: quality, speed, alignment",
+    ),
+    "bottleneck": (
+        "foveate.experiments.bottleneck",
+        "RNN without attention, with it, Transformer: BLEU and time by the length of the source",
+    ),
+}
+"""Each comparison's module, and what it compares."""
+
+__all__ = ["COMPARISONS", "Comparison", "Options", "Table", "compare", "comparison_module", "save"]
+
+
+def comparison_module(name: str) -> Any:
+    """The module of a comparison; UserError with the nearest names if there is none."""
+    if name not in COMPARISONS:
+        raise unknown("comparison", name, COMPARISONS)
+    return importlib.import_module(COMPARISONS[name][0])
+
+
+def compare(name: str, options: Options, console: Console) -> Comparison:
+    """Make a comparison with the threads and the seed of its options. Raises UserError for options that cannot be,
+    a folder that `save` could not write into among them."""
+    module = comparison_module(name)
+    check_writable(options.out)
+    check_threads(options.threads)
+    check_seed(options.seed)
+    before = torch.get_num_threads()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    try:
+        return module.run(options, console)
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,232 @@
+"""The bottleneck of one fixed vector: quality and time against the length of the source.
+
+An RNN without attention has to squeeze the source into one vector, however long it is, and takes O(n + m) time; one
+with attention looks back, and takes O(n m); a Transformer does nothing else.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+from rich.console import Console
+
+from foveate.contracts import START
+from foveate.data import ParallelText, Splits, open_source
+from foveate.decoding import Decoding
+from foveate.errors import UserError, at_least
+from foveate.experiments import bottleneck_report
+from foveate.experiments.bottleneck_report import Group, Times
+from foveate.experiments.comparison import Comparison, Options, check_growing
+from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
+from foveate.experiments.measuring import side_by_side
+from foveate.recipes.quality import quality_by_length
+from foveate.recipes.texts import held_out
+from foveate.recipes.translate import Text, Translate
+from foveate.recipes.translate import run as train_translator
+from foveate.recipes.translator import Translator
+from foveate.training import Training
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "RNN": ("rnn", {"tie": "all"}),
+    "RNN with attention": ("rnn-attentive", {"tie": "all"}),
+    "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2, "tie": "all"}),
+}
+"""The preset of each model, and what it changes for so little text."""
+
+
+@dataclass
+class Bottleneck(Options):
+    """Train an RNN without attention, one with it and a Transformer, and compare them by the length of the source.
+
+    Sentences of your own (`--data`, some ten thousand pairs) show what one vector cannot hold. The names of emoji, the
+    default because they are there in seconds, repeat their words the more the longer a message is.
+
+    Models that are in `--out` already are not trained again; an interrupted one goes on where it was.
+    """
+
+    text: str = "emoji"
+    """What to translate, by name: see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own text instead: a source and a target file, line by line, or one with source<TAB>target on each line."""
+    test: tuple[Path, ...] = ()
+    """Text of your own to measure on, likewise. Without it, some sentences of the data are held out, from all over."""
+    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    """Language to translate from, for text by name."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language to translate to, likewise."""
+    joined: int = 2
+    """Up to so many neighbouring sentences are joined to a longer one, in training and test."""
+    steps: int = 1500
+    """Training steps of each model, of up to 1,024 tokens."""
+    width: int = 128
+    """Width of embeddings and states."""
+    vocabulary: int = 1000
+    """Subwords of both languages together."""
+    groups: int = 6
+    """Groups of source lengths to tell apart."""
+    lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
+    """Tokens n = m of source and target whose time is measured."""
+    longest_written: int = 1024
+    """Up to which of these lengths the target is also written token by token."""
+    repeats: int = 3
+    """How often each time is measured; the median counts."""
+
+
+OPTIONS = Bottleneck
+
+
+def run(options: Bottleneck, console: Console) -> Comparison:
+    """Train what is not trained yet, and measure. Raises UserError for options that do not work."""
+    for name in ("joined", "steps", "width", "vocabulary", "groups", "repeats"):
+        at_least(1, name, getattr(options, name))
+    check_growing("lengths", options.lengths)
+    written = [length for length in options.lengths if length <= options.longest_written]
+    at_least(2, "the number of lengths up to longest_written", len(written))
+    splits = _texts(options)
+    between = " " if options.data else BETWEEN.get(options.text, " ")
+    parts = (joined(part, options.joined, options.seed, between) for part in (splits.train, splits.dev, splits.test))
+    splits = Splits(*parts)
+    qualities = {}
+    for number, name in enumerate(MODELS, 1):
+        console.rule(f"{name}, {number} of {len(MODELS)}")
+        of = {"model": list(MODELS[name])} | _decisive(options)
+        measure = partial(_by_length, _recipe(options, name), splits, options, console)
+        qualities[name] = measure_once(_told(options, name), of, measure, partial(_trained_with, options, name))
+    translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
+    times = {}
+    for what, run_of, lengths in (
+        ("reading a known target", _read, options.lengths),
+        ("writing step by step", _write, written),
+    ):
+        console.rule(what)
+        times[what] = _times(translators, run_of, lengths, options.repeats)
+    named = f"{options.text}, {options.from_language}-{options.to_language}"
+    return Comparison(
+        f"The bottleneck: {splits.train.name if options.data else named}",
+        bottleneck_report.tables(qualities, times),
+        {"": bottleneck_report.figure(qualities, times)},
+        {"by_length": qualities, "seconds": times},
+        [
+            *bottleneck_report.notes(options.steps, options.joined),
+            *conditions_note({name: _told(options, name) for name in MODELS}),
+        ],
+    )
+
+
+def _decisive(options: Bottleneck) -> dict[str, Any]:
+    """The options that the quality of a model depends on, as JSON has them."""
+    of_text = ("text", "from_language", "to_language")
+    numbers = {what: getattr(options, what) for what in ("joined", "steps", "width", "vocabulary", "groups", "seed")}
+    if not options.data:
+        return {what: getattr(options, what) for what in of_text} | numbers
+    return {what: [str(path) for path in getattr(options, what)] for what in ("data", "test")} | numbers
+
+
+BETWEEN = {"emoji": ", "}
+"""What joins two sentences of a text, where it is more than a space: messages are lists of names."""
+
+
+def _texts(options: Bottleneck) -> Splits:
+    """What to learn from, to validate on and to measure on, before sentences are joined."""
+    if not options.data:
+        if options.test:
+            raise UserError("--test is for text of your own: give --data, too")
+        return open_source(options.text, options.from_language, options.to_language)
+    learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs", instead="a longer --data")
+    if options.test:
+        return Splits(learn, dev, ParallelText.from_paths(options.test))
+    learn, test = held_out(learn, "SRC TGT", "pairs", instead="--test")
+    return Splits(learn, dev, test)
+
+
+def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
+    """The text with 1 to `most` neighbouring sentences joined by `between`, as many as chance has it."""
+    generator, left, pairs = random.Random(seed), iter(text), []
+    while some := list(islice(left, generator.randint(1, most))):
+        sources, targets = zip(*some, strict=True)
+        pairs.append((between.join(sources), between.join(targets)))
+    return ParallelText.from_pairs(pairs, f"{text.name}, joined")
+
+
+def _recipe(options: Bottleneck, name: str) -> Translate:
+    preset, fields = MODELS[name]
+    widths, rate = dict.fromkeys(("embedding", "width"), options.width), 4e-3
+    if preset.startswith("transformer"):
+        # With Adam the best rate for its matrices is inversely proportional to the width (Yang et al. 2022).
+        widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
+    return Translate(
+        text=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
+        model=preset,
+        architecture={**widths, "dropout": 0.1, **fields},
+        out=options.out / "bottleneck" / preset,
+        training=Training(
+            steps=options.steps,
+            learning_rate=rate,
+            schedule="linear",
+            warmup=200,
+            validate_every=options.steps,
+            save_every=250,
+            average=1,
+            seed=options.seed,
+            device="cpu",
+            threads=options.threads,
+        ),
+    )
+
+
+def _told(options: Bottleneck, name: str) -> Path:
+    return _recipe(options, name).out / "by_length.json"
+
+
+def _trained_with(options: Bottleneck, name: str) -> str:
+    return training_conditions(Translator.load(_recipe(options, name).out).model)
+
+
+def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
+    """The quality of one translator, trained now, by groups of source lengths in words."""
+    translator = train_translator(recipe, splits, console)
+    sources, references = map(list, zip(*splits.test, strict=True))
+    found = [prediction.text for prediction in translator.translate(sources, Decoding(method="greedy"))]
+    return [
+        {
+            "shortest": group.shortest,
+            "longest": group.longest,
+            "sentences": group.quality.sentences,
+            "bleu": group.quality.bleu,
+            "chrf": group.quality.chrf,
+        }
+        for group in quality_by_length(sources, found, references, options.groups)
+    ]
+
+
+def _read(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
+    """One sentence with its translation, all steps at once where the model can."""
+    with torch.inference_mode():
+        model(source=source, source_lengths=torch.tensor([source.shape[1]]), target=target)
+
+
+def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
+    """A translation of this length token by token, as greedy search does; which tokens they are plays no role."""
+    with torch.inference_mode():
+        state = model.start(source=source, source_lengths=torch.tensor([source.shape[1]]))
+        for tokens in target.unbind(1):
+            model.step(tokens, state)
+
+
+def _times(
+    translators: dict[str, Translator], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
+) -> Times:
+    """Seconds for one sentence of each length, by model; all take turns."""
+    found: Times = {name: {} for name in translators}
+    for length in lengths:
+        tokens = torch.randint(START + 3, min(len(each.source_tokenizer) for each in translators.values()), (1, length))
+        runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
+        for name, seconds in side_by_side(runs, repeats).items():
+            found[name][length] = seconds
+    return found

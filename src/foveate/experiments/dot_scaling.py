@@ -1,0 +1,131 @@
+"""Why a dot product is scaled: what its size does to the softmax and to the gradient, by the width D of the keys.
+
+The dot product of two random vectors of D numbers varies by sqrt(D). Large scores make a softmax that chooses one key
+and lets no gradient through (Vaswani et al. 2017, section 3.2.1).
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from rich.console import Console
+from torch import Tensor
+
+from foveate.attention import Dot, ScaledDot, Score, attend
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.drawing import GREY, legend_below, line, panels, powers_of_two
+
+SCORES: dict[str, Score] = {"dot": Dot(), "scaled dot": ScaledDot()}
+
+LEAST = 1e-12
+"""Where smaller gradients leave the picture: single precision may tell them from zero, training does not."""
+
+WORDS: dict[str, Any] = {"va": "bottom", "fontsize": "small", "color": GREY}
+"""How what is written into a panel looks."""
+
+ZERO = 1e-45
+"""Stands for a gradient of zero, which has no place on a logarithmic axis: far below the picture."""
+
+
+@dataclass
+class DotScaling(Options):
+    """Compare the weights and gradients of dot and scaled dot attention, by the width of the keys."""
+
+    widths: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+    """Widths D of queries and keys."""
+    positions: int = 64
+    """Vectors that attend to each other."""
+    repeats: int = 20
+    """Draws of random vectors; what is told is their mean."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The mean over the draws."""
+
+    score: str
+    projected: bool
+    width: int
+    entropy: float
+    """Of a query's weights, in nats, the mean of all queries; the logarithm of the positions if all count alike."""
+    gradient: float
+    """What arrives at the scores of a query (root mean square; the median of all queries), where what arrives at each
+    weight is standard normal."""
+
+
+def run(options: DotScaling, console: Console) -> Comparison:
+    """Measure all scores at all widths. Raises UserError for sizes that cannot be."""
+    at_least(2, "positions", options.positions)
+    at_least(1, "repeats", options.repeats)
+    if not options.widths:
+        raise UserError("no width to measure: give --widths at least one number")
+    at_least(1, "widths", min(options.widths))
+    found = []
+    for width in options.widths:
+        draws = [torch.randn(options.positions, width) for _ in range(options.repeats)]
+        projections = [torch.randn(width, width) / math.sqrt(width) for _ in range(options.repeats)]
+        for name, score in SCORES.items():
+            for projected in (False, True):
+                pairs = zip(draws, projections, strict=True)
+                parts = [_measure(x, x @ key if projected else x, score) for x, key in pairs]
+                entropy, gradient = torch.tensor(parts).mean(0).tolist()
+                found.append(Measured(name, projected, width, entropy, gradient))
+    return _shown(options, found)
+
+
+def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> tuple[float, float]:
+    """The mean entropy of the weights, and the size of the gradient that arrives at the scores."""
+    bias = torch.zeros(len(q), len(k), requires_grad=True)  # added to the scores: its gradient is theirs
+    weights = attend(q, k, torch.eye(len(k)), score=score, bias=bias, kernel="eager")
+    (gradient,) = torch.autograd.grad(weights, bias, torch.randn_like(weights))
+    weights = weights.detach()
+    entropy = -torch.special.xlogy(weights, weights).sum(-1).mean()
+    return float(entropy), float(gradient.square().mean(-1).sqrt().median())
+
+
+def _shown(options: DotScaling, found: list[Measured]) -> Comparison:
+    cases = [(score, projected) for projected in (False, True) for score in SCORES]
+    names = {case: f"{case[0]}, {'keys projected' if case[1] else 'bare vectors'}" for case in cases}
+    chosen = {case: [part for part in found if (part.score, part.projected) == case] for case in cases}
+    entropies, gradients = (
+        Table(["D", *names.values()], title=title)
+        for title in ("Entropy of the weights, in nats", "Gradient that arrives at the scores")
+    )
+    for place, width in enumerate(options.widths):
+        parts = [chosen[case][place] for case in cases]
+        entropies.rows.append([f"{width:,}", *(f"{part.entropy:.2f}" for part in parts)])
+        gradients.rows.append([f"{width:,}", *(f"{part.gradient:.1e}" for part in parts)])
+    figure, (axes,) = panels(1, 2, 4.2, 3.4)
+    for number, case in enumerate(cases):
+        parts = chosen[case]
+        line(axes[0], number, options.widths, [part.entropy for part in parts], names[case])
+        line(axes[1], number, options.widths, [max(part.gradient, ZERO) for part in parts], names[case])
+    most, top = math.log(options.positions), max(0.1, 1.5 * max(part.gradient for part in found))
+    axes[0].axhline(most, color=GREY, linewidth=0.8, linestyle=":")
+    axes[0].text(options.widths[-1], 1.015 * most, f"log {options.positions}: all alike", ha="right", **WORDS)
+    axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.12 * most))
+    axes[1].set(title="gradient that arrives at the scores", yscale="log", ylim=(LEAST, top))
+    axes[1].text(options.widths[0], 1.5 * LEAST, "lower ones are not shown", **WORDS)
+    for each in axes:
+        powers_of_two(each, options.widths)
+        each.set_xlabel("width D")
+    legend_below(figure, axes[0], 2)
+    return Comparison(
+        "Dot against scaled dot",
+        [entropies, gradients],
+        {"": figure},
+        [asdict(part) for part in found],
+        [
+            f"{options.positions} standard normal vectors attend to each other, {options.repeats} times. Bare: each "
+            "is query and key as it is, so that its product with itself is about D. Projected: keys are vectors "
+            f"times a random matrix that keeps their size. Entropy is at most log {options.positions} = {most:.2f}. "
+            "The gradient is what arrives at the scores of a query (root mean square; the median of the queries) where "
+            "what arrives at each weight is standard normal; a projection of the values does not touch it."
+        ],
+    )
+
+
+OPTIONS = DotScaling

@@ -1,0 +1,172 @@
+"""Where the layer norm stands: after each residual sum (post-norm) or before each layer (pre-norm).
+
+Pre-norm trains at depths and learning rates at which post-norm does not, least of all without a warm-up (Xiong et al.
+2020, https://arxiv.org/abs/2002.04745). The task is to write sequences backwards, which only attention can do.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.nn import EncoderConfig, TransformerEncoder
+from foveate.sight.figures import COLOURS
+
+NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
+
+LAST = 20
+"""Steps whose mean loss is told."""
+
+
+@dataclass
+class Norms(Options):
+    """Compare the loss that post-norm and pre-norm Transformers reach, by depth and learning rate."""
+
+    depths: tuple[int, ...] = (2, 6, 12)
+    """Blocks of the encoder."""
+    learning_rates: tuple[float, ...] = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    """Peak learning rates of AdamW."""
+    steps: int = 300
+    """Training steps of each model."""
+    warmup: int = 0
+    """Steps in which the learning rate rises to its peak, where it stays."""
+    width: int = 32
+    """Width of the encoder, with 4 heads."""
+    length: int = 10
+    """Tokens of a sequence."""
+    vocabulary: int = 16
+    """Different tokens."""
+    batch: int = 32
+    """Sequences in a batch."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One training."""
+
+    norm: str
+    depth: int
+    learning_rate: float
+    loss: float | None
+    """Cross-entropy in nats, the mean of the last steps; None where it was no number any more."""
+
+
+class Reverser(nn.Module):
+    """An encoder that says of each position which token stands as far from the other end."""
+
+    def __init__(self, options: Norms, norm: Literal["post", "pre"], depth: int) -> None:
+        super().__init__()
+        config = EncoderConfig(
+            width=options.width, heads=4, feedforward=2 * options.width, layers=depth, norm=norm, dropout=0.0
+        )
+        self.embedding = nn.Embedding(options.vocabulary, options.width)
+        self.encoder = TransformerEncoder(config)
+        self.output = nn.Linear(options.width, options.vocabulary)
+
+    def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T N"]:
+        lengths = torch.full((len(tokens),), tokens.shape[1])
+        return self.output(self.encoder(self.embedding(tokens), lengths))
+
+
+def run(options: Norms, console: Console) -> Comparison:
+    """Train all of them. Raises UserError for sizes that cannot be."""
+    for name in ("steps", "width", "length", "vocabulary", "batch"):
+        at_least(1, name, getattr(options, name))
+    if not options.depths or not options.learning_rates:
+        raise UserError("nothing to compare: give --depths and --learning-rates at least one number each")
+    at_least(1, "depths", min(options.depths))
+    if len(set(options.depths)) < len(options.depths):
+        raise UserError(f"depths are {' '.join(map(str, options.depths))}, but must differ")
+    at_least(0, "warmup", options.warmup)
+    for rate in options.learning_rates:
+        at_least(0, "learning_rates", rate)
+    found = []
+    for depth in options.depths:
+        for norm in NORMS:
+            losses = [_train(options, norm, depth, rate) for rate in options.learning_rates]
+            cases = zip(options.learning_rates, losses, strict=True)
+            found += [Measured(norm, depth, rate, loss) for rate, loss in cases]
+            console.print(f"{norm}-norm, {depth} blocks: {' '.join(map(_told, losses))}", highlight=False)
+    return _shown(options, found)
+
+
+def _train(options: Norms, norm: Literal["post", "pre"], depth: int, rate: float) -> float | None:
+    """The loss at the end; the same sequences and first weights for every learning rate."""
+    torch.manual_seed(options.seed)
+    model = Reverser(options, norm, depth)
+    optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.98))
+    losses = []
+    for step in range(options.steps):
+        optimizer.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / max(1, options.warmup))
+        tokens = torch.randint(options.vocabulary, (options.batch, options.length))
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flip(1).flatten())
+        if not loss.isfinite():
+            return None
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return sum(losses[-LAST:]) / len(losses[-LAST:])
+
+
+def _told(loss: float | None) -> str:
+    return "diverged" if loss is None else f"{loss:.2f}"
+
+
+def _shown(options: Norms, found: list[Measured]) -> Comparison:
+    table = Table(["norm, blocks", *(f"{rate:g}" for rate in options.learning_rates)], title="Loss by learning rate")
+    for norm in NORMS:
+        for depth in options.depths:
+            losses = [part.loss for part in found if (part.norm, part.depth) == (norm, depth)]
+            table.rows.append([f"{norm}-norm, {depth}", *map(_told, losses)])
+    return Comparison(
+        "Post-norm against pre-norm",
+        [table],
+        {"": _heatmaps(options, found)},
+        [asdict(part) for part in found],
+        [
+            f"An encoder of width {options.width} learns to write sequences of {options.length} tokens backwards: "
+            f"{options.steps} steps of AdamW, {options.batch} sequences each, {_warmup(options)}, the "
+            "gradient's norm clipped at 1. Cross-entropy in nats, the mean of the last "
+            f"{min(LAST, options.steps)} steps; guessing costs log {options.vocabulary} = "
+            f"{math.log(options.vocabulary):.2f}."
+        ],
+    )
+
+
+def _warmup(options: Norms) -> str:
+    return f"a warm-up over {options.warmup} steps" if options.warmup else "no warm-up"
+
+
+def _heatmaps(options: Norms, found: list[Measured]) -> Figure:
+    """Depth by learning rate, the darker the worse."""
+    rows, columns = len(options.depths), len(options.learning_rates)
+    figure = Figure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
+    guessing = math.log(options.vocabulary)
+    for axes, norm in zip(figure.subplots(1, 2, sharey=True), NORMS, strict=True):
+        losses = [part.loss for part in found if part.norm == norm]
+        numbers = [guessing if loss is None else loss for loss in losses]
+        grid = torch.tensor(numbers).view(rows, columns).numpy()
+        axes.pcolormesh(grid, cmap=COLOURS, vmin=0, vmax=guessing, edgecolors="white", linewidth=1)
+        for place, (loss, number) in enumerate(zip(losses, numbers, strict=True)):
+            colour = "white" if number > 0.55 * guessing else "black"
+            where = (place % columns + 0.5, place // columns + 0.5)
+            axes.text(*where, _told(loss), ha="center", va="center", fontsize=8, color=colour)
+        axes.set_xticks([place + 0.5 for place in range(columns)], [f"{rate:g}" for rate in options.learning_rates])
+        axes.set_yticks([place + 0.5 for place in range(rows)], [f"{depth} blocks" for depth in options.depths])
+        axes.set(title=f"{norm}-norm: loss", xlabel="learning rate")
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+OPTIONS = Norms

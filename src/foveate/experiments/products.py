@@ -1,0 +1,145 @@
+"""Matrix products against convolutions that do equally many operations."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
+from foveate.experiments.flops import flops
+from foveate.experiments.measuring import Run, side_by_side
+
+MODES = {False: "forward", True: "training"}
+
+TAPS = 9
+"""Places that a 3 x 3 convolution reads; the others get as many operations by other sizes."""
+
+
+@dataclass
+class Products(Options):
+    """Compare how fast matrix products and convolutions of equally many floating-point operations are."""
+
+    widths: tuple[int, ...] = (32, 64, 128, 256)
+    """Channels of the 3 x 3 convolution."""
+    side: int = 24
+    """Height and width of its input."""
+    repeats: int = 3
+    """How often each time is measured; the median counts."""
+
+
+def matrix_product(width: int, side: int) -> tuple[nn.Module, Tensor]:
+    """As many rows as the image has places, each of the numbers that a 3 x 3 convolution reads there."""
+    return nn.Linear(TAPS * width, width, bias=False), torch.randn(side * side, TAPS * width)
+
+
+def convolution(width: int, side: int) -> tuple[nn.Module, Tensor]:
+    return nn.Conv2d(width, width, 3, padding=1, bias=False), torch.randn(1, width, side, side)
+
+
+def one_by_one(width: int, side: int) -> tuple[nn.Module, Tensor]:
+    """Three times as many channels in and out, read at one place: a matrix product in a convolution's clothes."""
+    return nn.Conv2d(3 * width, 3 * width, 1, bias=False), torch.randn(1, 3 * width, side, side)
+
+
+def along_a_line(width: int, side: int) -> tuple[nn.Module, Tensor]:
+    """A 1-D convolution of nine places over the image's places in a row."""
+    return nn.Conv1d(width, width, TAPS, padding=TAPS // 2, bias=False), torch.randn(1, width, side * side)
+
+
+def depthwise(width: int, side: int) -> tuple[nn.Module, Tensor]:
+    """Each channel by itself: `width` times as many images make up for the operations that this saves."""
+    layer = nn.Conv2d(width, width, 3, padding=1, groups=width, bias=False)
+    return layer, torch.randn(width, width, side, side)
+
+
+WAYS: dict[str, Callable[[int, int], tuple[nn.Module, Tensor]]] = {
+    "matrix product": matrix_product,
+    "convolution, 3 x 3": convolution,
+    "convolution, 1 x 1": one_by_one,
+    "convolution, 9 in a row": along_a_line,
+    "depthwise convolution, 3 x 3": depthwise,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way to do so many operations."""
+
+    way: str
+    training: bool
+    width: int
+    flops: int
+    seconds: float
+
+    @property
+    def speed(self) -> float:
+        """In GFLOP/s."""
+        return self.flops / self.seconds / 1e9
+
+
+def run(options: Products, console: Console) -> Comparison:
+    """Measure all ways at all widths. Raises UserError for sizes that cannot be."""
+    for name in ("side", "repeats"):
+        at_least(1, name, getattr(options, name))
+    if not options.widths:
+        raise UserError("no width to measure: give --widths at least one number")
+    at_least(1, "widths", min(options.widths))
+    found = []
+    for width in options.widths:
+        console.print(f"{width} channels", highlight=False)
+        runs = {(way, training): _run(way, width, options.side, training) for training in MODES for way in WAYS}
+        seconds = side_by_side(runs, options.repeats)
+        # Each of the two gradients costs as many operations again. (Torch counts too many for depthwise ones.)
+        operations = {case: flops(runs[case[0], False]) * (3 if case[1] else 1) for case in runs}
+        found += [Measured(*case, width, operations[case], took) for case, took in seconds.items()]
+    return _shown(options, found)
+
+
+def _run(way: str, width: int, side: int, training: bool) -> Run:
+    layer, x = WAYS[way](width, side)
+    x.requires_grad_(training)
+    to_output = torch.randn_like(layer(x))
+
+    def forward() -> None:
+        with torch.no_grad():
+            layer(x)
+
+    return (lambda: layer(x).backward(to_output)) if training else forward
+
+
+def _shown(options: Products, found: list[Measured]) -> Comparison:
+    def parts(way: str, training: bool) -> list[Measured]:
+        return [part for part in found if (part.way, part.training) == (way, training)]
+
+    sizes = [part.flops for part in parts("matrix product", False)]
+    headings = [f"{width} channels, {mode}" for mode in MODES.values() for width in options.widths]
+    table = Table(["GFLOP/s", *headings])
+    figure, grid = panels(1, 2, 4.2, 3.4, sharey=True)
+    for number, way in enumerate(WAYS):
+        both = [parts(way, training) for training in MODES]
+        table.rows.append([way, *(f"{part.speed:.1f}" for measured in both for part in measured)])
+        for axes, measured in zip(grid[0], both, strict=True):
+            line(axes, number, options.widths, [part.speed for part in measured], way)
+    for axes, mode in zip(grid[0], MODES.values(), strict=True):
+        powers_of_two(axes, options.widths)
+        axes.set(title=mode, xlabel="channels of the 3 x 3 convolution", yscale="log")
+    grid[0][0].set_ylabel("GFLOP/s")
+    legend_below(figure, grid[0][0], 3)
+    return Comparison(
+        "Matrix products against convolutions of equally many operations",
+        [table],
+        {"": figure},
+        [asdict(part) for part in found],
+        [
+            f"All ways in a column do the same number of operations, forward {sizes[0] / 1e6:,.0f} to "
+            f"{sizes[-1] / 1e6:,.0f} MFLOP, in training three times as many. Single precision, "
+            f"an image of {options.side} x {options.side} places."
+        ],
+    )
+
+
+OPTIONS = Products

@@ -1,0 +1,97 @@
+"""What waits for what and how far signals travel, as a table and a figure."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from foveate.experiments import structure
+from foveate.experiments.comparison import Table
+from foveate.experiments.drawing import line, powers_of_two
+from foveate.experiments.structure import Structure
+from foveate.sight.figures import COLOURS
+
+THEORY = {
+    "recurrent": ("O(n)", "O(n)", "n d", "d"),
+    "convolution": ("O(1)", "O(n/k)", "n d", "k d"),
+    "dilated convolutions": ("O(1)", "O(log_k n)", "n d", "n d, at most"),
+    "self-attention": ("O(1)", "O(1)", "n² a head, or n d", "n d"),
+    "restricted self-attention": ("O(1)", "O(n/r)", "r n a head, or n d", "r d"),
+}
+"""Sequential steps and longest path (Vaswani et al. 2017, table 1); the numbers that a layer keeps for its backward
+pass (attention: all weights, or queries, keys and values, of which a fused kernel computes them again), and those that
+it keeps from step to step as it writes."""
+
+LAYERS, PLACES = 3, 10
+"""Of the small stacks that show which cells can be computed together."""
+
+SMALL_RADIUS = 2
+"""What restricted attention sees in them."""
+
+
+def _structures(kernel: int, radius: int) -> list[Structure]:
+    return [
+        structure.recurrent(),
+        structure.convolution(kernel),
+        structure.attention(),
+        structure.attention(radius),
+        structure.dilated_convolutions(kernel),
+    ]
+
+
+def table(options: Any) -> Table:
+    """`options` are those of `layers.Layers`."""
+    length = options.lengths[-1]
+    found = Table(
+        [
+            *("layer", "sequential steps", f"at n = {length:,}", "longest path", f"at n = {length:,}"),
+            *("keeps in training", "keeps as it writes"),
+        ],
+        title="What waits for what, how far a signal travels, and what is kept",
+    )
+    for each in _structures(options.kernel, options.radius):
+        steps, path = structure.sequential_steps(each, length), structure.longest_path(each, length)
+        waits, travels, *keeps = THEORY[each.name]
+        found.rows.append([each.name, waits, f"{steps:,}", travels, f"{path:,}", *keeps])
+    return found
+
+
+def figure(options: Any) -> Figure:
+    """Steps and paths against the length; below, the step at which each cell of some layers can be computed."""
+    whole = Figure(figsize=(11, 5), dpi=144, layout="constrained")
+    parts: Any = whole.subfigures(2, 1, height_ratios=[2.4, 1])
+    upper, lower = parts
+    measures = {
+        "sequential steps of a layer": structure.sequential_steps,
+        "longest path, in cells": structure.longest_path,
+    }
+    curves: list[Axes] = list(upper.subplots(1, len(measures)))
+    for axes, (title, measure) in zip(curves, measures.items(), strict=True):
+        for number, each in enumerate(_structures(options.kernel, options.radius)):
+            how = {"linestyle": "--"} if each.name == "convolution" else {}  # hardly differs from the recurrent line
+            line(axes, number, options.lengths, [measure(each, n) for n in options.lengths], each.name, **how)
+        axes.set(yscale="log", xlabel="length n", title=title)
+        powers_of_two(axes, options.lengths)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e5e5e5", linewidth=0.6)
+    upper.legend(*curves[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    title = f"the step at which each cell of {LAYERS} layers can be computed, those with one number in parallel"
+    lower.suptitle(title, fontsize=10)
+    small = _structures(options.kernel, SMALL_RADIUS)
+    for axes, each in zip(list(lower.subplots(1, len(small))), small, strict=True):
+        _draw_cells(axes, each)
+    return whole
+
+
+def _draw_cells(axes: Axes, each: Structure) -> None:
+    """A square for each cell, the input's end below, darker the later it can be computed."""
+    steps = structure.first_steps(each, PLACES, LAYERS)
+    last = PLACES + LAYERS
+    axes.pcolormesh(steps, cmap=COLOURS, vmin=0, vmax=last, edgecolors="white", linewidth=1)
+    for level, row in enumerate(steps):
+        for place, step in enumerate(row):
+            colour = "white" if step > 0.55 * last else "black"
+            axes.text(place + 0.5, level + 0.5, str(step), ha="center", va="center", fontsize=7, color=colour)
+    axes.set(xticks=[], yticks=[], aspect="equal")
+    axes.set_xlabel(each.name, fontsize=9)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,173 @@
+"""Reading a target that is known, all at once, against writing it one token after the other.
+
+Training does the first (teacher forcing), translating has to do the second. A recurrent layer takes as many steps
+either way; what needs nothing of the step before can be done for all positions together.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import models
+from foveate.contracts import START, UNKNOWN, StepDecoder
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
+from foveate.experiments.measuring import Run, exponent, side_by_side
+
+MODES = {"forced": "teacher-forced", "stepped": "step by step"}
+
+
+@dataclass
+class TeacherForcing(Options):
+    """Compare the time that models take for a target that they are given and for one that they write."""
+
+    models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
+    """Presets that translate."""
+    lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
+    """Tokens of the source and of the target."""
+    width: int = 128
+    """Width of all models (and of their embeddings); how many layers each has is its preset's."""
+    vocabulary: int = 2000
+    """Words of either language."""
+    batch: int = 8
+    """Sentences at once."""
+    repeats: int = 3
+    """How often each time is measured; the median counts."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds for a batch of sentences of one length."""
+
+    model: str
+    mode: str
+    length: int
+    seconds: float
+    kept: int
+    """Bytes for a sentence that writing holds in the end, but for the weights; 0 where the target is known."""
+
+
+def run(options: TeacherForcing, console: Console) -> Comparison:
+    """Measure all models at all lengths. Raises UserError for sizes that cannot be and models that write nothing."""
+    for name in ("width", "batch", "repeats"):
+        at_least(1, name, getattr(options, name))
+    at_least(UNKNOWN + 2, "vocabulary", options.vocabulary)
+    at_least(1, "the number of models", len(options.models))
+    check_growing("lengths", options.lengths)
+    built = {name: _model(options, name) for name in options.models}
+    found = []
+    for length in options.lengths:
+        console.print(f"{length:,} tokens", highlight=False)
+        runs = {(name, mode): _run(options, model, length, mode) for name, model in built.items() for mode in MODES}
+        with torch.inference_mode():
+            kept = {case: held(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"}
+            seconds = side_by_side(runs, options.repeats)
+        found += [Measured(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
+    return _shown(options, found)
+
+
+def _model(options: TeacherForcing, name: str) -> nn.Module:
+    config = models.config_class(models.preset(name).family)
+    known = {part.name for part in fields(config)}
+    sizes = {
+        "src_vocab": options.vocabulary,
+        "tgt_vocab": options.vocabulary,
+        "width": options.width,
+        "embedding": options.width,
+    }
+    values: dict[str, Any] = {size: value for size, value in sizes.items() if size in known}
+    model = models.create(name, **values).eval() if {"src_vocab", "tgt_vocab"} <= known else None
+    if not isinstance(model, StepDecoder):  # a matcher, for one, reads two texts
+        raise UserError(f"{name} writes no text from a source; `foveate train translate --help` names models that do")
+    return model
+
+
+def held(state: Any) -> int:
+    """The bytes of all tensors that a decoder's state consists of, each once."""
+    sizes: dict[int, int] = {}
+    left, seen = [state], set()
+    while left:
+        part = left.pop()
+        if id(part) in seen or isinstance(part, nn.Module):
+            continue
+        seen.add(id(part))
+        if isinstance(part, Tensor):
+            sizes[part.untyped_storage().data_ptr()] = part.untyped_storage().nbytes()
+        elif isinstance(part, (list, tuple)):
+            left += part
+        else:
+            left += (part if isinstance(part, dict) else getattr(part, "__dict__", {})).values()
+    return sum(sizes.values())
+
+
+def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
+    source = torch.randint(4, options.vocabulary, (options.batch, length))
+    lengths = torch.full((options.batch,), length)
+    target = torch.randint(4, options.vocabulary, (options.batch, length))
+    target[:, 0] = START
+
+    def forced() -> Tensor:
+        return model(source, lengths, target).logits
+
+    def stepped() -> Any:
+        state = model.start(source, lengths)
+        for tokens in target.unbind(1):
+            model.step(tokens, state)
+        return state
+
+    return forced if mode == "forced" else stepped
+
+
+def _shown(options: TeacherForcing, found: list[Measured]) -> Comparison:
+    def seconds(name: str, mode: str) -> list[float]:
+        return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
+
+    longest, start = options.lengths[-1], len(options.lengths) // 2
+    table = Table(
+        ["model", *(f"{told}, {longest} tokens, ms" for told in MODES.values()), "times as long", "growth", "kept, KiB"]
+    )
+    figure, grid = panels(1, 3, 3.6, 3.2)
+    for number, name in enumerate(options.models):
+        forced, stepped = (seconds(name, mode) for mode in MODES)
+        ratio = [one / other for one, other in zip(stepped, forced, strict=True)]
+        growth = [exponent(options.lengths[start - 1 :], times[start - 1 :]) for times in (forced, stepped)]
+        table.rows.append(
+            [
+                name,
+                *(f"{1000 * times[-1]:.1f}" for times in (forced, stepped)),
+                f"{ratio[-1]:.1f}",
+                "n^{:.2f}, n^{:.2f}".format(*growth),
+                " ".join(f"{part.kept / 1024:,.0f}" for part in found if (part.model, part.mode) == (name, "stepped")),
+            ]
+        )
+        for axes, values in zip(grid[0], (forced, stepped, ratio), strict=True):
+            line(axes, number, options.lengths, values, name)
+    for axes, title in zip(grid[0], (*MODES.values(), "step by step / teacher-forced"), strict=True):
+        axes.set(title=title, xlabel="tokens of source and target")
+        powers_of_two(axes, options.lengths)
+    times = [part.seconds for part in found]
+    for axes in grid[0][:2]:
+        axes.set(yscale="log", ylim=(min(times) / 1.3, max(times) * 1.3))
+    grid[0][0].set_ylabel("seconds")
+    grid[0][2].set_ylim(0)
+    legend_below(figure, grid[0][0])
+    return Comparison(
+        "Reading a known target at once, against writing it step by step",
+        [table],
+        {"": figure},
+        [asdict(part) for part in found],
+        [
+            f"{options.batch} sentences at once, width {options.width}, vocabulary {options.vocabulary:,}, reading the "
+            "source included, without gradients; steps keep what is known (states, keys and values, windows). Growth: "
+            f"fitted exponents of both times from {options.lengths[start - 1]} tokens on. Kept: what writing one "
+            f"sentence of {', '.join(map(str, options.lengths))} tokens holds in the end, its source included, but for "
+            "the weights."
+        ],
+    )
+
+
+OPTIONS = TeacherForcing

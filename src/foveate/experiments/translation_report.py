@@ -1,0 +1,93 @@
+"""The table, the notes and the picture of `attention_on_translation`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foveate.contracts import Picture
+from foveate.data import ParallelText
+from foveate.experiments.alignment_error import AlignmentQuality
+from foveate.experiments.comparison import Table
+from foveate.experiments.gradient_variance import GradientVariance
+from foveate.recipes.translator import Translator
+from foveate.sight import Alignment, alignments
+
+PICTURED = 2
+"""The picture has the first unseen message of so many names."""
+
+
+@dataclass
+class Measured:
+    """What is known of one translator."""
+
+    bleu: float
+    chrf: float
+    signature: str
+    alignment: AlignmentQuality | None
+    """None where nothing attends."""
+    messages: int
+    """Of how many the alignment was looked at."""
+    diagonal: float
+    """The alignment error rate on them of who looks along the diagonal."""
+    training: dict[str, float]
+    """The last figures of its training."""
+
+
+@dataclass
+class Speeds:
+    """Target tokens a second, by the name of the row."""
+
+    training: dict[str, float]
+    writing: dict[str, float]
+
+
+def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
+    found = Table(["attention", "BLEU", "chrF", "AER", "on own name", "entropy", "training", "writing"])
+    for name, row in rows.items():
+        seen, cells = row.alignment, ["", "", ""]
+        if seen is not None:
+            cells = [f"{100 * seen.error_rate:.1f} %", f"{100 * seen.own_name:.1f} %", f"{seen.entropy:.2f}"]
+        speed = [f"{speeds.training[name]:,.0f}", f"{speeds.writing[name]:,.0f}"]
+        found.rows.append([name, f"{row.bleu:.1f}", f"{row.chrf:.1f}", *cells, *speed])
+    return found
+
+
+def notes(
+    rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
+) -> list[str]:
+    """What one has to know to read the table."""
+    first = next(iter(rows.values()))
+    found = [
+        f"Each was trained for {steps:,} steps; greedy search of {sentences:,} unseen messages, {first.signature}.",
+        f"AER: of {first.messages:,} messages of several names, read with their references, the share of target tokens "
+        "that look most at a token of another name; who looks along the diagonal, at nothing of the text, has "
+        f"{100 * first.diagonal:.1f} %. On own name: the weight that they give to tokens of their own name. Entropy: "
+        "of their weights, in nats.",
+        "Training, writing: target tokens a second, learning a batch and writing it step by step, all taking turns.",
+    ]
+    chosen = {name: variance for name, variance in variances.items() if variance is not None}
+    return [*found, *(_of_choices(name, rows[name].training, variance) for name, variance in chosen.items())]
+
+
+def _of_choices(name: str, training: Mapping[str, float], variance: GradientVariance) -> str:
+    """What the learned baseline is good for."""
+    without, learned = variance.without, variance.learned
+    return (
+        f"{name}: the learned baseline leaves {100 * learned / without:.0f} % of the variance of REINFORCE's gradient "
+        f"({without:,.0f} without it, {learned:,.0f} with it; choices drawn 20 times for one batch, after training). "
+        "At the end of training the signal that multiplies the gradients of choices had, over all steps, those that "
+        "took the mean too, a mean square of "
+        f"{training['reward_square']:.2f} without it and of {training['advantage_square']:.2f} with it."
+    )
+
+
+def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture | None:
+    """Where each translator that attends looks while it reads one message with its reference."""
+    lines = zip(unseen, unseen.notes, strict=True)
+    pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
+    found = []
+    for source, target in pairs:
+        for name, translator in translators.items():
+            seen = translator.alignment(source, target)
+            if seen is not None:
+                found.append(Alignment(seen.weights, seen.target, seen.source, name))
+    return alignments(found, columns=3) if found else None

@@ -1,0 +1,1 @@
+"""Models arranged for fast inference."""

@@ -1,0 +1,137 @@
+"""The record of a training: `metrics.jsonl`, one JSON object for each row, and whoever else wants the rows.
+
+A row is {"step", "epoch", "seconds", "tokens", "loss", "cross_entropy", "accuracy", "tokens_per_second",
+"learning_rate", "gradient_norm"}, or {"step", "epoch", "seconds", "validation": {...}} after a validation; the last
+one is {"step", "epoch", "seconds", "final": {...}}. Losses are per target token, epochs count from 1.
+"""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from foveate.errors import UserError
+from foveate.files import strict_json, written
+from foveate.training.settings import Progress
+from foveate.training.update import Update
+
+Row = dict[str, Any]
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Takes the rows of a training, one by one."""
+
+    def write(self, row: Row) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonLines:
+    """Appends rows to a file, after it took out those that come after `step`: they will be written again."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self.path = path
+        if path.exists():
+            kept = [line for line in _lines(path) if _is_before(line, step)]
+            with written(path) as temporary:
+                temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+    def write(self, row: Row) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(strict_json(row) + "\n")
+        except OSError as error:
+            raise UserError(f"could not write {self.path}: {error.strerror}; the checkpoints are intact") from None
+
+    def close(self) -> None:
+        """Nothing is open between two rows."""
+
+
+class TensorBoard:
+    """Writes the numbers of the rows for TensorBoard. Raises UserError where it is not installed."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("TensorBoard is not installed: pip install tensorboard") from None
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1)
+
+    def write(self, row: Row) -> None:
+        for name, value in row.get("validation", {}).items():
+            self.writer.add_scalar(f"validation/{name}", value, row["step"])
+        for name, value in row.items():
+            if isinstance(value, float):
+                self.writer.add_scalar(f"training/{name}", value, row["step"])
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class MetricsLog:
+    """Sums up steps into rows and hands them to its writers."""
+
+    def __init__(self, writers: list[Writer]) -> None:
+        self.writers = writers
+        self._begin()
+
+    def add(self, update: Update) -> None:
+        """Note one step, to be in the next row."""
+        self._updates.append(update)
+
+    def pause(self) -> None:
+        """Begin to count the seconds of the next row now: those behind went into something else than training."""
+        self._since = time.perf_counter()
+
+    def training(self, progress: Progress) -> None:
+        """Write the row of the steps since the last one, if there were any."""
+        if not self._updates:
+            return
+        tokens = sum(update.tokens for update in self._updates)
+        sums: Counter[str] = Counter()
+        for update in self._updates:
+            sums.update(update.sums)
+        row = {name: total / tokens for name, total in sums.items()}
+        row["tokens_per_second"] = tokens / (time.perf_counter() - self._since)
+        row["learning_rate"] = self._updates[-1].learning_rate
+        row["gradient_norm"] = sum(update.gradient_norm for update in self._updates) / len(self._updates)
+        self._write(progress, {"tokens": progress.tokens, **row})
+        self._begin()
+
+    def validation(self, progress: Progress, metrics: dict[str, float]) -> None:
+        self._write(progress, {"validation": metrics})
+
+    def final(self, progress: Progress, values: Row) -> None:
+        self._write(progress, {"final": values})
+
+    def close(self) -> None:
+        for writer in self.writers:
+            writer.close()
+
+    def _begin(self) -> None:
+        self._updates: list[Update] = []
+        self._since = time.perf_counter()
+
+    def _write(self, progress: Progress, values: Row) -> None:
+        epoch = progress.epoch + (progress.position > 0)
+        row = {"step": progress.step, "epoch": epoch, "seconds": round(progress.seconds, 3), **values}
+        for writer in self.writers:
+            writer.write(row)
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, even of one that is damaged."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; remove it to go on") from None
+
+
+def _is_before(line: str, step: int) -> bool:
+    try:
+        row = json.loads(line)
+        return row["step"] <= step and "final" not in row
+    except (ValueError, TypeError, KeyError):  # half a line, written when the process was killed
+        return False

@@ -1,0 +1,107 @@
+"""The tap sees every attention call, and there is no attention beside it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import foveate
+from foveate.attention import Attended, attend, attend_full, causal, hooks, intercept
+from foveate.attention.call import Call
+from foveate.attention.kernels import Kernel
+from foveate.errors import UserError
+
+
+def test_the_tap_makes_every_call_with_the_kernel_that_was_chosen() -> None:
+    q, k, v = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 13)
+    seen: list[tuple[Call, Kernel, Attended]] = []
+
+    def make(call: Call, kernel: Kernel) -> Attended:
+        seen.append((call, kernel, kernel.attend(call)))
+        return seen[-1][-1]
+
+    attend(q, k, v)
+    assert hooks.interceptor is None
+    with intercept(make):
+        output = attend(q, k, v, mask=causal())
+        attended = attend_full(q, k, v, dropout=0.5, kernel="blocked")
+    attend(q, k, v)
+    assert hooks.interceptor is None
+    (first, its_kernel, its_result), (second, other_kernel, other_result) = seen
+    assert (its_kernel.name, other_kernel.name) == ("few", "blocked")
+    assert its_result.output is output
+    assert other_result is attended
+    assert first.queries is q
+    assert first.keys.data_ptr() == k.data_ptr()
+    assert first.values.data_ptr() == v.data_ptr()
+    assert (first.mask, first.full, first.dropout) == (causal(), False, 0.0)
+    assert (second.mask, second.full, second.dropout) == (None, True, 0.5)
+
+
+def test_taps_do_not_nest_and_end_with_an_error() -> None:
+    def ignore(call: Call, kernel: Kernel) -> Attended:
+        return kernel.attend(call)
+
+    with intercept(ignore):
+        with pytest.raises(UserError, match="another look is open, here or in another thread"), intercept(ignore):
+            pass
+        assert hooks.interceptor is ignore
+    with pytest.raises(KeyError), intercept(ignore):
+        raise KeyError
+    assert hooks.interceptor is None
+
+
+ALONE = {
+    "scaled_dot_product": {
+        "attention/kernels/sdpa.py",
+        # Names it, to count its operations:
+        "experiments/flops.py",
+    },
+    "MultiheadAttention": set(),
+    "multi_head_attention_forward": set(),
+    "Softmax": set(),
+    "softmax": {
+        "attention/selection.py",
+        # Over the words of a vocabulary or over classes, not over keys:
+        "training/cross_entropy.py",
+        "decoding/ranking.py",
+        "decoding/sampling.py",
+        "recipes/classifier.py",
+        "recipes/matcher.py",
+    },
+}
+"""The only files whose code may use what has this in its name, but for those that see how other libraries attend."""
+
+SEEING = ("sight/doors/", "sight/hidden.py")
+
+
+def test_one_place_attends() -> None:
+    root = Path(foveate.__file__).parent
+    found: dict[str, set[str]] = {name: set() for name in ALONE}
+    for path in root.rglob("*.py"):
+        if path.relative_to(root).as_posix().startswith(SEEING):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            used = str(getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None))
+            for name in (name for name in ALONE if name in used):
+                found[name].add(path.relative_to(root).as_posix())
+    assert found == ALONE
+
+
+def test_an_attention_call_is_compiled_as_a_whole() -> None:
+    """In a process of its own, since the shapes that tests check cannot be compiled."""
+    code = """if True:
+        import torch
+        from foveate.attention import attend, causal
+        q, k, v = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 11)
+        compiled = torch.compile(attend, fullgraph=True, backend="eager")
+        with torch.no_grad():
+            for kernel in ("auto", "eager", "sdpa", "blocked"):
+                found, expected = (each(q, k, v, mask=causal(), kernel=kernel) for each in (compiled, attend))
+                torch.testing.assert_close(found, expected)
+    """
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
