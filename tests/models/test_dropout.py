@@ -21,13 +21,14 @@ def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
 
 
 PLACES = {
+    "alexnet": {"head.dropout 3 19": 2},
     "convolutional-seq2seq": {
         "dropout 3 7 10": 1,
         "dropout 3 5 10": 2,  # the embeddings, and what the output layer is given
         **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
-    "resnet": {"dropout 3 13": 1},
+    "resnet": {"dropout 3 26": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
     "rnn-language": {"dropout 3 5 12": 2},  # tied: embeddings are as wide as states
@@ -47,6 +48,8 @@ PLACES = {
     },
     "transformer-classifier": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 12": 1},
     "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
+    "vgg": {"head.dropout 3 19": 2},
+    "zfnet": {"head.dropout 3 19": 2},
 }
 """What a model of each family drops: the module, and the shape of what it is given. The examples have 3 sentences that
 read 7 tokens and write 5; embeddings have 10 numbers, states 12, feed-forward layers 11."""

@@ -80,7 +80,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("lstm"),
-            "unknown model 'lstm'; known: birnn-tagger, convolutional, convolutional-tiny, ",
+            "unknown model 'lstm'; known: alexnet, alexnet-one-tower, birnn-tagger, convolutional, ",
         ),
         (
             lambda: foveate.create("rnn", witdh=3, **VOCABULARIES),

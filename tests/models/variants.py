@@ -33,10 +33,12 @@ SMALL = {
     "layers": 2,
     "dropout": 0.0,
     "channels": 2,
+    "hidden": 19,
+    "side": 3,
 }
 """Sizes for tests, by the name of the field."""
 
-STAGES = {"blocks": (1, 2, 1, 1), "widths": (5, 7, 11, 13)}
+STAGES = {"blocks": (1, 2, 1, 1, 1), "widths": (10, 14, 22, 26, 34)}
 """Sizes for tests of fields that have one for each stage: as many of them as a preset has stages."""
 
 NEEDED = {
@@ -72,6 +74,9 @@ EXAMPLES = {
     "pixels": torch.randn(3, 2, 37, 41, generator=torch.Generator().manual_seed(3)),
 }
 """Three examples, by the name of what a model is given: they read 7, 4 and 1 tokens and write 5, 3 and 4."""
+
+LARGER = dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4)))
+"""Images for families that need larger ones."""
 
 ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
@@ -119,7 +124,8 @@ class Variant:
     def inputs(self) -> dict[str, Tensor]:
         """What the model is given, to change."""
         names = inspect.signature(self.model.forward).parameters
-        return {name: EXAMPLES[name].clone() for name in names if name in EXAMPLES}
+        examples = {**EXAMPLES, "pixels": LARGER.get(models.preset(self.preset).family, EXAMPLES["pixels"])}
+        return {name: examples[name].clone() for name in names if name in examples}
 
     @property
     def writes(self) -> bool:

@@ -14,6 +14,7 @@ from foveate.config import FromData, from_dict
 from foveate.errors import UserError, at_least, out_of_memory, unknown
 
 FAMILIES = {
+    "alexnet": "foveate.models.vision.alexnet",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "resnet": "foveate.models.vision.resnet",
@@ -26,6 +27,8 @@ FAMILIES = {
     "transformer": "foveate.models.text.transformer",
     "transformer-classifier": "foveate.models.text.transformer_classifier",
     "transformer-tagger": "foveate.models.text.transformer_tagger",
+    "vgg": "foveate.models.vision.vgg",
+    "zfnet": "foveate.models.vision.zfnet",
 }
 """Each family's module. It has a MODEL, its CONFIG, and PRESETS, by name: a summary, the fields that it sets and,
 where they are others than the task's, the settings of training that suit it."""

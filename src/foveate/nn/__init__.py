@@ -3,11 +3,12 @@
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
-from foveate.nn.convolution import ConvNorm, GatedConvolution, ResidualBlock
+from foveate.nn.convolution import ConvNorm, GatedConvolution, ResidualBlock, ResponseNorm
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.fully_connected import FullyConnectedHead
 from foveate.nn.init import TooManyWeightsError, initialize, initialize_convolutions, skip_init
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.positions import (
@@ -40,6 +41,7 @@ __all__ = [
     "FeedForward",
     "FirstState",
     "FixedVectorDecoder",
+    "FullyConnectedHead",
     "GatedConvolution",
     "LearnedPositions",
     "LuongDecoder",
@@ -50,6 +52,7 @@ __all__ = [
     "RecurrentDecoderState",
     "Residual",
     "ResidualBlock",
+    "ResponseNorm",
     "SentenceReader",
     "SentenceWriter",
     "SinusoidalPositions",

@@ -57,6 +57,15 @@ class ConvNorm(nn.Module):
         return x if self.activation is None else self.activation(x)
 
 
+class ResponseNorm(nn.Module):
+    """Divides each channel by how active the five channels around it are (Krizhevsky et al. 2012, section 3.3)."""
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
+        squares = F.pad(x.square(), (0, 0, 0, 0, 2, 2))
+        activity = sum(squares[:, first : first + x.shape[1]] for first in range(5))
+        return x / (2 + 1e-4 * activity) ** 0.75
+
+
 class ResidualBlock(nn.Module):
     """`activation(shortcut(x) + branch(x))` (He et al. 2016), with stochastic depth; x itself without a shortcut."""
 

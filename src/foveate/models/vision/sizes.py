@@ -5,11 +5,23 @@ from torch import Tensor
 from foveate.errors import UserError
 
 
-def one_for_each_stage(**sizes: tuple) -> None:
-    """Raise UserError unless all these fields have one entry for each stage."""
+def one_for_each_stage(**sizes: tuple[int, ...]) -> None:
+    """Raise UserError unless all these fields have one number for each stage, and there is a stage."""
     if len({len(values) for values in sizes.values()}) > 1 or not all(sizes.values()):
         told = " and ".join(f"{name} {values}" for name, values in sizes.items())
         raise UserError(f"{told} must have one number for each stage")
+
+
+def one_for_each(part: str, count: int, name: str, values: tuple[int, ...]) -> None:
+    """Raise UserError unless a field has `count` numbers, one for each of the model's parts of this kind."""
+    if len(values) != count:
+        raise UserError(f"{name} {values} must have {count} numbers, one for each {part}")
+
+
+def divide_into(parts: int, name: str, values: tuple[int, ...]) -> None:
+    """Raise UserError unless all of a field's numbers are multiples of `parts`."""
+    if any(value % parts for value in values):
+        raise UserError(f"{name} {values} must be multiples of {parts}, to divide into as many parts")
 
 
 def at_least_pixels(least: int, pixels: Tensor) -> None:
