@@ -43,6 +43,8 @@ class Output:
 
     logits: Float[Tensor, "... N"]
     choices: Choices | None = None
+    auxiliary: tuple[Float[Tensor, "... N"], ...] = ()
+    """Logits of classifiers that read earlier layers and are only trained with the model: none in evaluation."""
 
 
 @dataclass

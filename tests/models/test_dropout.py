@@ -28,6 +28,7 @@ PLACES = {
         **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
+    "googlenet": {"dropout 3 202": 1},
     "resnet": {"dropout 3 26": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},

@@ -53,7 +53,9 @@ def test_undrawn_it_is_the_same_once_it_is_filled(variant, inputs) -> None:
 def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     model = variant.build().train()
     output = model(**inputs)
-    loss = output.logits.logsumexp(-1).sum() + output.logits[..., 1].square().sum()
+    loss = sum(
+        logits.logsumexp(-1).sum() + logits[..., 1].square().sum() for logits in (output.logits, *output.auxiliary)
+    )
     if output.choices is not None:
         loss = loss + output.choices.log_prob.sum() + output.choices.baseline.sum()
     loss.backward()

@@ -35,6 +35,8 @@ SMALL = {
     "channels": 2,
     "hidden": 19,
     "side": 3,
+    "divisor": 5,
+    "auxiliary_dropout": 0.0,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -114,7 +116,11 @@ class Variant:
     def build(self) -> nn.Module:
         """The model with the same random weights each time, in evaluation mode."""
         torch.manual_seed(7)
-        return models.build(models.preset(self.preset).family, self.config).eval()
+        model = models.build(models.preset(self.preset).family, self.config).eval()
+        for layer in model.modules():
+            if isinstance(layer, nn.Conv2d) and layer.bias is not None:
+                nn.init.uniform_(layer.bias, 0.5, 1)  # else the few channels of a layer may all be silent
+        return model
 
     @property
     def model(self) -> type[nn.Module]:

@@ -43,7 +43,11 @@ def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *
             model.zero_grad(), reference.zero_grad()
             pixels = torch.randn(3, 3, height, width, dtype=torch.float64)
             ours, other = pixels.clone().requires_grad_(), pixels.clone().requires_grad_()
-            found, expected = model(ours).logits, reference(other)
+            found, expected = model(ours), reference(other)
+            found = torch.cat([found.logits, *found.auxiliary])
+            if isinstance(expected, tuple):  # auxiliary classifiers, the last one first
+                logits, *auxiliary = expected
+                expected = torch.cat([logits, *reversed(auxiliary)])
             _close(found, expected)
             weights = torch.randn_like(expected)
             (found * weights).sum().backward()

@@ -16,6 +16,7 @@ from foveate.errors import UserError, at_least, out_of_memory, unknown
 FAMILIES = {
     "alexnet": "foveate.models.vision.alexnet",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
+    "googlenet": "foveate.models.vision.googlenet",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "resnet": "foveate.models.vision.resnet",
     "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",

@@ -45,11 +45,14 @@ class ConvNorm(nn.Module):
         kernel: int,
         stride: int = 1,
         activation: Activation | None = F.relu,
+        groups: int = 1,
+        eps: float = 1e-5,
+        convolution: type[nn.Conv2d] = nn.Conv2d,
     ) -> None:
         super().__init__()
         # Batch norm subtracts the mean, so a bias before it would change nothing.
-        self.convolution = nn.Conv2d(width, outer, kernel, stride, padding=kernel // 2, bias=False)
-        self.norm = nn.BatchNorm2d(outer)
+        self.convolution = convolution(width, outer, kernel, stride, padding=kernel // 2, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(outer, eps)
         self.activation = activation
 
     def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B D i j"]:

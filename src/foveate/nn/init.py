@@ -1,6 +1,5 @@
 """The random weights that models begin with, and how to do without them."""
 
-import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -25,15 +24,15 @@ def initialize(model: nn.Module, width: int) -> None:
 
 
 def initialize_convolutions(model: nn.Module) -> None:
-    """Draw convolutions over images so that the size of gradients stays the same through ReLU layers (He et al. 2015,
-    https://arxiv.org/abs/1502.01852), linear layers with a deviation of 0.01, all without bias at first."""
+    """Draw convolutions over images so that activations keep their size through ReLU layers (He et al. 2015,
+    https://arxiv.org/abs/1502.01852), and linear layers as `initialize` does."""
     for module in model.modules():
-        if not isinstance(module, (nn.Conv2d, nn.Linear)):
-            continue
-        std = 0.01
         if isinstance(module, nn.Conv2d):
-            std = math.sqrt(2 / (math.prod(module.kernel_size) * module.out_channels // module.groups))
-        nn.init.normal_(module.weight, std=std)
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        elif isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+        else:
+            continue
         if module.bias is not None:
             nn.init.zeros_(module.bias)
 
