@@ -3,6 +3,8 @@
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 MOST = 2**53
 """No count that a user gives is larger: more would overflow what a computer counts with."""
@@ -49,6 +51,21 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
     return UserError(f"unknown {kind} '{name}'; {hint}")
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise UserError unless `value` is one of the `allowed` names of the setting `name`."""
+    allowed = tuple(allowed)
+    if value not in allowed:
+        raise unknown(name, str(value), allowed)
+
+
+def check_literals(config: Any) -> None:
+    """Raise UserError if a field of a dataclass, annotated as a Literal of names, has another value."""
+    kinds = get_type_hints(type(config))
+    for part in fields(config):
+        if get_origin(kinds[part.name]) is Literal:
+            one_of(part.name, getattr(config, part.name), get_args(kinds[part.name]))
 
 
 def at_least(least: int, name: str, value: float) -> None:

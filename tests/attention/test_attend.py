@@ -10,12 +10,8 @@ from foveate.attention import (
     Additive,
     Biaffine,
     Dot,
-    Hard,
-    LinearDistance,
     Memory,
-    RelativePosition,
     ScaledDot,
-    Soft,
     attend,
     attend_full,
     causal,
@@ -207,74 +203,6 @@ def test_under_checkpointing(kernel, monkeypatch):
     expected = torch.autograd.grad(layer(*parts).sum(), parts)
     again = torch.utils.checkpoint.checkpoint(layer, *parts, use_reentrant=False)
     assert all(torch.equal(*pair) for pair in zip(torch.autograd.grad(again.sum(), parts), expected, strict=True))
-
-
-Q, K, V = torch.zeros(2, 7, 5), torch.zeros(2, 11, 5), torch.zeros(2, 11, 3)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: attend(torch.zeros(2, 7, 3), K, V),
-            r"queries \(2, 7, 3\) and keys \(2, 11, 5\) differ in width, 3 and 5: project them",
-        ),
-        (
-            lambda: attend(Q, torch.zeros(3, 11, 5), torch.zeros(3, 11, 5)),
-            r"do not broadcast: \(2, 7, 5\), \(3, 11, 5\), \(3, 11, 5\); is a batch or head dimension missing\?",
-        ),
-        (lambda: attend(Q, K, torch.zeros(2, 13, 3)), r"11 keys \(2, 11, 5\) but 13 values \(2, 13, 3\)"),
-        (lambda: attend(Q, K, V, dropout=1.0), "at least 0 and below 1, not 1.0"),
-        (lambda: attend(Q, K, V, dropout=-0.1), "at least 0 and below 1, not -0.1"),
-        (
-            lambda: attend(Q, K, V, mask=torch.ones(7, 13, dtype=torch.bool)),
-            r"a mask of shape \(7, 13\) does not broadcast to scores of shape \(2, 7, 11\)",
-        ),
-        (
-            lambda: attend(Q, K, V, mask=torch.ones(2, 1, 7, 11, dtype=torch.bool)),
-            r"a mask of shape \(2, 1, 7, 11\) .* \(2, 7, 11\); is a head dimension missing or too many\?",
-        ),
-        (
-            lambda: attend(Q, K, V, mask=torch.ones(2, 11, dtype=torch.bool)),
-            r"\(2, 11\) .* \(2, 7, 11\); .*mask=padding\(lengths\)",
-        ),
-        (lambda: attend(Q, K, V, mask=causal() & padding(torch.tensor([1, 2, 3]))), r"mask of shape \(3, 1, 1\)"),
-        (lambda: attend(Q[0], K[0], V[0], mask=padding(torch.tensor([1, 2]))), r"mask of shape \(2, 1, 1\)"),
-        (lambda: attend(Q, K, V, bias=torch.zeros(7, 13)), r"a bias of shape \(7, 13\) does not broadcast"),
-        (lambda: attend(Q, K, V, bias=LinearDistance(torch.ones(3))), r"a bias of shape \(3, 1, 1\)"),
-        (lambda: attend(Q, K, V, bias=RelativePosition(3, 5)), r"a bias of shape \(3, 1, 1\)"),
-        (lambda: attend(Q, K, V, select=Soft(torch.zeros(3))), r"a table of sinks of shape \(3, 1, 1\) does not"),
-        (lambda: attend(Q[0], K[0], V[0], select=Soft(torch.zeros(2))), r"a table of sinks of shape \(2, 1, 1\)"),
-        (
-            lambda: attend(Q, K, V, mask=padding(torch.tensor([1, 2])) & torch.ones(5, 7, 1, dtype=torch.bool)),
-            r"masks of the shapes \(2, 1, 1\) and \(5, 7, 1\), joined by &, do not broadcast",
-        ),
-        (lambda: attend(Q, K, V, select=Hard(), dropout=0.5), "dropout of 0.5 makes no sense where one place is taken"),
-    ],
-)
-def test_what_does_not_fit_is_told(call, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_values_are_needed(unchecked):
-    with pytest.raises(TypeError, match=r"attend\(q, k, v\), or attend\(q, memory\)"):
-        attend(Q, K)
-
-
-@pytest.mark.parametrize("more", [{"v": V}, {"score": ScaledDot(0.5)}])
-def test_a_memory_takes_no_values_and_score(more, unchecked):
-    with pytest.raises(TypeError, match=r"values and a score of its own: attend\(q, memory\)"):
-        attend(Q, Memory(K, V, Dot()), **more)
-
-
-def test_a_score_without_block_says_so():
-    class Unfinished(ScaledDot):
-        def scale(self, width):
-            return None
-
-    with pytest.raises(NotImplementedError, match="Unfinished is no dot product and has to define `block`"):
-        attend(Q, K, V, Unfinished())
 
 
 def test_dot_is_scaled_dot_of_factor_one():

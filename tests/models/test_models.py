@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import fields
+from typing import Literal, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -133,3 +134,19 @@ def test_errors(call, message: str) -> None:
     with pytest.raises(UserError) as caught:
         call()
     assert str(caught.value).startswith(message)
+
+
+def choices() -> list[tuple[str, str]]:
+    """Every field of every family whose values are names."""
+    kinds = {family: get_type_hints(models.config_class(family)) for family in models.FAMILIES}
+    return [(family, name) for family in kinds for name, kind in kinds[family].items() if get_origin(kind) is Literal]
+
+
+@pytest.mark.parametrize(("family", "field"), choices())
+@pytest.mark.usefixtures("unchecked")
+def test_a_model_refuses_a_name_that_it_does_not_know(family: str, field: str) -> None:
+    """Also where its config was made without `create`."""
+    sizes = dict.fromkeys(models.sizes_of_data(family), 17)
+    config = models.config_class(family)(**sizes, **{field: "Pre"})
+    with torch.device("meta"), pytest.raises(UserError, match=f"^unknown {field} 'Pre'; "):
+        models._module(family).MODEL(config)

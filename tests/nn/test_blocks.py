@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate.attention import causal, padding
+from foveate.errors import UserError
 from foveate.nn import DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention, Residual
 
 B, T, S, C = 2, 5, 7, 6
@@ -130,3 +131,17 @@ def test_feed_forward_drops_inner_values_in_training_only() -> None:
     torch.testing.assert_close(dropped, torch.where(dropped == 0, 0, 2 * whole))
     assert bool((dropped == 0).any())
     assert bool((dropped != 0).any())
+
+
+@pytest.mark.parametrize("norm", ["Pre", "none", ""])
+def test_no_block_has_a_norm_of_an_unknown_name(norm: str) -> None:
+    attention, feedforward = MultiHeadAttention(6, 2), FeedForward(6, 7)
+    with pytest.raises(UserError, match=f"unknown norm '{norm}'"):
+        EncoderBlock(attention, feedforward, norm, 0.0)
+    with pytest.raises(UserError, match=f"unknown norm '{norm}'"):
+        DecoderBlock(attention, attention, feedforward, norm, 0.0)
+
+
+def test_no_feed_forward_layer_has_an_unknown_activation() -> None:
+    with pytest.raises(UserError, match=r"unknown activation 'gelu_new'; did you mean gelu or relu\?"):
+        FeedForward(6, 7, "gelu_new")

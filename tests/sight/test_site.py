@@ -18,7 +18,7 @@ MEASURES = ["received", "entropy", "top", "max", "distance", "output_error"]
 
 class Attends(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
-        return attend(q, k, v, mask=causal() & padding(lengths))
+        return attend(q, k, v, mask=causal() & padding(lengths.clamp(max=k.shape[-2])))
 
 
 class Writes(nn.Module):

@@ -12,7 +12,7 @@ from foveate.attention.biases import Bias, as_bias
 from foveate.attention.call import Call
 from foveate.attention.kernels import choose
 from foveate.attention.masks import Mask, as_mask
-from foveate.attention.memory import Memory
+from foveate.attention.memory import Memory, unequal_lengths
 from foveate.attention.scores import ScaledDot, Score
 from foveate.attention.selection import Attended, Selection, Soft
 
@@ -82,49 +82,63 @@ def _call(
     if isinstance(k, Memory):
         if v is not None or score is not SCALED_DOT:
             raise TypeError("a Memory has values and a score of its own: attend(q, memory)")
-        memory = k
+        keys, values, score = k.keys, k.values, k.score
     elif v is None:
         raise TypeError("attend needs values: attend(q, k, v), or attend(q, memory)")
+    elif not (isinstance(k, Tensor) and isinstance(v, Tensor) and isinstance(score, Score)):
+        raise _wrong_type(k=k, v=v, score=score)
+    elif k.shape[-2] != v.shape[-2]:
+        raise unequal_lengths(k, v)
     else:
-        memory = Memory(k, v, score)
-    call = Call(
-        queries=memory.score.queries(q),
-        keys=memory.keys,
-        values=memory.values,
-        score=memory.score,
-        mask=None if mask is None else as_mask(mask),
-        bias=None if bias is None else as_bias(bias),
-        select=select,
-        dropout=dropout,
-        full=False,
-    )
-    _check(call)
-    return call
-
-
-def _check(call: Call) -> None:
-    if call.queries.shape[-1] != call.keys.shape[-1]:
+        keys, values = score.keys(k), v
+    if not (isinstance(q, Tensor) and (select is SOFT or isinstance(select, Selection))):
+        raise _wrong_type(q=q, select=select)
+    queries = score.queries(q)
+    if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(
-            f"queries {tuple(call.queries.shape)} and keys {tuple(call.keys.shape)} differ in width, "
-            f"{call.queries.shape[-1]} and {call.keys.shape[-1]}: project them, or join them by Additive or Biaffine"
+            f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)} differ in width, "
+            f"{queries.shape[-1]} and {keys.shape[-1]}: project them, or join them by Additive or Biaffine"
         )
+    mask, bias = None if mask is None else as_mask(mask), None if bias is None else as_bias(bias)
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout is a share of at least 0 and below 1, not {dropout}")
+    call = Call(queries, keys, values, score, mask, bias, select, dropout, full=False)
     try:
-        call.leading  # noqa: B018
+        leading = call.leading
     except RuntimeError:
-        shapes = ", ".join(str(tuple(part.shape)) for part in (call.queries, call.keys, call.values))
+        shapes = ", ".join(str(tuple(part.shape)) for part in (queries, keys, values))
         raise ValueError(
             f"the leading dimensions of queries, keys and values do not broadcast: {shapes}; "
             "is a batch or head dimension missing?"
         ) from None
-    scores = torch.Size((*call.leading, call.queries.shape[-2], call.keys.shape[-2]))
+    if not (mask is None and bias is None and select.sinks is None):
+        _check_shapes(call, torch.Size((*leading, queries.shape[-2], keys.shape[-2])))
+    return call
+
+
+def _wrong_type(**arguments: Any) -> TypeError:
+    """The error for the first argument of `attend` that is of the wrong type."""
+    kinds = {"q": Tensor, "k": Tensor, "v": Tensor, "score": Score, "select": Selection}
+    examples = {"score": "ScaledDot()", "select": "Soft()"}
+    name, value = next(item for item in arguments.items() if not isinstance(item[1], kinds[item[0]]))
+    if isinstance(value, type) and issubclass(value, kinds[name]):
+        return TypeError(f"{name}={value.__name__} is a class: make an instance, {value.__name__}(...)")
+    wanted = f"a {kinds[name].__name__}, such as {examples[name]}" if name in examples else "a tensor"
+    return TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+
+def _check_shapes(call: Call, scores: torch.Size) -> None:
+    """Raise ValueError unless mask, bias and sinks fit the `scores`."""
     if call.mask is not None:
         _check_fits("mask", call.mask.shape(len(call.leading)), scores)
+        if call.mask.min_keys() > call.keys.shape[-2]:
+            raise ValueError(
+                f"padding has a length of {call.mask.min_keys()}, but there are only {call.keys.shape[-2]} keys"
+            )
     if call.bias is not None:
         _check_fits("bias", call.bias.shape(), scores)
     if call.select.sinks is not None:
         _check_fits("table of sinks", torch.Size((*call.select.sinks.shape, 1, 1)), scores)
-    if not 0 <= call.dropout < 1:
-        raise ValueError(f"dropout is a share of at least 0 and below 1, not {call.dropout}")
 
 
 def _check_fits(name: str, shape: torch.Size, scores: torch.Size) -> None:

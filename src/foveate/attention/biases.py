@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention.masks import cut, precise
+from foveate.attention.shapes import cut, precise
 
 
 class Bias(ABC):

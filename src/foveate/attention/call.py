@@ -34,9 +34,13 @@ class Call:
 
     @property
     def leading(self) -> torch.Size:
-        """The leading dimensions of the output: those of queries, keys and values, broadcast."""
-        if self._leading is None:  # no cached_property, whose lock in Python 3.11 cannot be compiled
-            self._leading = broadcast(self.queries.shape[:-2], self.keys.shape[:-2], self.values.shape[:-2])
+        """The leading dimensions of the output: those of queries, keys and values, broadcast.
+
+        Raises RuntimeError if they do not broadcast.
+        """
+        if self._leading is None:  # no cached_property: its lock in Python 3.11 cannot be compiled
+            queries, keys, values = self.queries.shape[:-2], self.keys.shape[:-2], self.values.shape[:-2]
+            self._leading = queries if queries == keys == values else broadcast(queries, keys, values)
         return self._leading
 
     @property
@@ -63,7 +67,10 @@ class Call:
         columns = range(self.keys.shape[-2]) if columns is None else columns
         queries = self.queries[..., rows.start : rows.stop, :]
         keys = self.keys[..., columns.start : columns.stop, :]
-        return self.finish(self.score.block(queries, keys), queries, rows, columns)
+        scores = self.score.block(queries, keys)
+        if self.bias is None and self.mask is None:
+            return scores
+        return self.finish(scores, queries, rows, columns)
 
     def finish(self, scores: Tensor, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
         """Add the bias of this block to its raw scores and hide what the mask hides."""

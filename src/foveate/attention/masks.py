@@ -5,11 +5,13 @@ matters, or the block of rows and columns that a kernel is at; all T x S of it o
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from foveate.attention.shapes import cut, precise
 
 
 class Mask(ABC):
@@ -35,6 +37,10 @@ class Mask(ABC):
         """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the mask has one."""
         return torch.Size()
 
+    def min_keys(self) -> int:
+        """The smallest number of keys that the mask fits; 0 if it fits any number."""
+        return 0
+
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that `block` reads."""
         return ()
@@ -52,6 +58,9 @@ def as_mask(mask: "Mask | Tensor") -> Mask:
         return mask
     if isinstance(mask, Tensor) and mask.dtype == torch.bool:
         return _Given(torch.atleast_2d(mask))
+    if callable(mask):
+        name = getattr(mask, "__name__", "mask")
+        raise TypeError(f"a mask must be called to be made: mask={name}(...), not mask={name}")
     kind = str(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
     raise TypeError(f"a mask holds booleans (True: may look), not {kind}; to add numbers to the scores pass bias=...")
 
@@ -63,6 +72,10 @@ def causal(start: int = 0) -> Mask:
 
 def padding(lengths: Int[Tensor, "..."]) -> Mask:
     """Only the first `lengths` keys of each example are real; lengths has the first of the leading dimensions."""
+    if not isinstance(lengths, Tensor):
+        raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
+    if lengths.is_floating_point() or lengths.dtype == torch.bool:
+        raise TypeError(f"padding takes a length for each example, not {lengths.dtype}; booleans are a mask themselves")
     return _Padding(lengths)
 
 
@@ -134,6 +147,13 @@ class _Around(Mask):
 @dataclass(frozen=True, eq=False)
 class _Padding(Mask):
     lengths: Tensor
+    longest: list[int] = field(default_factory=list, repr=False)
+    """The greatest length, computed once: one mask serves all layers of a model."""
+
+    def min_keys(self) -> int:
+        if not self.longest:
+            self.longest.append(_greatest(self.lengths))
+        return self.longest[0]
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
         return _positions(columns, device) < self.lengths.reshape(self.shape(leading))
@@ -161,6 +181,16 @@ class _Segments(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.query_lengths, self.key_lengths)
+
+
+def _greatest(lengths: Tensor) -> int:
+    """The greatest length; 0 if reading it costs too much or fails: on a GPU, while compiling, in fake tensors."""
+    if lengths.device.type != "cpu" or torch.compiler.is_compiling() or not lengths.numel():
+        return 0
+    try:
+        return int(lengths.max())
+    except RuntimeError:
+        return 0
 
 
 def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
@@ -200,6 +230,9 @@ class _All(Mask):
         start = max(span.start for span in spans)
         return range(start, max(start, min(span.stop for span in spans)))
 
+    def min_keys(self) -> int:
+        return max(part.min_keys() for part in self.parts)
+
     @property
     def rowwise(self) -> bool:
         return any(part.rowwise for part in self.parts)
@@ -214,17 +247,3 @@ class _All(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(tensor for part in self.parts for tensor in part.tensors())
-
-
-def precise(tensor: Tensor) -> Tensor:
-    """In single precision at least: half precision has no place for each key beyond a few hundred."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-
-
-def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:
-    """The block of a tensor (..., T or 1, S or 1) that meets these rows and columns."""
-    if tensor.shape[-1] > 1:
-        tensor = tensor[..., columns.start : columns.stop]
-    if tensor.shape[-2] > 1:
-        tensor = tensor[..., rows.start : rows.stop, :]
-    return tensor

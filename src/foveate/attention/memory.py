@@ -39,7 +39,8 @@ class Memory:
         self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score, expected: int = 0
     ) -> None:
         """`expected` is how many keys there will be in the end, if that is known: room for all is made at once."""
-        _check(k, v)
+        if k.shape[-2] != v.shape[-2]:
+            raise unequal_lengths(k, v)
         self.score = score
         self._keys, self._values = _Store(score.keys(k), expected), _Store(v, expected)
 
@@ -57,7 +58,8 @@ class Memory:
 
     def append(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"]) -> None:
         """Add keys and values behind those that are there."""
-        _check(k, v)
+        if k.shape[-2] != v.shape[-2]:
+            raise unequal_lengths(k, v)
         self._keys.append(self.score.keys(k))
         self._values.append(v)
 
@@ -77,11 +79,11 @@ class Memory:
         self._values.crop(length)
 
 
-def _check(k: Tensor, v: Tensor) -> None:
-    if k.shape[-2] != v.shape[-2]:
-        raise ValueError(
-            f"{k.shape[-2]} keys {tuple(k.shape)} but {v.shape[-2]} values {tuple(v.shape)}: each key needs a value"
-        )
+def unequal_lengths(k: Tensor, v: Tensor) -> ValueError:
+    """The error for keys and values that differ in number."""
+    return ValueError(
+        f"{k.shape[-2]} keys {tuple(k.shape)} but {v.shape[-2]} values {tuple(v.shape)}: each key needs a value"
+    )
 
 
 class _Store:

@@ -48,7 +48,7 @@ def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None
     """
     if sinks is not None:
         return weights(with_sinks(scores, sinks))[..., :-1]
-    if scores.device.type == "cpu" and _may_be_asked(scores):
+    if scores.device.type == "cpu" and scores.numel() and not torch.compiler.is_compiling():
         shares = _softmax(scores)
         if not _nowhere(shares):
             return shares
@@ -64,7 +64,7 @@ def quick_weights(
     """
     if sinks is not None:
         return weights(scores, sinks)
-    if _may_be_asked(scores):
+    if scores.numel() and not torch.compiler.is_compiling():
         shares = torch.softmax(scores, -1, out=scratch.empty(scores.shape, like=scores))
         if not _nowhere(shares):
             return shares
@@ -95,11 +95,6 @@ def _softmax(scores: Tensor) -> Tensor:
     if short <= 0 or scores.device.type != "cpu" or scores.numel() < _WORTH_IT or torch.compiler.is_compiling():
         return scores.softmax(-1)
     return nn.functional.pad(scores, (0, short), value=-torch.inf).softmax(-1)[..., :-short]
-
-
-def _may_be_asked(scores: Tensor) -> bool:
-    """Whether there are numbers to ask, now."""
-    return scores.numel() > 0 and not torch.compiler.is_compiling()
 
 
 def _nowhere(shares: Tensor) -> bool:

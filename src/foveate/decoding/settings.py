@@ -12,7 +12,7 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError, check_literals
 from foveate.nn import longest_sequence
 
 
@@ -55,6 +55,7 @@ class Decoding:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
+        check_literals(self)
         for name in ("length_factor", "length_extra"):
             if not 0 <= getattr(self, name) <= LONGEST:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be from 0 to {LONGEST:,}")
@@ -70,8 +71,6 @@ class Decoding:
                     raise UserError(
                         f"greedy search finds one output, not n_best={self.n_best}; use beam search or sampling"
                     )
-            case _:
-                raise unknown("method", self.method, ("beam", "greedy", "sample"))
 
 
 def decode(

@@ -6,14 +6,14 @@ with a weight that was laid out in its own blocks beforehand, and faster still w
 
 import copy
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from foveate.errors import UserError
+from foveate.errors import UserError, one_of
 from foveate.nn import DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
 from foveate.nn.attention import heads_of
 from foveate.nn.precision import cpu_has, cpu_has_bfloat16
@@ -44,6 +44,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     model itself is returned; UserError if fewer bits were asked for, or bfloat16 of a CPU that does not multiply in it;
     ValueError for a model that is packed already, and of "int8" for weights that are not in float32.
     """
+    one_of("precision", precision, get_args(Precision))
     if any(isinstance(part, (JointSelfAttention, PackedLayer)) for part in model.modules()):
         raise ValueError("this model is packed already; pack the one that it was made from")
     if precision == "int8" and any(part.dtype != torch.float32 for part in model.parameters()):

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory
+from foveate.errors import one_of
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.dropout import Dropout
@@ -17,6 +18,7 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, norm: str, dropout: float) -> None:
         super().__init__()
+        one_of("norm", norm, ("post", "pre"))
         self.norm = nn.LayerNorm(width)
         self.norm_first = norm == "pre"
         self.dropout = Dropout(dropout)

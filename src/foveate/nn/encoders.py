@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import padding
+from foveate.errors import check_literals
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import EncoderBlock
 from foveate.nn.dropout import Dropout
@@ -45,6 +46,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.positions, self.distances = position_encoding(
             config.positions, config.width, config.heads, config.max_length
         )

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.errors import one_of
 from foveate.nn.dropout import Dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -16,6 +17,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, hidden: int, activation: str = "relu", dropout: float = 0.0) -> None:
         super().__init__()
+        one_of("activation", activation, ACTIVATIONS)
         self.inner = nn.Linear(width, hidden)
         self.outer = nn.Linear(hidden, width)
         self.activation = ACTIVATIONS[activation]

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend, padding
+from foveate.errors import one_of
 
 SCORES: dict[str, Callable[[int], Score]] = {
     "additive": lambda width: Additive(width, width, width),
@@ -22,9 +23,11 @@ SCORES: dict[str, Callable[[int], Score]] = {
 
 def pooling(kind: str, width: int, score: str = "additive", learned: bool = True) -> nn.Module:
     """The pooling of that name: "first", "last", "mean", or "attention" by a learned query or the last state."""
+    one_of("pooling", kind, ("attention", *POOLINGS))
     if kind == "attention":
+        one_of("score", score, SCORES)
         return AttentionPooling(width, SCORES[score](width), learned)
-    return {"first": FirstPlace, "last": LastState, "mean": MeanPooling}[kind]()
+    return POOLINGS[kind]()
 
 
 class AttentionPooling(nn.Module):
@@ -78,3 +81,6 @@ class LastState(nn.Module):
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B C"]:
         return last
+
+
+POOLINGS: dict[str, Callable[[], nn.Module]] = {"first": FirstPlace, "last": LastState, "mean": MeanPooling}

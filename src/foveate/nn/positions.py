@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import RelativePosition, sinusoidal
-from foveate.errors import UserError
+from foveate.errors import UserError, one_of
 
 
 class SinusoidalPositions(nn.Module):
@@ -66,6 +66,7 @@ class Positioned(nn.Module):
         join: Literal["add", "concatenate"] = "add",
     ) -> None:
         super().__init__()
+        one_of("join", join, ("add", "concatenate"))
         self.positions = positions
         self.join = join
 
@@ -91,6 +92,7 @@ def position_encoding(
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """What tells a stack of blocks the order of its tokens: what is done to their vectors, and what all blocks add to
     the scores of their self-attention (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
+    one_of("positions", kind, ("sinusoidal", "learned", "relative"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
     return Positioned(SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)), None

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from foveate.errors import UserError
+from foveate.errors import UserError, one_of
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
 
@@ -27,6 +27,7 @@ class Recurrent(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        one_of("cell", cell, CELLS)
         if bidirectional and width % 2:
             raise UserError(f"a width of {width} cannot be shared by two directions; make it even")
         self.width = width

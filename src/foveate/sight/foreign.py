@@ -11,9 +11,10 @@ from torch import Tensor
 from foveate.attention.attend import SCALED_DOT, SOFT
 from foveate.attention.biases import as_bias
 from foveate.attention.call import Call
-from foveate.attention.masks import Causal, Mask, as_mask, cut
+from foveate.attention.masks import Causal, Mask, as_mask
 from foveate.attention.scores import ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Soft
+from foveate.attention.shapes import cut
 from foveate.sight.steps import own
 from foveate.sight.unwritten import REMEMBERED, Unwritten
 

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal
 
-from foveate.errors import UserError, at_least, unknown
+from foveate.errors import UserError, at_least, check_literals
 
 FREE = frozenset(
     ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]
@@ -101,9 +101,7 @@ class Training:
         for name, value in (("label_smoothing", self.label_smoothing), *(("betas", beta) for beta in self.betas)):
             if not 0 <= value < 1:
                 raise UserError(f"{name} is {value}, but must be at least 0 and below 1")
-        for part in fields(self):
-            if get_origin(part.type) is Literal and getattr(self, part.name) not in get_args(part.type):
-                raise unknown(part.name, str(getattr(self, part.name)), get_args(part.type))
+        check_literals(self)
 
     @property
     def last_step(self) -> int | None:

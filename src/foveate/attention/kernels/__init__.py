@@ -7,6 +7,7 @@ is named, or has so few queries or keys that linear is what it is.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import torch
 
@@ -45,6 +46,9 @@ NEEDS = {
 }
 
 
+_requires_grad = attrgetter("requires_grad")
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A way to compute attention, and the needs that it serves."""
@@ -65,28 +69,27 @@ TABLE = (
 def needs(call: Call) -> set[str]:
     """Which of `NEEDS` a call has."""
     bias_tensors = () if call.bias is None else (*call.bias.tensors(), *(call.queries,) * call.bias.reads_queries)
-    learning = torch.is_grad_enabled() and any(
-        part.requires_grad for part in (call.queries, call.keys, *call.score.tensors(), *bias_tensors)
-    )
+    grad = torch.is_grad_enabled()
+    learning = grad and any(map(_requires_grad, (call.queries, call.keys, *call.score.tensors(), *bias_tensors)))
     on_cpu = call.queries.device.type == "cpu"
     few_keys = call.keys.shape[-2] <= FEW_KEYS and call.keys.shape[-2:].numel() < 1024
     most = 2 * FEW_QUERIES if call.keys.mT.is_contiguous() else FEW_QUERIES
     few = few_keys if learning else not in_half(call) and (few_keys or call.queries.shape[-2] <= most)
     has = {
         "many": not few or not on_cpu,
-        "score": call.scale is None,
+        "score": call.score.scale(call.queries.shape[-1]) is None,
         "selection": not isinstance(call.select, Soft),
         "sinks": call.select.sinks is not None,
         "bias": call.bias is not None,
-        "bias gradient": torch.is_grad_enabled() and any(part.requires_grad for part in bias_tensors),
+        "bias gradient": grad and any(map(_requires_grad, bias_tensors)),
         "dropout": call.dropout > 0,
         "value width": call.values.shape[-1] != call.keys.shape[-1],
         "log-sum-exp": call.full and on_cpu,
         "log-sum-exp elsewhere": call.full and not on_cpu,
         "log-sum-exp gradient": call.full and learning,
-        "large": call.numbers > max(LARGE, sum(part.numel() for part in (call.queries, call.keys, call.values))),
+        "large": call.numbers > max(LARGE, call.queries.numel() + call.keys.numel() + call.values.numel()),
     }
-    return {need for need, present in has.items() if present}
+    return set(filter(has.get, has))
 
 
 def choose(call: Call, name: str = "auto") -> Kernel:

@@ -9,6 +9,7 @@ import torch
 from foveate.attention.call import Call
 from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.selection import Attended
+from foveate.attention.shapes import precise
 
 
 def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], Attended]:
@@ -19,11 +20,11 @@ def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], 
 
     @wraps(attend)
     def attend_in_single_precision(call: Call) -> Attended:
-        parts = (call.queries, call.keys, call.values)
-        learning = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
-        if not (learning and in_half(call) and call.queries.device.type == "cpu"):
+        learning = call.queries.requires_grad or call.keys.requires_grad or call.values.requires_grad
+        on_cpu = call.queries.device.type == "cpu"
+        if not (learning and on_cpu and torch.is_grad_enabled() and in_half(call)):
             return attend(call)
-        queries, keys, values = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts)
+        queries, keys, values = map(precise, (call.queries, call.keys, call.values))
         with torch.autocast("cpu", enabled=False):
             found = attend(replace(call, queries=queries, keys=keys, values=values))
         return replace(found, output=found.output.to(SavedCall.of(call).output_dtype(call.values)))

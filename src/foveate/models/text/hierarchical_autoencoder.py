@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from foveate.attention import Additive, Soft
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import (
     BahdanauDecoder,
     FirstState,
@@ -54,6 +55,7 @@ class HierarchicalAutoencoder(nn.Module):
 
     def __init__(self, config: HierarchicalAutoencoderConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         cell, embedding, width, layers = config.cell, config.embedding, config.width, config.layers
         words = nn.Embedding(config.vocabulary, embedding)

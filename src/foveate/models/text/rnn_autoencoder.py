@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
 
 
@@ -38,6 +39,7 @@ class RNNAutoencoder(nn.Module):
 
     def __init__(self, config: RNNAutoencoderConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         cell, embedding, width, layers = config.cell, config.embedding, config.width, config.layers
         words = nn.Embedding(config.vocabulary, embedding)

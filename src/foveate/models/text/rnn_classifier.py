@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import Dropout, Recurrent, SentenceReader, pooling, word_vectors
 
 
@@ -48,6 +49,7 @@ class RNNClassifier(nn.Module):
 
     def __init__(self, config: RNNClassifierConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         recurrent = Recurrent(
             config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import Dropout, Recurrent, tie_output, word_vectors
 from foveate.nn.recurrent import RecurrentState
 
@@ -62,6 +63,7 @@ class RNNLanguage(nn.Module):
 
     def __init__(self, config: RNNLanguageConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         self.embedding = word_vectors(config.vocabulary, config.embedding)
         self.condition = None if config.condition is None else nn.Embedding(config.conditions, config.condition)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from foveate.attention import Additive, Biaffine, Dot, Hard, Monotonic, ScaledDot, Score, Selection, Soft
 from foveate.config import FromData
 from foveate.contracts import Choices, Output
-from foveate.errors import UserError
+from foveate.errors import UserError, check_literals
 from foveate.nn import (
     BahdanauDecoder,
     Dropout,
@@ -77,6 +77,7 @@ class RNNSeq2Seq(nn.Module):
 
     def __init__(self, config: RNNSeq2SeqConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.embedding, shared=config.tie == "all"

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import Dropout, Recurrent, WordEmbedding
 
 
@@ -41,6 +42,7 @@ class RNNTagger(nn.Module):
 
     def __init__(self, config: RNNTaggerConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         self.embedding = WordEmbedding(config.vocabulary, config.spellings, config.embedding)
         self.dropout = Dropout(config.dropout)

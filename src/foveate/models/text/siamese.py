@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError
+from foveate.errors import UserError, check_literals
 from foveate.nn import Dropout, Recurrent, SentenceReader, pooling
 
 
@@ -52,6 +52,7 @@ class Siamese(nn.Module):
 
     def __init__(self, config: SiameseConfig) -> None:
         super().__init__()
+        check_literals(config)
         if config.one_encoder and config.src_vocab != config.tgt_vocab:
             raise UserError(
                 f"one encoder for both texts needs one vocabulary, but theirs have {config.src_vocab} and "

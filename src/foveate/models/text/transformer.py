@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from foveate.attention import Mask, Memory, causal, padding
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.nn import (
     BeamSources,
     DecoderBlock,
@@ -69,6 +70,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import check_literals
 from foveate.models.vision.sizes import one_for_each_stage
 from foveate.nn import ConvNorm, Dropout, ResidualBlock, depth_rates, initialize_convolutions
 
@@ -45,6 +46,7 @@ class ResNet(nn.Module):
 
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         one_for_each_stage(blocks=config.blocks, widths=config.widths)
         self.stem, self.stride = STEMS[config.stem](config.channels, config.widths[0])

@@ -1,0 +1,29 @@
+"""Checks of settings that are names."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from foveate.errors import UserError, check_literals, one_of
+
+
+@dataclass
+class Settings:
+    norm: Literal["post", "pre"] = "post"
+    width: int = 7
+
+
+def test_one_of() -> None:
+    one_of("norm", "pre", ("post", "pre"))
+    with pytest.raises(UserError, match=r"^unknown norm 'Pre'; did you mean pre\?$"):
+        one_of("norm", "Pre", ("post", "pre"))
+    with pytest.raises(UserError, match=r"^unknown norm '5'; known: post, pre$"):
+        one_of("norm", 5, ["pre", "post"])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_check_literals() -> None:
+    check_literals(Settings("pre", 5))
+    with pytest.raises(UserError, match="unknown norm 'Post'"):
+        check_literals(Settings("Post"))  # type: ignore[arg-type]
