@@ -149,4 +149,4 @@ def test_a_model_refuses_a_name_that_it_does_not_know(family: str, field: str) -
     sizes = dict.fromkeys(models.sizes_of_data(family), 17)
     config = models.config_class(family)(**sizes, **{field: "Pre"})
     with torch.device("meta"), pytest.raises(UserError, match=f"^unknown {field} 'Pre'; "):
-        models._module(family).MODEL(config)
+        models.build(family, config)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from foveate.config import FromData, from_dict
-from foveate.errors import UserError, at_least, out_of_memory, unknown
+from foveate.errors import UserError, at_least, check_literals, out_of_memory, unknown
 
 FAMILIES = {
     "alexnet": "foveate.models.vision.alexnet",
@@ -108,6 +108,7 @@ def create(name: str, device: torch.device | str | None = None, **values: Any) -
 
 def _check(config: Any) -> None:
     """What holds for the fields of all families: a size is at least 1, what is dropped is a share."""
+    check_literals(config)
     for part in fields(config):
         value = getattr(config, part.name)
         if type(value) is int:
