@@ -58,7 +58,7 @@ Q, K, V = torch.zeros(2, 7, 5), torch.zeros(2, 11, 5), torch.zeros(2, 11, 3)
             lambda: attend(Q, K, V, mask=padding(torch.tensor([1, 2])) & torch.ones(5, 7, 1, dtype=torch.bool)),
             r"masks of the shapes \(2, 1, 1\) and \(5, 7, 1\), joined by &, do not broadcast",
         ),
-        (lambda: attend(Q, K, V, select=Hard(), dropout=0.5), "dropout of 0.5 makes no sense where one place is taken"),
+        (lambda: attend(Q, K, V, select=Hard(), dropout=0.5), "dropout of 0.5 makes no sense for a hard selection"),
     ],
 )
 def test_what_does_not_fit_is_told(call, message, unchecked):
@@ -82,7 +82,7 @@ def test_a_score_without_block_says_so():
         def scale(self, width):
             return None
 
-    with pytest.raises(NotImplementedError, match="Unfinished is no dot product and has to define `block`"):
+    with pytest.raises(NotImplementedError, match="Unfinished is not a dot product and must define `block`"):
         attend(Q, K, V, Unfinished())
 
 

@@ -101,12 +101,12 @@ def test_a_learned_bias_for_later_queries(kind: Callable[[], Bias]) -> None:
     """Shares the parameters, and leaves the original where it was."""
     bias, queries = kind(), torch.randn(H, T, D)
     nn.init.normal_(bias.table)
-    later = bias.starting(3)
+    later = bias.with_start(3)
     torch.testing.assert_close(
         block(later, queries[:, 3:], range(T - 3), range(S)), block(bias, queries, range(3, T), range(S))
     )
     assert later.table is bias.table
-    assert (bias.start, later.starting(1).start) == (0, 1)
+    assert (bias.start, later.with_start(1).start) == (0, 1)
 
 
 def test_what_a_bias_reads() -> None:

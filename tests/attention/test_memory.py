@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foveate.attention import Additive, Biaffine, Memory, ScaledDot, Score, attend, causal, settled
+from foveate.attention import Additive, Biaffine, Memory, ScaledDot, Score, assign_rows, attend, causal
 
 B, H, S, D, V = 3, 2, 7, 5, 11
 
@@ -128,7 +128,7 @@ def test_rows_settle_where_they_are(seed: int) -> None:
     kept = int(torch.randint(1, 20, (), generator=drawn))
     rows = torch.randperm(20, generator=drawn)[:kept]
     rows = torch.cat([rows, rows[: kept // 2]])[torch.randperm(kept + kept // 2, generator=drawn)]
-    places = settled(rows)
+    places = assign_rows(rows)
     assert sorted(places.tolist()) == list(range(len(rows)))
     below = {row for row in rows.tolist() if row < len(rows)}
     stay = {row for row, place in zip(rows.tolist(), places.tolist(), strict=True) if row == place}
@@ -136,8 +136,8 @@ def test_rows_settle_where_they_are(seed: int) -> None:
 
 
 def test_rows_that_are_doubled_lie_side_by_side() -> None:
-    assert settled(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])).tolist() == list(range(9))
-    assert settled(torch.tensor([3])).tolist() == [0]
+    assert assign_rows(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])).tolist() == list(range(9))
+    assert assign_rows(torch.tensor([3])).tolist() == [0]
 
 
 def test_what_a_caller_gave_is_not_written_into() -> None:

@@ -131,5 +131,5 @@ def test_noise_is_of_the_generator_and_of_training_alone() -> None:
 
 
 def test_dropout_makes_no_sense() -> None:
-    with pytest.raises(ValueError, match=r"dropout of 0\.1 makes no sense where a place is chosen"):
+    with pytest.raises(ValueError, match=r"dropout of 0\.1 makes no sense for a monotonic selection"):
         attend(*draw(), select=Monotonic(), dropout=0.1)

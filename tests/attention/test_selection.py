@@ -152,7 +152,7 @@ def test_hard_takes_no_mean_when_not_training() -> None:
 
 
 def test_hard_refuses_dropout() -> None:
-    with pytest.raises(ValueError, match=r"^dropout of 0\.1 makes no sense where one place is taken; pass dropout=0$"):
+    with pytest.raises(ValueError, match=r"^dropout of 0\.1 makes no sense for a hard selection; pass dropout=0$"):
         Hard().select(torch.zeros(1, 3), torch.zeros(3, 1), dropout=0.1)
 
 

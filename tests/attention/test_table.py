@@ -163,7 +163,7 @@ def test_one_query_is_not_large():
 def test_what_no_kernel_serves_is_told():
     message = (
         "no kernel of linear memory serves a selection other than soft together with more than 2**22 scores, "
-        "more than its input holds; kernel='eager' does, with 4,224,182 numbers"
+        "more than the numbers of its input; kernel='eager' does, with 4,224,182 numbers"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         chosen(select=Hard(), heads=1, **LARGE_BLOCK)
@@ -177,11 +177,11 @@ def test_what_no_kernel_serves_is_told():
         (
             "few",
             {},
-            r"more than 8 queries \(twice as many, if keys lie across\) or gradients over more than 24 keys, half",
+            r"more than 8 queries \(twice as many for transposed keys\) or gradients over more than 24 keys, half",
         ),
         ("sdpa", {"dropout": 0.1}, "dropout of the weights"),
         ("sdpa", {"v": 3}, "values of another width than the keys"),
-        ("sdpa", {"score": Additive(5, 5, 5)}, "a score that is no dot product"),
+        ("sdpa", {"score": Additive(5, 5, 5)}, "a score that is not a dot product"),
         ("sdpa", {"select": Hard()}, "a selection other than soft"),
         ("sdpa", {"bias": RelativePosition(3, 2)}, "the gradient of a bias"),
         ("sdpa", {"full": True}, "the gradient of the log-sum-exp"),
@@ -201,7 +201,7 @@ def test_a_named_kernel_refuses_what_it_does_not_serve(kernel, call, missing):
 
 
 def test_an_unknown_kernel_is_told():
-    with pytest.raises(ValueError, match="no kernel is named 'flash'; there are auto, few, sdpa, eager, blocked"):
+    with pytest.raises(ValueError, match="no kernel is named 'flash'; known: auto, few, sdpa, eager, blocked"):
         attend(draw(7, 5), draw(11, 5), draw(11, 5), kernel="flash")
 
 

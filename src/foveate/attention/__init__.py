@@ -1,10 +1,10 @@
-"""Attention as a function and its parts as values: what joins them is `attend`."""
+"""Attention as one function, `attend`, and its parts as values: scores, masks, biases, selections, memories."""
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.hooks import intercept
 from foveate.attention.masks import Mask, around, causal, padding, segments, window
-from foveate.attention.memory import Memory, settled
+from foveate.attention.memory import Memory, assign_rows
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
 from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
@@ -35,7 +35,7 @@ __all__ = [
     "causal",
     "padding",
     "segments",
-    "settled",
+    "assign_rows",
     "sinusoidal",
     "intercept",
     "window",

@@ -1,4 +1,4 @@
-"""The one place that attends."""
+"""`attend`: the one function that computes attention."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,11 +32,11 @@ def attend(
     dropout: float = 0.0,
     kernel: str = "auto",
 ) -> Float[Tensor, "... T V"]:
-    """Let every query look at the keys and take from the values: `softmax(score(q, k) + bias) v`.
+    """Attention of every query to the keys: `softmax(score(q, k) + bias) v`.
 
-    The leading dimensions broadcast: heads that share keys are `q (B, G, H/G, T, D)` with `k (B, G, 1, S, D)`. A
-    `Memory` in place of `k` brings keys, values and score. A query that may look nowhere gets zeros. `dropout` is the
-    share of weights that are dropped; `kernel` names one of `attention.kernels.TABLE` or lets the table choose.
+    The leading dimensions broadcast. Grouped heads are `q (B, G, H/G, T, D)` with `k (B, G, 1, S, D)`. A `Memory` in
+    place of `k` has keys, values and score. A query whose mask hides all keys gets zeros. `dropout` is the share of
+    weights that is dropped. `kernel` is a name in `attention.kernels.TABLE`; "auto" lets the table choose.
     """
     return _attend(_call(q, k, v, score, mask, bias, select, dropout), kernel).output
 
@@ -55,10 +55,10 @@ def attend_full(
     state: Any = None,
     generator: torch.Generator | None = None,
 ) -> Attended:
-    """`attend` with all that it can tell: log-sum-exp, and the choice and its log-probability of a hard selection.
+    """`attend` with all results: the log-sum-exp, and for a hard selection the choice and its log-probability.
 
-    `state` is the `Attended.state` of the previous call, for a selection that remembers; `generator` draws what is
-    random.
+    `state` is the `Attended.state` of the previous call, for a selection that has a state. `generator` is the source of
+    random numbers.
     """
     call = replace(_call(q, k, v, score, mask, bias, select, dropout), full=True, state=state, generator=generator)
     return _attend(call, kernel)

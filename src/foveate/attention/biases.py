@@ -1,6 +1,6 @@
-"""What is added to the scores: numbers, possibly learned, possibly dependent on the query.
+"""Biases: numbers added to the scores, possibly learned, possibly dependent on the query.
 
-A bias is another type than a mask on purpose: a mask of zeros and ones that is added by mistake hides nothing.
+A bias and a mask have different types on purpose: a mask of zeros and ones, added by mistake, would hide nothing.
 """
 
 from abc import ABC, abstractmethod
@@ -16,11 +16,11 @@ from foveate.attention.shapes import cut, precise
 
 
 class Bias(ABC):
-    """Numbers added to the scores, given block by block: the same ones when a backward pass asks again."""
+    """Numbers added to the scores, block by block. Must be deterministic: a backward pass may compute them again."""
 
     @abstractmethod
     def block(self, queries: Float[Tensor, "... T D"], rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        """What is added where the (prepared) queries `rows` meet the keys `columns`; broadcasts to the scores."""
+        """The bias of the (prepared) queries `rows` for the keys `columns`; it broadcasts to their scores."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that `block` reads besides the queries."""
@@ -28,16 +28,16 @@ class Bias(ABC):
 
     @property
     def reads_queries(self) -> bool:
-        """Whether the queries change what is added."""
+        """Whether the bias depends on the queries."""
         return False
 
     def shape(self) -> torch.Size:
-        """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the bias has one."""
+        """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the bias fits any call."""
         return torch.Size()
 
 
 def as_bias(bias: "Bias | Tensor") -> Bias:
-    """A bias as it is, or a tensor of numbers, (..., T or 1, S or 1), made into one."""
+    """A `Bias` for a bias or a floating-point tensor (..., T or 1, S or 1). Raises TypeError for anything else."""
     if isinstance(bias, Bias):
         return bias
     if isinstance(bias, Tensor) and bias.is_floating_point():
@@ -62,10 +62,10 @@ class _Given(Bias):
 
 @dataclass(frozen=True, eq=False)
 class LinearDistance(Bias):
-    """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022); query i stands at `start + i`.
+    """`-slope * |i - j|` for each head (ALiBi, Press et al. 2022); query i is at position `start + i`.
 
-    `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for heads in groups. Where they are learned, the
-    module that attends has them as a parameter: this bias is no module.
+    `slopes` has the last of the leading dimensions: (H,), or (G, H/G) for grouped heads. Learned slopes are a parameter
+    of the calling module, because this bias is not a module.
     """
 
     slopes: Float[Tensor, "..."]
@@ -84,10 +84,10 @@ class LinearDistance(Bias):
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Bias):
-    """`-(j - centre_i)^2 / (2 deviation^2)`: the weights times a bell around each query's centre, then summing to 1.
+    """`-(j - centre_i)^2 / (2 deviation^2)`: multiplies the weights by a Gaussian around the centre of each query.
 
-    (Luong et al. 2015, equation 10, where they do not sum to 1.) `centres` are places among the keys, also between two
-    of them; what is before T broadcasts to the leading dimensions.
+    The weights sum to 1, unlike in Luong et al. 2015, equation 10. `centres` are positions of keys, possibly fractions.
+    Dimensions before T broadcast to the leading dimensions.
     """
 
     centres: Float[Tensor, "... T"]
@@ -109,19 +109,19 @@ Relative = TypeVar("Relative", bound="_Learned")
 
 
 class _Learned(nn.Module, Bias):
-    """Something for each distance `j - i` up to a radius, the same beyond; query i stands at `start + i`."""
+    """A parameter for each distance `j - i`, clamped to a radius; query i is at position `start + i`."""
 
     start = 0
 
-    def starting(self: Relative, start: int) -> Relative:
-        """The same bias, of the same parameters, for queries of which the first stands at `start`, as in decoding."""
+    def with_start(self: Relative, start: int) -> Relative:
+        """The same bias, with the same parameters, for queries from position `start` on, as in decoding."""
         shifted = copy(self)
         shifted.start = start
         return shifted
 
 
 class RelativePosition(_Learned):
-    """A learned number for each head and distance `j - i`, the same beyond `radius` (T5's idea, unbucketed)."""
+    """A learned number for each head and distance `j - i`, clamped to `radius` (as in T5, without buckets)."""
 
     def __init__(self, heads: int, radius: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""One attention call as a value: what kernels compute from and what a recording keeps."""
+"""An attention call as a value: the input of a kernel, and what a recording keeps."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from foveate.attention.shapes import broadcast
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """Queries and keys as the score prepared them, values, and everything that decides who looks at what."""
+    """Queries and keys prepared by the score, values, and everything that the weights depend on."""
 
     queries: Float[Tensor, "... T P"]
     keys: Float[Tensor, "... S P"]
@@ -27,7 +27,7 @@ class Call:
     select: Selection
     dropout: float
     full: bool
-    """Whether the log-sum-exp is asked for, too."""
+    """Whether the log-sum-exp is computed too."""
     state: Any = None
     generator: torch.Generator | None = None
     _leading: torch.Size | None = field(default=None, init=False, repr=False)
@@ -45,12 +45,13 @@ class Call:
 
     @property
     def scale(self) -> float | None:
-        """The factor of a dot-product score, None for any other."""
+        """The factor of a dot-product score; None for other scores."""
         return self.score.scale(self.queries.shape[-1])
 
     @property
     def numbers(self) -> int:
-        """How many numbers an eager computation holds: T x S for every head and example, times C if additive."""
+        """The numbers that an eager computation holds: T x S for each head and example, times C for an additive
+        score."""
         pairs = self.leading.numel() * self.queries.shape[-2] * self.keys.shape[-2]
         return pairs * self.score.footprint(self.queries.shape[-1])
 
@@ -62,7 +63,7 @@ class Call:
         return (*self.score.tensors(), *of_bias, *of_mask, *of_selection)
 
     def scores(self, rows: range | None = None, columns: range | None = None) -> Float[Tensor, "... T S"]:
-        """The biased scores of these queries and keys (all of them by default), -inf where the mask hides."""
+        """The scores of these queries and keys (by default all) with the bias, -inf where the mask hides a key."""
         rows = range(self.queries.shape[-2]) if rows is None else rows
         columns = range(self.keys.shape[-2]) if columns is None else columns
         queries = self.queries[..., rows.start : rows.stop, :]
@@ -73,7 +74,7 @@ class Call:
         return self.finish(scores, queries, rows, columns)
 
     def finish(self, scores: Tensor, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        """Add the bias of this block to its raw scores and hide what the mask hides."""
+        """Add the bias to the scores of a block and apply the mask."""
         if self.bias is not None:
             scores = scores + self.bias.block(queries, rows, columns)
         if self.mask is not None:

@@ -1,7 +1,7 @@
-"""Where a query may look: boolean values, True = may look, combined with `&`.
+"""Masks: which keys a query may look at. True means that it may; masks are combined with `&`.
 
-A mask is a description. It becomes a flag for a kernel that knows causality, a row of booleans where only the key
-matters, or the block of rows and columns that a kernel is at; all T x S of it only where the whole fits one block.
+A mask is a description, not a tensor. A kernel asks for a block of rows and columns at a time, so all T x S booleans
+exist only if they fit into one block. Causality from the first key is a flag for kernels that know it.
 """
 
 from abc import ABC, abstractmethod
@@ -19,22 +19,22 @@ class Mask(ABC):
 
     @abstractmethod
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        """True where the queries `rows` may look at the keys `columns`.
+        """Booleans for the queries `rows` and the keys `columns`.
 
-        Broadcasts to (leading dimensions of the call, T, S); `leading` is how many those are.
+        They broadcast to (leading dimensions of the call, T, S). `leading` is the number of leading dimensions.
         """
 
     def reach(self, rows: range, keys: int) -> range:
-        """A span of keys outside of which none of these queries may look: what a kernel need not visit."""
+        """A span of keys that contains all keys that these queries may look at. Kernels skip the others."""
         return range(keys)
 
     @property
     def rowwise(self) -> bool:
-        """Whether queries differ in what they may look at."""
+        """Whether the mask differs between queries."""
         return True
 
     def shape(self, leading: int) -> torch.Size:
-        """The shape that has to broadcast to (leading dimensions of the call, T, S), as far as the mask has one."""
+        """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the mask fits any call."""
         return torch.Size()
 
     def min_keys(self) -> int:
@@ -53,7 +53,7 @@ class Mask(ABC):
 
 
 def as_mask(mask: "Mask | Tensor") -> Mask:
-    """A mask as it is, or a boolean tensor made into one."""
+    """A `Mask` for a mask or a boolean tensor (..., T or 1, S or 1). Raises TypeError for anything else."""
     if isinstance(mask, Mask):
         return mask
     if isinstance(mask, Tensor) and mask.dtype == torch.bool:
@@ -66,12 +66,15 @@ def as_mask(mask: "Mask | Tensor") -> Mask:
 
 
 def causal(start: int = 0) -> Mask:
-    """Query i stands at position `start + i` and looks at the keys 0 to `start + i`."""
+    """Query i is at position `start + i` and may look at the keys 0 to `start + i`."""
     return Causal(start)
 
 
 def padding(lengths: Int[Tensor, "..."]) -> Mask:
-    """Only the first `lengths` keys of each example are real; lengths has the first of the leading dimensions."""
+    """Hides keys from position `length` on, for each example. `lengths` has the first of the leading dimensions.
+
+    A length greater than the number of keys is an error at the call of `attend`.
+    """
     if not isinstance(lengths, Tensor):
         raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
     if lengths.is_floating_point() or lengths.dtype == torch.bool:
@@ -80,21 +83,20 @@ def padding(lengths: Int[Tensor, "..."]) -> Mask:
 
 
 def window(radius: int, start: int = 0) -> Mask:
-    """Query i stands at `start + i` and looks at keys at most `radius` places away: restricted attention."""
+    """Query i is at position `start + i` and may look at keys at most `radius` positions away: local attention."""
     return _Window(radius, start)
 
 
 def around(centres: Float[Tensor, "... T"], radius: float) -> Mask:
-    """Query i looks at keys at most `radius` places away from its own centre (Luong et al. 2015, section 3.2).
+    """Query i may look at keys at most `radius` positions away from its own centre (Luong et al. 2015, section 3.2).
 
-    `centres` are places among the keys, also between two of them; what stands before T broadcasts to the leading
-    dimensions.
+    `centres` are positions of keys, possibly fractions. Dimensions before T broadcast to the leading dimensions.
     """
     return _Around(centres, radius)
 
 
 def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | None = None) -> Mask:
-    """P texts packed one behind the other; a query looks only at keys of its own text."""
+    """P texts packed into one sequence. A query may look only at keys of its own text."""
     return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
 
 
@@ -242,8 +244,8 @@ class _All(Mask):
         try:
             return torch.broadcast_shapes(*shapes)
         except RuntimeError:
-            told = " and ".join(str(tuple(shape)) for shape in shapes)
-            raise ValueError(f"masks of the shapes {told}, joined by &, do not broadcast to one another") from None
+            listed = " and ".join(str(tuple(shape)) for shape in shapes)
+            raise ValueError(f"masks of the shapes {listed}, joined by &, do not broadcast to one another") from None
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(tensor for part in self.parts for tensor in part.tensors())

@@ -1,4 +1,4 @@
-"""The keys and values that queries look into: an encoded source, or a cache that grows token by token."""
+"""Keys and values that several calls attend to: an encoded source, or a cache that grows by a token at each step."""
 
 import torch
 from jaxtyping import Float, Int
@@ -7,17 +7,17 @@ from torch import Tensor
 from foveate.attention.scores import Score
 
 CACHED = 2**17
-"""Numbers that move at once, and stay in a processor's cache meanwhile."""
+"""Numbers that are copied at once: few enough for a processor's cache."""
 
 SPARE = 2
-"""A beam search that has room for half as many rows again seldom has to move them all, though their number grows."""
+"""A cache has room for 1 / SPARE more rows, so that a beam search with a growing number of rows seldom copies all."""
 
 
-def settled(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
-    """A place below R for each of the R rows that a memory keeps, such that the least has to move.
+def assign_rows(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
+    """New positions, 0 to R - 1, of R rows that a memory keeps, so that few rows have to be copied.
 
-    The first that comes from a place below R stays there; the others take the places that are left. Where those are
-    most of them, as at the first step of a beam search, all come in the order that they are given in.
+    `rows` are their old positions. The first row from an old position below R stays there; the others fill the gaps.
+    If fewer than half would stay, as at the first step of a beam search, rows keep the given order.
     """
     ordered, order = rows.sort(stable=True)
     first = torch.ones_like(rows, dtype=torch.bool)
@@ -32,13 +32,13 @@ def settled(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
 class Memory:
     """Keys, prepared once by the score, and their values. The leading dimension is the batch (or the beams).
 
-    `keys` (..., S, P) and `values` (..., S, V) are views, good until rows are reordered: do not write into them.
+    `keys` (..., S, P) and `values` (..., S, V) are views, valid until rows are reordered. Do not write into them.
     """
 
     def __init__(
         self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score, expected: int = 0
     ) -> None:
-        """`expected` is how many keys there will be in the end, if that is known: room for all is made at once."""
+        """`expected` is the final number of keys, if known: memory for all is allocated at once."""
         if k.shape[-2] != v.shape[-2]:
             raise unequal_lengths(k, v)
         self.score = score
@@ -57,14 +57,14 @@ class Memory:
         return self._values.filled
 
     def append(self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"]) -> None:
-        """Add keys and values behind those that are there."""
+        """Append keys and values."""
         if k.shape[-2] != v.shape[-2]:
             raise unequal_lengths(k, v)
         self._keys.append(self.score.keys(k))
         self._values.append(v)
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
-        """Keep these rows of the batch, in this order; beam search names a row often or never."""
+        """Keep these rows of the batch, in this order. A row may be repeated or left out, as in beam search."""
         if self.keys.ndim < 3 or self.values.ndim < 3:
             raise ValueError(f"a memory of keys {tuple(self.keys.shape)} has no batch whose rows could be reordered")
         moved = (rows != torch.arange(len(rows), device=rows.device)).nonzero()[:, 0]
@@ -72,7 +72,7 @@ class Memory:
         self._values.reorder(rows, moved)
 
     def crop(self, length: int) -> None:
-        """Forget all but the first `length` keys."""
+        """Keep only the first `length` keys."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot crop a memory of {self.length} keys to {length}")
         self._keys.crop(length)
@@ -87,10 +87,10 @@ def unequal_lengths(k: Tensor, v: Tensor) -> ValueError:
 
 
 class _Store:
-    """Vectors by row and time (..., S, D), with room for later ones where no gradients are kept.
+    """Vectors (..., S, D), with room for later ones if no gradients are kept.
 
-    What is written into is its own, never a caller's. Where vectors are added, time comes first (S, ..., D): what is in
-    use lies together, however much room follows it. Where none are, rows come first, and what lies across stays so.
+    It writes only into memory of its own, never into a caller's. If vectors are appended, memory is laid out by time,
+    (S, ..., D), so that the part in use is contiguous. Otherwise the caller's layout stays.
     """
 
     def __init__(self, vectors: Tensor, expected: int) -> None:
@@ -117,7 +117,7 @@ class _Store:
             self.filled[..., before:, :] = new
 
     def _keep(self, by_time: Tensor, length: int, spare: int = 0) -> None:
-        """A copy of vectors (S, ..., D), with room for so many keys and some rows that may come."""
+        """Copy vectors (S, ..., D) into memory for `length` keys and `spare` more rows."""
         self._grows = True
         rows, room = by_time.shape[1], by_time.new_empty(length, by_time.shape[1] + spare, *by_time.shape[2:])
         room[: self.length, :rows] = by_time
@@ -126,7 +126,7 @@ class _Store:
             self._rows = slice(rows)
 
     def reorder(self, rows: Tensor, moved: Tensor) -> None:
-        """Keep these rows; `moved` are the places whose row comes from another."""
+        """Keep these rows. `moved` are the positions whose row changes."""
         anew = torch.is_grad_enabled() or not self._own or len(rows) > len(self._all)
         if self._grows:
             self._reorder_by_time(rows, moved, anew)
@@ -134,7 +134,7 @@ class _Store:
             self._reorder_by_row(rows, moved, anew)
 
     def _reorder_by_row(self, rows: Tensor, moved: Tensor, anew: bool) -> None:
-        across = self._all.mT.is_contiguous()  # what lies together moves together
+        across = self._all.mT.is_contiguous()  # a contiguous copy is the fastest
         lying = self._all.mT if across else self._all
         if anew:
             chosen = lying.index_select(0, rows)
@@ -150,7 +150,7 @@ class _Store:
             if 0 < self.length < self.expected and self._own:
                 self._keep(chosen, self.expected, len(rows) // SPARE)
         else:
-            # Of all rows there ever were, those that left too: torch copies the whole of what is not dense.
+            # All rows, also unused ones: torch would copy a tensor that is not dense as a whole.
             by_time = self._all.movedim(-2, 0)[: self.length]
             came_from = rows[moved]
             for part in by_time.split(max(1, CACHED // max(1, by_time[:1, :1].numel() * len(moved)))):
@@ -158,6 +158,6 @@ class _Store:
             self._rows = slice(len(rows))
 
     def crop(self, length: int) -> None:
-        # Cut off, and nobody's any more: what a caller or a recording may still look at is not written over.
+        # No longer owned: later keys must not overwrite what a caller or a recording may still read.
         self._hold(self.filled[..., :length, :], own=False)
         self.length = length

@@ -1,4 +1,4 @@
-"""Where in the sequence a vector stands, as a vector."""
+"""Positions as vectors."""
 
 import torch
 from jaxtyping import Float
@@ -10,8 +10,7 @@ def sinusoidal(
 ) -> Float[Tensor, "T D"]:
     """Sine and cosine waves, interleaved: `p[i, 2j] = sin(i / 10000^(2j/D))`, `p[i, 2j+1] = cos(same)`.
 
-    (Vaswani et al. 2017.) Rows are the positions `start` to `start + length - 1`; any position has one, so no length
-    is too long.
+    (Vaswani et al. 2017.) Rows are the positions `start` to `start + length - 1`. There is no greatest length.
     """
     places = torch.arange(start, start + length, dtype=torch.float64, device=device)
     waves = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)

@@ -1,7 +1,7 @@
-"""How well a key answers a query: the score functions.
+"""Score functions: how well a key matches a query.
 
-A score works in two steps, so that what concerns only the keys is done once and not at every query:
-`queries(q)` and `keys(k)` prepare each side alone, `block(queries, keys)` joins what was prepared.
+A score has two steps, so that keys are projected once and not for every query: `queries(q)` and `keys(k)` prepare each
+side, `block(queries, keys)` computes the scores of prepared vectors.
 """
 
 import math
@@ -18,29 +18,29 @@ from foveate.attention.shapes import broadcast
 
 
 class Score:
-    """Scores of every key for every query. Learned scores are modules, the others plain values."""
+    """Scores of every key for every query. Learned scores are modules; others are plain values."""
 
     def queries(self, q: Float[Tensor, "... T D"]) -> Float[Tensor, "... T P"]:
-        """What the score needs of the queries, computed once."""
+        """Prepared queries, computed once."""
         return q
 
     def keys(self, k: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
-        """What the score needs of the keys, computed once; `Memory` keeps it."""
+        """Prepared keys, computed once and kept by `Memory`."""
         return k
 
     def scale(self, width: int) -> float | None:
-        """The factor if the score is a scaled dot product of prepared vectors of this width, else None."""
+        """The factor of a scaled dot product of prepared vectors of this width; None for other scores."""
         return None
 
     def footprint(self, width: int) -> int:
-        """How many numbers `block` holds for each pair of a query and a key."""
+        """The numbers that `block` holds for each pair of a query and a key."""
         return 1
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
-        """The scores of prepared queries and keys: the same ones when a backward pass asks again."""
+        """The scores of prepared queries and keys. Must be deterministic: a backward pass may compute them again."""
         scale = self.scale(queries.shape[-1])
         if scale is None:
-            raise NotImplementedError(f"{type(self).__name__} is no dot product and has to define `block`")
+            raise NotImplementedError(f"{type(self).__name__} is not a dot product and must define `block`")
         return queries * scale @ keys.mT
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -67,7 +67,7 @@ class ScaledDot(Score):
 
 
 class SoftCapped(nn.Module, Score):
-    """Another score, learned or not, held between -cap and cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
+    """A score limited to -cap to cap: `cap * tanh(score / cap)` (Gemma 2, 2024)."""
 
     def __init__(self, score: Score, cap: float) -> None:
         super().__init__()
@@ -108,8 +108,8 @@ class Biaffine(nn.Module, Score):
 class Additive(nn.Module, Score):
     """`u·g(W1 k + W2 q + b)`, the multi-layer perceptron of Bahdanau et al. (2015); g is tanh or any other function.
 
-    A function that learns is a module; none may draw at random, as dropout does. Of the tanh, each side `W1 k` and
-    `W2 q + b` counts up to 43 in size.
+    A learned g must be a module. g must not be random, as dropout is. With tanh, both sides `W1 k` and `W2 q + b` are
+    exact up to an absolute value of 43.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class Additive(nn.Module, Score):
 class _AdditiveTanh(torch.autograd.Function):
     """`tanh(q + k)·u` without a tanh for each pair: `tanh(q + k) = 1 - 2r` with `r = 1 / (1 + e^2q e^2k)`.
 
-    The exponentials belong to one side each, so that a pair costs a product and a reciprocal, eight times less than a
-    tanh. The backward pass works in r's own memory; where a graph is used a second time, r is computed again.
+    Exponentials are computed once per side, so a pair costs a product and a reciprocal, an eighth of a tanh. The
+    backward pass overwrites r; a second backward pass computes r again.
     """
 
     @staticmethod
@@ -176,8 +176,8 @@ class _AdditiveTanh(torch.autograd.Function):
 def _reciprocals(queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S P"]:
     """`1 / (1 + e^2q e^2k)` for each pair, in single precision at least.
 
-    Both exponents are bounded (in single precision to 87), so that no product is 0 times infinity. A product that
-    overflows or vanishes is right: there tanh is 1 or -1. Sides beyond the bound, of opposite signs, are not.
+    Exponents are clamped (in single precision to 87), so that no product is 0 times infinity. A product may overflow or
+    vanish: tanh is 1 or -1 there. The result is wrong only if both sides exceed the bound with opposite signs.
     """
     exact = torch.promote_types(queries.dtype, torch.float32)
     bound = -math.log(torch.finfo(exact).tiny) / 2

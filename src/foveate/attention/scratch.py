@@ -1,7 +1,7 @@
-"""Memory that is used again for block after block, instead of being freed and asked for each time.
+"""Scratch memory that blocks of a computation share, instead of allocating it for each block.
 
-Large memory that is freed goes back to the system, and fresh memory costs a page fault for every few thousand bytes
-that are first written: as much time as the computation itself.
+The allocator returns large memory to the system. Fresh memory costs a page fault for every 4 KiB at the first write,
+which takes as long as the computation itself.
 """
 
 import threading
@@ -22,7 +22,7 @@ _scratch = _Scratch()
 
 @contextmanager
 def reuse() -> Iterator[None]:
-    """Inside, what `empty` gave for one block it gives again for the next."""
+    """Inside, `empty` returns the same memory for each block."""
     _scratch.stores, _scratch.used = [], 0
     try:
         yield
@@ -31,12 +31,12 @@ def reuse() -> Iterator[None]:
 
 
 def next_block() -> None:
-    """All that was computed in memory of `empty` has served its purpose."""
+    """Start the next block: memory from `empty` may be overwritten."""
     _scratch.used = 0
 
 
 def empty(shape: torch.Size, like: Tensor) -> Tensor:
-    """Memory for a tensor of this shape, of the type and on the device of `like`; not initialised."""
+    """An uninitialised tensor of this shape, with the type and device of `like`."""
     stores, count = _scratch.stores, shape.numel()
     if stores is None:
         return like.new_empty(shape)

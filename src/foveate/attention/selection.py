@@ -1,6 +1,6 @@
-"""What is taken from the values once the scores are known: a mean of all, or one place.
+"""Selections: what attention takes from the values, given the scores. A weighted mean, or the value of one key.
 
-Here is the softmax over keys that every other one, fused or in blocks, must agree with.
+The softmax over keys here is the reference for the fused and the blocked kernels.
 """
 
 import math
@@ -16,21 +16,20 @@ from foveate.attention import scratch
 from foveate.attention.shapes import broadcast
 
 _VECTOR = 16
-"""Numbers that a processor with AVX-512 takes at once."""
+"""Single-precision numbers in an AVX-512 register."""
 
 _WORTH_IT = 2**9
-"""Fewer scores than this are done sooner than made longer."""
+"""With fewer scores, padding them takes longer than it saves."""
 
 
 @dataclass
 class Attended:
-    """All that one attention call can tell.
+    """All results of an attention call.
 
-    `log_sum_exp` is that of each query's scores, -inf for a query that may look nowhere. `choice` and `log_prob` are
-    the place that a hard selection took (-1: nowhere) and the log-probability that it had, `entropy` (in nats) that of
-    the probabilities which it was drawn by. Of a selection that remembers, `state` is what it hands to its next call;
-    `weights` are there where the scores alone do not tell them.
-    """
+    `log_sum_exp` is that of each query's scores, -inf if all keys are masked. For a hard selection, `choice` is the
+    index of the chosen key (-1: none), `log_prob` its log-probability and `entropy` the entropy of the distribution, in
+    nats. `state` is passed to the next call of a selection with a state. `weights` are present if they do not follow
+    from the scores alone. """
 
     output: Float[Tensor, "... T V"]
     log_sum_exp: Float[Tensor, "... T"] | None = None
@@ -42,17 +41,17 @@ class Attended:
 
 
 def weights(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."] | None = None) -> Float[Tensor, "... T S"]:
-    """The softmax over the keys; a row of nothing but -inf gives zeros, and zero gradients.
+    """The softmax over the keys. A row of only -inf gives zeros, with zero gradients.
 
-    With `sinks` (see `Soft`) a row's sum is less than 1 by what its sink takes.
+    With `sinks` (see `Soft`), the weights of a row and of its sink sum to 1.
     """
     if sinks is not None:
         return weights(with_sinks(scores, sinks))[..., :-1]
     if scores.device.type == "cpu" and scores.numel() and not torch.compiler.is_compiling():
         shares = _softmax(scores)
-        if not _nowhere(shares):
+        if not _has_masked_row(shares):
             return shares
-    return _zeros_for_nowhere(scores)
+    return _masked_softmax(scores)
 
 
 def quick_weights(
@@ -60,36 +59,36 @@ def quick_weights(
 ) -> Float[Tensor, "... T S"]:
     """`weights` for blocks of scores, without gradients, in memory of `scratch`.
 
-    A third of the time where every query may look somewhere, which it waits to know.
+    It takes a third of the time if no row is fully masked. On a GPU, it waits for the result of that check.
     """
     if sinks is not None:
         return weights(scores, sinks)
     if scores.numel() and not torch.compiler.is_compiling():
         shares = torch.softmax(scores, -1, out=scratch.empty(scores.shape, like=scores))
-        if not _nowhere(shares):
+        if not _has_masked_row(shares):
             return shares
-    return _zeros_for_nowhere(scores)
+    return _masked_softmax(scores)
 
 
 def log_sum_exp(scores: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
-    """What each row's softmax divides by, as a logarithm; a row of nothing but -inf gives that, and zero gradients."""
-    nowhere = _looks_nowhere(scores)
-    return scores.masked_fill(nowhere, 0.0).logsumexp(-1).masked_fill(nowhere.squeeze(-1), -torch.inf)
+    """The log-sum-exp of each row. A row of only -inf gives -inf, with zero gradients."""
+    masked = _masked_rows(scores)
+    return scores.masked_fill(masked, 0.0).logsumexp(-1).masked_fill(masked.squeeze(-1), -torch.inf)
 
 
-def _zeros_for_nowhere(scores: Tensor) -> Tensor:
-    nowhere = _looks_nowhere(scores)
-    return _softmax(scores.masked_fill(nowhere, 0.0)).masked_fill(nowhere, 0.0)
+def _masked_softmax(scores: Tensor) -> Tensor:
+    masked = _masked_rows(scores)
+    return _softmax(scores.masked_fill(masked, 0.0)).masked_fill(masked, 0.0)
 
 
-def _looks_nowhere(scores: Tensor) -> Bool[Tensor, "... T 1"]:
+def _masked_rows(scores: Tensor) -> Bool[Tensor, "... T 1"]:
     return (scores.detach() == -torch.inf).all(-1, keepdim=True)
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """The softmax over the keys; rows too short for torch's fast one on a CPU are made longer for as long as it takes.
+    """The softmax over the keys. On a CPU, short rows are padded to the width of torch's vectorised code.
 
-    6,400 rows take 0.33 ms with 12 keys, 0.03 with 16 and 0.06 with 12 of 16 (one core with AVX-512).
+    6,400 rows take 0.33 ms with 12 keys, 0.03 with 16, and 0.06 with 12 padded to 16 (one core with AVX-512).
     """
     short = _VECTOR - scores.shape[-1]
     if short <= 0 or scores.device.type != "cpu" or scores.numel() < _WORTH_IT or torch.compiler.is_compiling():
@@ -97,26 +96,26 @@ def _softmax(scores: Tensor) -> Tensor:
     return nn.functional.pad(scores, (0, short), value=-torch.inf).softmax(-1)[..., :-short]
 
 
-def _nowhere(shares: Tensor) -> bool:
-    """Whether the softmax of some row is that of nothing but -inf: NaN, at each place, so that the first one tells."""
+def _has_masked_row(shares: Tensor) -> bool:
+    """Whether some row of a softmax had only -inf: such a row is NaN everywhere, so its first number is enough."""
     try:
         return math.isnan(shares.detach()[..., 0].sum())
-    except RuntimeError:  # numbers that are not there yet, as in torch.func.vmap and under fake tensors
+    except RuntimeError:  # tensors without values, as in torch.func.vmap and fake tensors
         return True
 
 
 def with_sinks(scores: Float[Tensor, "... T S"], sinks: Float[Tensor, "..."]) -> Float[Tensor, "... T S+1"]:
-    """The scores with each head's sink as one more place, behind the last key."""
+    """The scores with the sink of each head appended as one more key."""
     shape = broadcast(scores.shape[:-1], (*sinks.shape, 1))
     sinks = sinks[..., None, None].to(scores.dtype).expand(*shape, 1)
     return torch.cat([scores.expand(*shape, -1), sinks], -1)
 
 
 class Selection(ABC):
-    """How values are taken by their scores."""
+    """How an output is computed from scores and values."""
 
     sinks: Float[Tensor, "..."] | None = None
-    """Of the softmax, if the selection has any; see `Soft`."""
+    """Sinks of the softmax, if any; see `Soft`."""
 
     @abstractmethod
     def select(
@@ -127,17 +126,17 @@ class Selection(ABC):
         state: Any = None,
         generator: torch.Generator | None = None,
     ) -> Attended:
-        """Take from the values; `dropout` silences places, `state` is this selection's from its previous call."""
+        """Compute the output. `dropout` drops weights; `state` is the `Attended.state` of the previous call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Soft(Selection):
     """The mean of all values, weighted by the softmax of the scores.
 
-    `sinks` are scores, possibly learned, of a place without a value that takes part in the softmax: what it takes goes
-    to no key (gpt-oss, OpenAI 2025; 0 is the "softmax off by one"). They have the last of the leading dimensions: (H,),
-    or (G, H/G) for heads in groups. The log-sum-exp counts them. Where they are learned, the module that attends has
-    them as a parameter: a selection is no module.
+    `sinks` are scores, possibly learned, of an extra key without a value that takes part in the softmax (gpt-oss,
+    OpenAI 2025; 0 is the "softmax off by one"). They have the last of the leading dimensions: (H,), or (G, H/G) for
+    grouped heads. The log-sum-exp includes them. Learned sinks are a parameter of the calling module, because a
+    selection is not a module.
     """
 
     sinks: Float[Tensor, "..."] | None = None
@@ -158,12 +157,11 @@ class Soft(Selection):
 
 
 class Hard(nn.Module, Selection):
-    """The value of one place, sampled by the softmax of the scores (Xu et al. 2015); in eval mode the likeliest place.
+    """The value of one key, sampled from the softmax of the scores (Xu et al. 2015); in eval mode of the likeliest key.
 
-    No gradient reaches the scores through the output: train them by REINFORCE on `Attended.log_prob`. That alone learns
-    slowly, since at first no place tells anything to a layer that was never shown the right one. So in training each
-    query may take the mean of all places instead, with the probability `mean` (there, section 4.1). Then there is no
-    `choice`; `weights` say what was taken, and the log-probability is 0 where it was the mean.
+    The output has no gradient for the scores: train them by REINFORCE on `Attended.log_prob`. REINFORCE alone learns
+    slowly, so in training each query takes the weighted mean instead with the probability `mean` (section 4.1 of the
+    paper). Then `choice` is None, `weights` are those that were used, and the log-probability of a mean is 0.
     """
 
     def __init__(self, mean: float = 0.0) -> None:
@@ -179,7 +177,7 @@ class Hard(nn.Module, Selection):
         generator: torch.Generator | None = None,
     ) -> Attended:
         if dropout:
-            raise ValueError(f"dropout of {dropout} makes no sense where one place is taken; pass dropout=0")
+            raise ValueError(f"dropout of {dropout} makes no sense for a hard selection; pass dropout=0")
         if not scores.shape[-1]:
             zeros = scores.sum(-1)
             return Attended(scores.to(values.dtype) @ values, None, no_choice(zeros), zeros, zeros, state=state)
@@ -203,21 +201,21 @@ class Hard(nn.Module, Selection):
         return Attended(output, choice=choice, log_prob=log_prob, entropy=entropy, state=state)
 
     def _place(self, shares: Float[Tensor, "... T S"], generator: torch.Generator | None) -> Int[Tensor, "... T 1"]:
-        """The likeliest place, or one drawn by the shares."""
-        # Half precision would make many places equally likely.
+        """The likeliest key, or one sampled from the weights."""
+        # In half precision many keys would be equally likely.
         ranks = shares.detach().to(torch.promote_types(shares.dtype, torch.float32))
         if self.training:
-            # The largest of p / e, with exponential e, is each place with probability p.
+            # With exponential e, the largest p / e is that of each key with probability p.
             ranks = ranks / torch.empty_like(ranks).exponential_(generator=generator)
         return ranks.argmax(-1, keepdim=True)
 
 
 def no_choice(like: Float[Tensor, "... T"]) -> Int[Tensor, "... T"]:
-    """The choice of queries that find no place to take."""
+    """The choice -1 of queries without keys."""
     return torch.full_like(like, -1, dtype=torch.long)
 
 
 def _entropy(shares: Float[Tensor, "... T S"]) -> Float[Tensor, "... T"]:
-    """The entropy of each row, in nats; where a share is 0 the gradient is 0, not infinite."""
+    """The entropy of each row, in nats. The gradient of a weight of 0 is 0, not infinite."""
     shares = shares.masked_fill(shares == 0, 1.0)
     return -(shares * shares.log()).sum(-1)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from foveate.attention import settled
+from foveate.attention import assign_rows
 from foveate.contracts import END, START, Hypothesis, StepDecoder
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
 from foveate.errors import UserError
@@ -166,7 +166,7 @@ class _Search:
         self._part()
         there = self.log_prob != -math.inf
         came_from = self.rows[there]
-        rows = settled(came_from)
+        rows = assign_rows(came_from)
         self.rows = torch.zeros_like(self.rows).masked_scatter_(there, rows)
         return torch.empty_like(rows).index_copy_(0, rows, came_from)
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from foveate.attention import settled
+from foveate.attention import assign_rows
 
 
 class BeamSources:
@@ -37,7 +37,7 @@ class BeamSources:
         left, numbers = sources.unique(return_inverse=True)
         if len(left) == self.shape[0]:
             return BeamSources(sources), None
-        new = settled(left)
+        new = assign_rows(left)
         return BeamSources(new[numbers]), torch.empty_like(left).index_copy_(0, new, left)
 
     def gather(self, x: Shaped[Tensor, "R T C"]) -> Shaped[Tensor, "E N C"]:

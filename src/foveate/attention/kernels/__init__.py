@@ -1,8 +1,8 @@
-"""Which kernel computes an attention call: one table, read from the top.
+"""The table of kernels, and the choice of one for an attention call.
 
-A call has needs; the first kernel that serves all of them is chosen. Dot products, masks and the backward pass are
-served by all. Every kernel but the eager one keeps memory linear in T and S, so a large call never goes to it unless it
-is named, or has so few queries or keys that linear is what it is.
+A call has needs. The first kernel of the table that serves all of them is chosen. All kernels serve dot products, masks
+and the backward pass. All but the eager one use memory linear in T and S. A large call goes to the eager kernel only by
+name, or if it has few queries or keys.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,23 @@ from foveate.attention.kernels.precision import in_half, in_single_precision
 from foveate.attention.selection import Attended, Soft
 
 LARGE = 2**22
-"""From how many numbers on (16 MiB in single precision) the eager kernel is not chosen, unless queries, keys and values
-are as large: one query over many keys is no quadratic matter."""
+"""Above this many numbers (16 MiB in single precision) the eager kernel is not chosen, unless queries, keys and values
+are as large: one query over many keys needs no quadratic memory."""
 
 FEW_QUERIES = 8
-"""Up to how many queries the products of the eager kernel are faster than torch's fused one: steps of decoding. Of 40 x
-8 heads with 24 keys and one query each, on two cores, 167 us instead of 388; of 8 x 8 with five each, 90 of 235. Where
-keys lie across, which the fused one would copy, up to twice as many."""
+"""Up to this many queries the eager kernel is faster than torch's fused kernel, as in steps of decoding. On two cores,
+40 x 8 heads with 24 keys and one query each take 167 us instead of 388, 8 x 8 heads with five queries 90 instead of
+235. The limit is twice as high for transposed keys, which the fused kernel would copy."""
 
 FEW_KEYS = 24
-"""Up to how many keys, of fewer than 1,024 numbers together, the same holds, with the backward pass too: short texts.
-Of 170 x 4 heads with 12 keys of width 32, on two cores, 3.7 ms instead of 8.0; of 85 x 4 with 24 keys, 2.6 of 4.6."""
+"""Up to this many keys, of fewer than 1,024 numbers per head, the same holds for forward and backward pass. On two
+cores, 170 x 4 heads with 12 keys of width 32 take 3.7 ms instead of 8.0, 85 x 4 heads with 24 keys 2.6 instead of
+4.6."""
 
 NEEDS = {
-    "many": f"more than {FEW_QUERIES} queries (twice as many, if keys lie across) or gradients over more than "
+    "many": f"more than {FEW_QUERIES} queries (twice as many for transposed keys) or gradients over more than "
     f"{FEW_KEYS} keys, half precision without gradients, or another device than a CPU",
-    "score": "a score that is no dot product",
+    "score": "a score that is not a dot product",
     "selection": "a selection other than soft",
     "sinks": "sinks in the softmax",
     "bias": "a bias",
@@ -42,7 +43,7 @@ NEEDS = {
     "log-sum-exp": "the log-sum-exp on a CPU",
     "log-sum-exp elsewhere": "the log-sum-exp on another device",
     "log-sum-exp gradient": "the gradient of the log-sum-exp",
-    "large": "more than 2**22 scores, more than its input holds",
+    "large": "more than 2**22 scores, more than the numbers of its input",
 }
 
 
@@ -51,7 +52,7 @@ _requires_grad = attrgetter("requires_grad")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A way to compute attention, and the needs that it serves."""
+    """An implementation of attention, and the needs that it serves."""
 
     name: str
     attend: Callable[[Call], Attended]
@@ -67,7 +68,7 @@ TABLE = (
 
 
 def needs(call: Call) -> set[str]:
-    """Which of `NEEDS` a call has."""
+    """The keys of `NEEDS` that a call has."""
     bias_tensors = () if call.bias is None else (*call.bias.tensors(), *(call.queries,) * call.bias.reads_queries)
     grad = torch.is_grad_enabled()
     learning = grad and any(map(_requires_grad, (call.queries, call.keys, *call.score.tensors(), *bias_tensors)))
@@ -93,27 +94,27 @@ def needs(call: Call) -> set[str]:
 
 
 def choose(call: Call, name: str = "auto") -> Kernel:
-    """The kernel for a call: the first of the table that serves it, or the named one if it does.
+    """The first kernel of the table that serves a call, or the named one. Raises ValueError if none does.
 
-    The eager kernel, asked for by name, also computes what is large.
+    The eager kernel, chosen by name, also serves large calls.
     """
     wanted = needs(call)
     if name == "auto":
         for kernel in TABLE:
             if wanted <= kernel.serves:
                 return kernel
-        told = _told(wanted - {"many"})  # which only the first kernel lacks, and no other would help
+        missing = _describe(wanted - {"many"})  # only the first kernel lacks "many"
         raise ValueError(
-            f"no kernel of linear memory serves {told}; kernel='eager' does, with {call.numbers:,} numbers"
+            f"no kernel of linear memory serves {missing}; kernel='eager' does, with {call.numbers:,} numbers"
         )
     for kernel in TABLE:
         if kernel.name == name:
-            missing = wanted - kernel.serves - ({"large"} if name == "eager" else set())
-            if missing:
-                raise ValueError(f"the {name} kernel does not serve {_told(missing)}; use kernel='auto'")
+            unserved = wanted - kernel.serves - ({"large"} if name == "eager" else set())
+            if unserved:
+                raise ValueError(f"the {name} kernel does not serve {_describe(unserved)}; use kernel='auto'")
             return kernel
-    raise ValueError(f"no kernel is named '{name}'; there are auto, {', '.join(kernel.name for kernel in TABLE)}")
+    raise ValueError(f"no kernel is named '{name}'; known: auto, {', '.join(kernel.name for kernel in TABLE)}")
 
 
-def _told(wanted: set[str]) -> str:
+def _describe(wanted: set[str]) -> str:
     return " together with ".join(text for need, text in NEEDS.items() if need in wanted)

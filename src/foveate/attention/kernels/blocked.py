@@ -1,8 +1,8 @@
 """Attention block by block with a running softmax: any score and bias, dropout, V != D; memory linear in T and S.
 
 Nothing of size T x S is kept for the backward pass, which computes each block again from the queries, the keys and the
-log-sum-exp (Rabe and Staats 2021, Dao et al. 2022). The additive score, which holds C numbers for each pair, never
-exists but for one block. Scores have the precision of their inputs, all else single precision at least.
+log-sum-exp (Rabe and Staats 2021, Dao et al. 2022). The additive score, with C numbers for each pair, exists for one
+block at a time. Scores have the precision of their inputs; all else has at least single precision.
 """
 
 import math
@@ -19,7 +19,7 @@ from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
-"""How many numbers a block of scores holds at most: 8 MiB in single precision."""
+"""The most numbers in a block of scores: 8 MiB in single precision."""
 
 
 def attend(call: Call) -> Attended:
@@ -40,7 +40,7 @@ class _Blocked(torch.autograd.Function):
         ctx.kept, ctx.seed = SavedCall.of(call), seed
         output, log_sum_exp = _Forward(ctx.kept, ctx.kept.with_tensors(queries, keys, values), seed).run()
         ctx.count = len(learned)
-        # Tensors that do not learn, too: torch then tells of those that somebody wrote over since.
+        # Also tensors without gradients: autograd then raises an error if they were modified in place.
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned, *call.tensors())
         return output.to(ctx.kept.output_dtype(values)), log_sum_exp
 
@@ -57,7 +57,7 @@ class _Blocked(torch.autograd.Function):
             ctx.seed,
             learned=learned,
             to_output=to_output,
-            # What the softmax takes off each gradient of its row: the mean of them, less what the sum itself gains.
+            # The term of the softmax's gradient that all scores of a row share.
             common=(to_output * output).sum(-1) - to_log_sum_exp,
             log_sum_exp=log_sum_exp.masked_fill(log_sum_exp == -torch.inf, 0.0),
             gradients=[torch.zeros_like(part, dtype=output.dtype) for part in inputs],
@@ -68,20 +68,20 @@ class _Blocked(torch.autograd.Function):
 
 @dataclass
 class _Blocks:
-    """What both passes over the blocks of a call need."""
+    """The state of a pass over the blocks of a call, forward or backward."""
 
     kept: SavedCall
     call: Call
     seed: int
-    """Of the dropout: both passes drop the same."""
+    """Seed of the dropout: both passes drop the same weights."""
 
     @property
     def precise(self) -> torch.dtype:
-        """The precision of all that is no score."""
+        """The precision of everything except the scores."""
         return torch.promote_types(self.call.queries.dtype, torch.float32)
 
     def spans(self) -> Iterator[tuple[range, list[range]]]:
-        """Spans of queries, each with the spans of keys that they may reach."""
+        """Spans of queries, each with the spans of keys that they may look at."""
         call = self.call
         count, total = call.queries.shape[-2], call.keys.shape[-2]
         pairs = max(1, BLOCK // max(1, call.leading.numel() * call.score.footprint(call.queries.shape[-1])))
@@ -96,14 +96,14 @@ class _Blocks:
             )
 
     def keep(self, rows: range, columns: range, like: Tensor) -> Tensor:
-        """Dropout's factors for one block: the same in both passes, 0 or 1 / (1 - dropout)."""
+        """The dropout factors of one block, 0 or 1 / (1 - dropout); the same in both passes."""
         seed = self.seed + rows.start * (self.call.keys.shape[-2] + 1) + columns.start
         generator = torch.Generator(like.device).manual_seed(seed)
         kept = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator) >= self.call.dropout
         return kept / (1 - self.call.dropout)
 
     def product(self, left: Tensor, right: Tensor) -> Tensor:
-        """A matrix product that is precise."""
+        """A matrix product in at least single precision."""
         with torch.autocast(left.device.type, enabled=False):
             return left.to(self.precise) @ right.to(self.precise)
 
@@ -121,7 +121,7 @@ class _Forward(_Blocks):
         return output, log_sum_exp
 
     def row_of_blocks(self, rows: range, spans: list[range]) -> tuple[Tensor, Tensor]:
-        """Output and log-sum-exp of the queries `rows`, from one block of keys after the other."""
+        """Output and log-sum-exp of the queries `rows`, over all blocks of keys."""
         call = self.call
         shape = (*call.leading, len(rows))
         highest = call.queries.new_full(shape, -torch.inf, dtype=self.precise)
@@ -134,7 +134,7 @@ class _Forward(_Blocks):
             scores = scores.to(self.precise)
             higher = torch.maximum(highest, scores.amax(-1))
             shift = higher.masked_fill(higher == -torch.inf, 0.0)
-            shares = (scores - shift.unsqueeze(-1)).exp_()  # in memory of its own: scores may be a view
+            shares = (scores - shift.unsqueeze(-1)).exp_()  # in place: the subtraction made a copy
             shrink = (highest - shift).exp_()
             total = total * shrink + shares.sum(-1)
             if call.dropout:
@@ -152,7 +152,7 @@ class _Backward(_Blocks):
     common: Tensor
     log_sum_exp: Tensor
     gradients: list[Tensor]
-    """Of queries, keys, values and what is learned, summed up block by block."""
+    """Gradients of queries, keys, values and learned tensors, summed over the blocks."""
 
     def run(self) -> None:
         with scratch.reuse():
@@ -161,7 +161,7 @@ class _Backward(_Blocks):
                     self.add_block(rows, columns)
 
     def add_block(self, rows: range, columns: range) -> None:
-        """Add what one block gives to all gradients."""
+        """Add the contribution of one block to all gradients."""
         scratch.next_block()
         call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         q = call.queries[..., over, :].detach().requires_grad_()
@@ -181,7 +181,7 @@ class _Backward(_Blocks):
         to_values[..., along, :] += self.product(kept.mT, to_output)
         totals = (to_queries[..., over, :], to_keys[..., along, :], *to_learned)
         for total, part in zip(totals, found, strict=True):
-            if part is not None:  # of what a score does not read
+            if part is not None:  # the score does not depend on it
                 total += part
 
 

@@ -1,4 +1,4 @@
-"""Single precision where half of it would take longer."""
+"""Single precision where half precision is slower."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,9 +13,9 @@ from foveate.attention.shapes import precise
 
 
 def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], Attended]:
-    """`attend`, but in single precision where a gradient is to pass through half precision on a CPU.
+    """`attend`, in single precision if it needs gradients in half precision on a CPU. The output type stays the same.
 
-    Torch's fused kernel takes ten times as long there, and its small products gain nothing. The output is as it was.
+    Torch's fused kernel takes ten times as long there, and small products are not faster.
     """
 
     @wraps(attend)
@@ -33,5 +33,5 @@ def in_single_precision(attend: Callable[[Call], Attended]) -> Callable[[Call], 
 
 
 def in_half(call: Call) -> bool:
-    """Whether matrices are multiplied in half precision."""
+    """Whether matrix products are in half precision."""
     return torch.is_autocast_enabled("cpu") or call.values.dtype.itemsize < torch.float32.itemsize

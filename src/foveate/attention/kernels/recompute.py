@@ -1,4 +1,4 @@
-"""What a kernel needs to compute again, in its backward pass, what it did not keep."""
+"""What a kernel saves of a call to compute it again in the backward pass."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,11 +13,11 @@ from foveate.attention.call import Call
 
 @dataclass
 class SavedCall:
-    """A call without its tensors, which autograd saves (so that checkpointing and offloading see them)."""
+    """A call without its tensors. Autograd saves those, so that checkpointing and offloading see them."""
 
     call: Call
     autocast: Callable[[], AbstractContextManager]
-    """Makes contexts of the autocast that the call was made under."""
+    """Enters the autocast state of the call."""
 
     @classmethod
     def of(cls, call: Call) -> "SavedCall":
@@ -32,7 +32,7 @@ class SavedCall:
         return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
 
     def output_dtype(self, values: Tensor) -> torch.dtype:
-        """The type of an output made of these values."""
+        """The type of an output computed from these values."""
         with self.autocast():
             return (values[..., :0, :0] @ values[..., :0, :0].mT).dtype
 

@@ -1,8 +1,8 @@
 """Dot-product attention by torch's fused kernel: memory linear in T and S.
 
-A mask that is a flag (causal from the first key) or a row of booleans (padding) is handed over as it is. Any other is
-handed over block by block of queries, each with only the keys that it may reach, so that T x S booleans never exist.
-Nor are they kept for the backward pass, which computes each block again, from its mask on.
+A causal mask from the first key is passed as a flag, padding as a row of booleans. Any other mask is passed for a block
+of queries at a time, with only the keys that they may look at, so that T x S booleans never exist. The backward pass
+computes each block again.
 """
 
 import math
@@ -21,10 +21,10 @@ from foveate.attention.masks import Causal
 from foveate.attention.selection import Attended
 
 BLOCK = 2**18
-"""How many pairs of a query and a key a mask or bias is built for at once."""
+"""Pairs of a query and a key in one block of a mask or bias."""
 
 FEW = 128
-"""How many queries a block has at least, however few keys they may see."""
+"""Least number of queries in a block."""
 
 
 def attend(call: Call) -> Attended:
@@ -46,7 +46,7 @@ def attend(call: Call) -> Attended:
 
 
 def _in_the_type_of_autocast(call: Call) -> Call:
-    """The call with queries, keys and values as autocast would have them, for a function that runs without it."""
+    """The call with queries, keys and values in the type of autocast, for a function that runs without autocast."""
     if not _autocasts(call.queries.device):
         return call
     kind = SavedCall.of(call).output_dtype(call.values)
@@ -59,14 +59,14 @@ def _autocasts(device: torch.device) -> bool:
 
 
 class _InBlocks(torch.autograd.Function):
-    """One block after the other, of which only the output is kept."""
+    """Attention block by block; only the output is kept."""
 
     @staticmethod
     def forward(ctx: Any, call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.kept, ctx.leading = SavedCall.of(call), call.leading
-        # The mask's and bias's tensors, too: torch then tells of those that somebody wrote over since.
+        # Also the tensors of mask and bias: autograd then raises an error if they were modified in place.
         ctx.save_for_backward(queries, keys, values, *call.tensors())
-        # Filled block by block: many small results between the blocks' masks would leave the memory in pieces.
+        # One output for all blocks: many small ones would fragment the memory.
         output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.output_dtype(values))
         log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
         for rows, columns in _blocks(call):
@@ -95,10 +95,10 @@ class _InBlocks(torch.autograd.Function):
 
 
 def _blocks(call: Call) -> Iterator[tuple[range, range]]:
-    """Spans of queries, each with the span of keys that they may reach.
+    """Spans of queries, each with the span of keys that they may look at.
 
-    A span holds about as many queries as one of them may see keys (at least `FEW`): more would be shown many keys that
-    a window hides, fewer would cost more calls than computation.
+    A span has about as many queries as one query has keys (at least `FEW`). Larger blocks would contain many keys that
+    a window hides; smaller ones would spend the time on calls.
     """
     count, total = call.queries.shape[-2], call.keys.shape[-2]
 
@@ -120,7 +120,7 @@ def _blocks(call: Call) -> Iterator[tuple[range, range]]:
 
 
 def _cut(queries: Tensor, keys: Tensor, values: Tensor, rows: range, columns: range) -> tuple[Tensor, Tensor, Tensor]:
-    """What a block has of each, as views."""
+    """Queries, keys and values of a block, as views."""
     over, along = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
     return queries[:, :, over], keys[:, :, along], values[:, :, along]
 
@@ -132,7 +132,7 @@ def _block(
 
 
 def _alike(call: Call) -> bool:
-    """Whether one row of a mask is enough for all queries."""
+    """Whether all queries share one row of the mask."""
     return call.bias is None and call.mask is not None and not call.mask.rowwise
 
 
@@ -140,9 +140,9 @@ def _fused(
     call: Call, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     if 0 in (*queries.shape[:-1], keys.shape[-2]):
-        # The sum of no values, with its gradients; the fused kernel would end the process.
+        # An empty sum with gradients. The fused kernel crashes here.
         return queries @ keys.mT @ values, queries.new_full(queries.shape[:-1], -torch.inf)
-    # Autocast would round a mask of numbers, too.
+    # Autocast would also round a mask of numbers.
     with torch.autocast(queries.device.type, enabled=False) if _autocasts(queries.device) else nullcontext():
         if not call.full:
             output = F.scaled_dot_product_attention(
@@ -155,21 +155,21 @@ def _fused(
             queries, keys, values, 0.0, causal, attn_mask=mask, scale=call.scale
         )
     if mask is not None:
-        # The kernel gives 0, not -inf, for a query that may look nowhere.
+        # The kernel returns 0, not -inf, for a query whose keys are all masked.
         nowhere = (mask == -torch.inf).all(-1).expand(log_sum_exp.shape)
         log_sum_exp = log_sum_exp.masked_fill(nowhere, -torch.inf)
     return output, log_sum_exp
 
 
 def _mask(call: Call, rows: range, columns: range) -> Tensor:
-    """The mask and bias of a block in the four dimensions of the kernel: booleans, or numbers to add."""
+    """The mask and bias of a block in four dimensions: booleans, or numbers to add."""
     leading, device = call.leading, call.queries.device
     rows = range(1) if _alike(call) else rows
     allowed = None if call.mask is None else call.mask.block(rows, columns, len(leading), device)
     if call.bias is not None:
-        # Detached: torch leaves the fused path for a bias that could learn, even where nothing does.
+        # Detached: torch does not use its fused kernel for a bias that requires gradients.
         numbers = call.bias.block(call.queries[..., rows.start : rows.stop, :], rows, columns).detach()
-        # Half precision would round a bias that grows with the distance; other devices' kernels want the queries' type.
+        # Half precision would round a bias that grows with the distance. GPU kernels require the type of the queries.
         exact = torch.promote_types(call.queries.dtype, torch.float32) if device.type == "cpu" else call.queries.dtype
         numbers = _at_full_length(numbers.to(exact), columns)
         return _four(numbers if allowed is None else numbers.masked_fill(~allowed, -torch.inf), leading)
@@ -178,7 +178,7 @@ def _mask(call: Call, rows: range, columns: range) -> Tensor:
 
 
 def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
-    """With a number for each key, where all have the same: kernels of other devices want a row that lies densely."""
+    """Expanded to a number for each key on other devices than a CPU: their kernels require dense rows."""
     if tensor.device.type == "cpu" or tensor.shape[-1] == len(columns):
         return tensor
     return tensor.expand(*tensor.shape[:-1], len(columns)).contiguous()
@@ -187,8 +187,8 @@ def _at_full_length(tensor: Tensor, columns: range) -> Tensor:
 def _four(tensor: Tensor, leading: torch.Size) -> Tensor:
     """As (batch, heads, rows, columns): the first leading dimension, then all others merged into one.
 
-    Dimensions that only repeat stay 1 where they can, so that a mask is not copied for each head. The last dimension
-    lies densely: the fused kernel wants it so.
+    Broadcast dimensions stay 1 if possible, so that a mask is not copied for each head. The fused kernel requires a
+    dense last dimension.
     """
     if tensor.ndim == len(leading) + 2 == 4 and tensor.stride(-1) == 1:
         return tensor

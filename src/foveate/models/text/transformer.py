@@ -124,7 +124,7 @@ class Transformer(nn.Module):
     def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
         written, distances = state.past[0].length, self.target_distances
         x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, written)
-        source_mask, bias = padding(state.source_lengths), distances.starting(written) if distances else None
+        source_mask, bias = padding(state.source_lengths), distances.with_start(written) if distances else None
         for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
             x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
         return self.output(self.decoder_norm(x)).squeeze(1)
