@@ -22,12 +22,14 @@ def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
 
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
+    "convnext": {"dropout 3 26": 1},
     "convolutional-seq2seq": {
         "dropout 3 7 10": 1,
         "dropout 3 5 10": 2,  # the embeddings, and what the output layer is given
         **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
+    "efficientnet": {"dropout 3 29": 1},
     "googlenet": {"dropout 3 202": 1},
     "resnet": {"dropout 3 26": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},

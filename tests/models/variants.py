@@ -36,11 +36,14 @@ SMALL = {
     "hidden": 19,
     "side": 3,
     "divisor": 5,
+    "stem_width": 7,
+    "feature_width": 29,
+    "layer_scale": 0.5,
     "auxiliary_dropout": 0.0,
 }
 """Sizes for tests, by the name of the field."""
 
-STAGES = {"blocks": (1, 2, 1, 1, 1), "widths": (10, 14, 22, 26, 34)}
+STAGES = {"blocks": (1, 2, 1, 1, 1, 1, 1), "widths": (10, 14, 22, 26, 34, 38, 46)}
 """Sizes for tests of fields that have one for each stage: as many of them as a preset has stages."""
 
 NEEDED = {

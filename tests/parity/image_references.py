@@ -18,10 +18,15 @@ __all__ = ["assert_same", "rename", "timm", "torchvision"]
 
 
 def rename(state: dict[str, Tensor], names: dict[str, str]) -> dict[str, Tensor]:
-    """The state of a model with its modules named as in `names`, which has each module of the state, and no other."""
-    parts = {key: key.rpartition(".") for key in state}
-    assert {module for module, _, _ in parts.values()} == names.keys()
-    return {f"{names[module]}.{leaf}": state[key] for key, (module, _, leaf) in parts.items()}
+    """The state of a model with its parts named as in `names`, which has all modules of the state, or a parameter's own
+    name where the other model has it elsewhere, and nothing else."""
+    used, found = set(), {}
+    for key, value in state.items():
+        module, _, leaf = key.rpartition(".")
+        used.add(key if key in names else module)
+        found[names[key] if key in names else f"{names[module]}.{leaf}"] = value
+    assert used == names.keys()
+    return found
 
 
 def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *sizes: tuple[int, int]) -> None:
@@ -65,8 +70,8 @@ def _gradients(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _of_parameters(model: nn.Module, names: dict[str, str]) -> dict[str, str]:
-    modules = {name.rpartition(".")[0] for name, _ in model.named_parameters()}
-    return {module: name for module, name in names.items() if module in modules}
+    parts = {part for name, _ in model.named_parameters() for part in (name, name.rpartition(".")[0])}
+    return {part: name for part, name in names.items() if part in parts}
 
 
 def _close(found: Tensor, expected: Tensor) -> None:

@@ -29,7 +29,7 @@ class Attended:
     `log_sum_exp` is that of each query's scores, -inf if all keys are masked. For a hard selection, `choice` is the
     index of the chosen key (-1: none), `log_prob` its log-probability and `entropy` the entropy of the distribution, in
     nats. `state` is passed to the next call of a selection with a state. `weights` are present if they do not follow
-    from the scores alone. """
+    from the scores alone."""
 
     output: Float[Tensor, "... T V"]
     log_sum_exp: Float[Tensor, "... T"] | None = None

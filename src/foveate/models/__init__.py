@@ -15,7 +15,9 @@ from foveate.errors import UserError, at_least, check_literals, out_of_memory, u
 
 FAMILIES = {
     "alexnet": "foveate.models.vision.alexnet",
+    "convnext": "foveate.models.vision.convnext",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
+    "efficientnet": "foveate.models.vision.efficientnet",
     "googlenet": "foveate.models.vision.googlenet",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "resnet": "foveate.models.vision.resnet",

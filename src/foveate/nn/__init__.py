@@ -3,7 +3,14 @@
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
-from foveate.nn.convolution import ConvNorm, GatedConvolution, ResidualBlock, ResponseNorm
+from foveate.nn.convolution import (
+    ChannelNorm,
+    ConvNorm,
+    GatedConvolution,
+    ResidualBlock,
+    ResponseNorm,
+    SamePaddedConv2d,
+)
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
@@ -33,6 +40,7 @@ __all__ = [
     "AttentionPooling",
     "BahdanauDecoder",
     "BeamSources",
+    "ChannelNorm",
     "ConvNorm",
     "DecoderBlock",
     "Dropout",
@@ -53,6 +61,7 @@ __all__ = [
     "Residual",
     "ResidualBlock",
     "ResponseNorm",
+    "SamePaddedConv2d",
     "SentenceReader",
     "SentenceWriter",
     "SinusoidalPositions",

@@ -60,6 +60,34 @@ class ConvNorm(nn.Module):
         return x if self.activation is None else self.activation(x)
 
 
+class SamePaddedConv2d(nn.Conv2d):
+    """A convolution that pads as TensorFlow does with "SAME".
+
+    The size of the output is that of the input, divided by the stride and rounded up. The padding is divided evenly
+    between both ends; where it is odd, the right and the bottom get one more.
+    """
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B D i j"]:
+        rows, columns = (
+            max(kernel - (size - 1) % stride - 1, 0)
+            for size, kernel, stride in zip(x.shape[2:], self.kernel_size, self.stride, strict=True)
+        )
+        if (rows, columns) == (2 * self.padding[0], 2 * self.padding[1]):
+            return super().forward(x)
+        x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
+        return F.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer norm of the channels of each place of a feature map."""
+
+    def __init__(self, width: int, eps: float = 1e-6) -> None:
+        super().__init__(width, eps)
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 class ResponseNorm(nn.Module):
     """Divides each channel by how active the five channels around it are (Krizhevsky et al. 2012, section 3.3)."""
 
