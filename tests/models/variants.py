@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.contracts import StepDecoder
+from foveate.nn import FeatureMapAttention
 
 SMALL = {
     "src_vocab": 17,
@@ -123,6 +124,8 @@ class Variant:
         for layer in model.modules():
             if isinstance(layer, nn.Conv2d) and layer.bias is not None:
                 nn.init.uniform_(layer.bias, 0.5, 1)  # else the few channels of a layer may all be silent
+            if isinstance(layer, FeatureMapAttention):
+                nn.init.constant_(layer.scale, 0.5)  # else it gives nothing
         return model
 
     @property
@@ -165,6 +168,8 @@ class Variant:
         config = self.config
         if hasattr(config, "heads") or hasattr(config, "kernel"):
             return True
+        if "pixels" in self.inputs:
+            return bool(getattr(config, "attend_after", ()))
         if hasattr(config, "pooling"):
             return config.pooling == "attention"
         return getattr(config, "score", "none") != "none"

@@ -15,6 +15,7 @@ from foveate.errors import UserError, at_least, check_literals, out_of_memory, u
 
 FAMILIES = {
     "alexnet": "foveate.models.vision.alexnet",
+    "cnn": "foveate.models.vision.cnn",
     "convnext": "foveate.models.vision.convnext",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "efficientnet": "foveate.models.vision.efficientnet",
@@ -113,11 +114,12 @@ def _check(config: Any) -> None:
     check_literals(config)
     for part in fields(config):
         value = getattr(config, part.name)
-        if type(value) is int:
-            at_least(1, part.name, value)
-            most = _MOST_LAYERS if part.name.endswith("layers") else _MOST
-            if value > most:
-                raise UserError(f"{part.name} is {value:,}, but no model has more than {most:,}")
+        most = _MOST_LAYERS if part.name.endswith(("layers", "blocks")) else _MOST
+        for number in value if isinstance(value, tuple) else (value,):
+            if type(number) is int:
+                at_least(1, part.name, number)
+                if number > most:
+                    raise UserError(f"{part.name} is {number:,}, but no model has more than {most:,}")
         if part.name.endswith("dropout") and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 

@@ -14,6 +14,7 @@ from foveate.nn.convolution import (
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.encoders import EncoderConfig, TransformerEncoder
+from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
 from foveate.nn.init import TooManyWeightsError, initialize, initialize_convolutions, skip_init
@@ -46,6 +47,7 @@ __all__ = [
     "Dropout",
     "EncoderBlock",
     "EncoderConfig",
+    "FeatureMapAttention",
     "FeedForward",
     "FirstState",
     "FixedVectorDecoder",
