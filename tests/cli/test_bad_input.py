@@ -103,7 +103,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["bench", "stepping", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),
         (["bench", "norms", "--learning-rates", "-1"], "learning_rates is -1.0, but must be at least 0"),
         (train("--max-length", "0"), "max_length is 0, but must be at least 1"),
-        (train("--architecture.width", "130"), "width 130 does not divide into 4 heads: make it a multiple of them"),
+        (train("--architecture.width", "130"), "width 130 is not a multiple of 4 heads"),
         (train("--architecture.heads", "0"), "heads is 0, but must be at least 1"),
         (train("--architecture.dropout", "1.5"), "dropout is 1.5, but must be at least 0 and below 1"),
         (train("--model", "rnn", "--architecture.layers", "0"), "layers is 0, but must be at least 1"),

@@ -133,7 +133,7 @@ def test_fewer_bits(
     if not able or (precision == "bfloat16" and not cpu_has_bfloat16()):
         pytest.skip(f"this CPU does not multiply in {precision}")
     forward, calls = Int8Linear.forward, []
-    monkeypatch.setattr("foveate.inference.cpu._LEAST", 1)  # the layers of this model are small
+    monkeypatch.setattr("foveate.inference.cpu._MIN_WEIGHTS", 1)  # the layers of this model are small
     monkeypatch.setattr(Int8Linear, "forward", lambda self, x: calls.append(len(x)) or forward(self, x))
     assert told(capsys, "run", trained.folder, *SENTENCES, "--precision", precision)[0] == TRANSLATIONS
     assert calls

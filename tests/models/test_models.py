@@ -117,7 +117,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("transformer-tiny", width=130, **VOCABULARIES),
-            "width 130 does not divide into 4 heads: make it a multiple of them",
+            "width 130 is not a multiple of 4 heads",
         ),
         (
             lambda: foveate.create("transformer-base", src_vocab=17, tgt_vocab=13),
@@ -125,7 +125,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("rnn", width=7, **VOCABULARIES),
-            "a width of 7 cannot be shared by two directions; make it even",
+            "a bidirectional layer needs an even width, not 7",
         ),
         (
             lambda: foveate.create("rnn-attentive", encoder="embeddings", embedding=10, **VOCABULARIES),

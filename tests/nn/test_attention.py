@@ -226,7 +226,7 @@ def test_parameters_and_cost_do_not_depend_on_the_number_of_heads() -> None:
 
 
 def test_errors_tell_the_widths() -> None:
-    with pytest.raises(UserError, match="width 7 does not divide into 3 heads: make it a multiple of them"):
+    with pytest.raises(UserError, match="width 7 is not a multiple of 3 heads"):
         MultiHeadAttention(7, 3)
-    with pytest.raises(UserError, match="an input of width 7 does not divide into slices for 2 heads"):
+    with pytest.raises(UserError, match="an input of width 7 cannot be split into slices for 2 heads"):
         MultiHeadAttention(6, 2, source_width=7, split=True)

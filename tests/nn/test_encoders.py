@@ -47,7 +47,7 @@ def test_its_sites_are_its_layers() -> None:
 def test_a_learned_table_of_positions_has_an_end() -> None:
     made = encoder(positions="learned", max_length=5)
     assert made(torch.randn(1, 5, 6), torch.tensor([5])).shape == (1, 5, 6)
-    with pytest.raises(UserError, match="a sequence of 6 positions, but only 5 were learned"):
+    with pytest.raises(UserError, match="a sequence has 6 positions, but only 5 were learned"):
         made(torch.randn(1, 6, 6), torch.tensor([6]))
 
 

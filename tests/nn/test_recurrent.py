@@ -106,5 +106,5 @@ def test_dropout_is_between_layers() -> None:
 
 
 def test_two_directions_need_an_even_width() -> None:
-    with pytest.raises(UserError, match="a width of 7 cannot be shared by two directions; make it even"):
+    with pytest.raises(UserError, match="a bidirectional layer needs an even width, not 7"):
         Recurrent("gru", E, 7, bidirectional=True)

@@ -210,7 +210,7 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
         ({"max_length": 0}, "max_length is 0, but must be at least 1"),
         ({"model": "rnn"}, "rnn is a model for another task; the task classify takes rnn-acceptor, "),
         ({"model": "rnn-acepter"}, "unknown model 'rnn-acepter'; did you mean rnn-acceptor"),
-        ({"architecture": {"width": 7}}, "a width of 7 cannot be shared by two directions; make it even"),
+        ({"architecture": {"width": 7}}, "a bidirectional layer needs an even width, not 7"),
     ],
 )
 def test_a_recipe_that_cannot_be(tmp_path: Path, changes: dict, message: str) -> None:

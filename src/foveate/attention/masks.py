@@ -71,10 +71,7 @@ def causal(start: int = 0) -> Mask:
 
 
 def padding(lengths: Int[Tensor, "..."]) -> Mask:
-    """Hides keys from position `length` on, for each example. `lengths` has the first of the leading dimensions.
-
-    A length greater than the number of keys is an error at the call of `attend`.
-    """
+    """Hides the keys after the first `lengths` of each example; lengths has the first of the leading dimensions."""
     if not isinstance(lengths, Tensor):
         raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
     if lengths.is_floating_point() or lengths.dtype == torch.bool:

@@ -1,4 +1,4 @@
-"""Modules that models are made of."""
+"""Building blocks of models."""
 
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.beam_sources import BeamSources

@@ -1,4 +1,4 @@
-"""Multi-head attention: self, cross, masked, with any widths, on the whole input or on a slice of it for each head."""
+"""Multi-head attention: self-attention and cross-attention with any widths."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,16 @@ from foveate.nn.beam_sources import BeamSources
 
 
 class MultiHeadAttention(nn.Module):
-    """H heads side by side (Vaswani et al. 2017): each projects queries, keys and values and attends; the heads,
-    concatenated, are projected once more.
+    """H heads in parallel (Vaswani et al. 2017). Each projects queries, keys and values and attends; their outputs are
+    concatenated and projected.
 
-    All widths are free: of the queries' input, of the source that gives keys and values, of a head's keys and values,
-    and of the output. With `split`, a head sees only its own slice of the inputs, which must divide by `heads`.
+    `width` is the width of the queries' input, `source_width` that of the input of keys and values; `head_width` and
+    `value_width` are the widths of a head's keys and values. With `split`, each head gets its own slice of the inputs,
+    whose width must be a multiple of `heads`.
     """
 
-    kept: torch.dtype | None = None
-    """The type of the keys and values in a `memory`, and of attention to it, if not that of the weights."""
+    memory_dtype: torch.dtype | None = None
+    """The type of the keys and values in a `memory` and of attention to it; None for that of the weights."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         source_width = width if source_width is None else source_width
         if head_width is None and width % heads:
-            raise UserError(f"width {width} does not divide into {heads} heads: make it a multiple of them")
+            raise UserError(f"width {width} is not a multiple of {heads} heads")
         self.head_width = width // heads if head_width is None else head_width
         self.value_width = self.head_width if value_width is None else value_width
         project = _SlicedLinear if split else _linear
@@ -50,11 +51,11 @@ class MultiHeadAttention(nn.Module):
         self.dropout = dropout
 
     def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
-        """The heads' keys and values of a source, to attend to more than once or to extend, to `expected` of them."""
-        # Dense, each head for itself, since they are read again and again.
-        keys, values = (part.contiguous().to(self.kept or part.dtype) for part in self._keys_values(source))
+        """The keys and values of a source, for several calls. A memory that grows has `expected` keys in the end."""
+        # Dense for each head, because they are read many times.
+        keys, values = (part.contiguous().to(self.memory_dtype or part.dtype) for part in self._keys_values(source))
         if keys.device.type == "cpu" and keys.dtype == torch.float32:
-            keys = keys.mT.contiguous().mT  # as products with few queries read them
+            keys = keys.mT.contiguous().mT  # the fastest layout for products with few queries
         return Memory(keys, values, self.score, expected)
 
     def forward(
@@ -66,23 +67,23 @@ class MultiHeadAttention(nn.Module):
         past: Memory | None = None,
         beams: BeamSources | None = None,
     ) -> Float[Tensor, "B T O"]:
-        """Attend from x to a source or a memory of it; to x itself if there is none (self-attention).
+        """Attend from x to a source or a memory of it; without a source, to x itself (self-attention).
 
-        With `beams`, who say which row of the source each row of x reads, the source may have fewer rows.
-        Self-attention in steps has a `past`: the keys and values of x are added to it, and x attends to all of them.
+        With `beams`, several rows of x share a row of the source. `past` is for self-attention step by step: the keys
+        and values of x are appended to it, and x attends to all of them.
         """
         if source is not None:
             memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
             queries = self.query(x) if beams is None else beams.gather(self.query(x))
-            return self._attended(heads_of(queries, self.head_width), memory, mask, bias, beams)
-        queries, keys, values = self._all_of(x)
+            return self._attend(split_heads(queries, self.head_width), memory, mask, bias, beams)
+        queries, keys, values = self._project(x)
         if past is None:
             past = Memory(keys, values, self.score)
         else:
             past.append(keys, values)
-        return self._attended(queries, past, mask, bias)
+        return self._attend(queries, past, mask, bias)
 
-    def _attended(
+    def _attend(
         self,
         queries: Tensor,
         memory: Memory,
@@ -90,24 +91,24 @@ class MultiHeadAttention(nn.Module):
         bias: Bias | Tensor | None,
         beams: BeamSources | None = None,
     ) -> Tensor:
-        given = queries.dtype
-        if self.kept is not None:
+        dtype = queries.dtype
+        if self.memory_dtype is not None:
             queries = queries.to(memory.values.dtype)
         dropout = self.dropout if self.training else 0.0
         output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2)
-        output = output if self.kept is None else output.to(given)
+        output = output if self.memory_dtype is None else output.to(dtype)
         return self.output(output if beams is None else beams.scatter(output))
 
-    def _all_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of one input."""
-        return heads_of(self.query(x), self.head_width), *self._keys_values(x)
+    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of self-attention."""
+        return split_heads(self.query(x), self.head_width), *self._keys_values(x)
 
     def _keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        return heads_of(self.key(source), self.head_width), heads_of(self.value(source), self.value_width)
+        return split_heads(self.key(source), self.head_width), split_heads(self.value(source), self.value_width)
 
 
 class UnequalHeads(nn.Module):
-    """Heads of different widths, concatenated and projected by one matrix of (sum of widths) x C."""
+    """Heads of different widths, concatenated and projected by one matrix (sum of widths) x C."""
 
     def __init__(self, width: int, head_widths: Sequence[int], source_width: int | None = None) -> None:
         super().__init__()
@@ -115,7 +116,7 @@ class UnequalHeads(nn.Module):
             MultiHeadAttention(width, 1, source_width, head_width=head_width, output_width=width)
             for head_width in head_widths
         ]
-        # The sum of each head's own projection is the projection of their concatenation; one bias is enough.
+        # The sum of the heads' projections equals the projection of their concatenation. One bias is enough.
         for head in heads[1:]:
             head.output.register_parameter("bias", None)
         self.heads = nn.ModuleList(heads)
@@ -134,12 +135,14 @@ def _linear(width: int, heads: int, head_width: int) -> nn.Linear:
 
 
 class _SlicedLinear(nn.Module):
-    """Each head's own projection of its own slice of the input: a block-diagonal linear map."""
+    """A projection of a slice of the input for each head: a block-diagonal linear map."""
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
         if width % heads:
-            raise UserError(f"an input of width {width} does not divide into slices for {heads} heads")
+            raise UserError(
+                f"an input of width {width} cannot be split into slices for {heads} heads: make it a multiple"
+            )
         bound = math.sqrt(heads / width)
         self.weight = nn.Parameter(torch.empty(heads, width // heads, head_width).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(heads * head_width))
@@ -149,6 +152,6 @@ class _SlicedLinear(nn.Module):
         return torch.einsum("bthc,hcd->bthd", slices, self.weight).flatten(2) + self.bias
 
 
-def heads_of(x: Float[Tensor, "B T P"], head_width: int) -> Float[Tensor, "B H T D"]:
-    """The heads' vectors of what was projected for all heads together."""
+def split_heads(x: Float[Tensor, "B T P"], head_width: int) -> Float[Tensor, "B H T D"]:
+    """Split a projection for all heads into heads."""
     return x.unflatten(-1, (-1, head_width)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Transformer blocks: attention and feed-forward layers, each with a residual and a layer norm around it."""
+"""Transformer blocks: attention and feed-forward layers, each with a residual connection and a layer norm."""
 
 from collections.abc import Callable
 
@@ -77,11 +77,10 @@ class DecoderBlock(nn.Module):
         bias: Bias | None = None,
         beams: BeamSources | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`mask` and `bias` are of the self-attention, `source_mask` is of the attention to the source.
+        """`mask` and `bias` are for self-attention, `source_mask` for attention to the source.
 
-        `past` is the block's own memory of the tokens so far; those of x are added to it.
-
-        A memory of sources may have fewer rows than x: `beams` say which of them each row of x reads.
+        `past` is the memory of the tokens so far; those of x are appended. With `beams`, several rows of x share a row
+        of the source.
         """
         x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
         x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask, beams=beams))

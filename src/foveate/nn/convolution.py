@@ -15,14 +15,14 @@ Activation = Callable[[Tensor], Tensor]
 class GatedConvolution(nn.Module):
     """A convolution to twice the width, one half of which gates the other (Dauphin et al. 2017): C -> 2 C -> C.
 
-    Nothing is padded here: the input has `kernel - 1` vectors more than the output, before it or around it, as the
-    caller likes. So one module reads a whole sequence and a single step with its past.
+    It does not pad: the input has `kernel - 1` more vectors than the output. So one module processes a whole sequence
+    as well as a single step with its past.
     """
 
     def __init__(self, width: int, kernel: int) -> None:
         super().__init__()
         self.kernel = kernel
-        # As a matrix product with windows of the input: one path for a whole sequence and for a step.
+        # A matrix product with windows of the input, for a whole sequence and for a step.
         self.linear = nn.Linear(kernel * width, 2 * width)
 
     def forward(self, x: Float[Tensor, "B S C"]) -> Float[Tensor, "B T C"]:

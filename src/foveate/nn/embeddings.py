@@ -1,4 +1,4 @@
-"""Words as vectors: their tables, what these share, and the help of their spelling."""
+"""Word embeddings, weight tying, and embeddings of spelling features."""
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -8,10 +8,9 @@ from foveate.errors import UserError
 
 
 class WordEmbedding(nn.Module):
-    """A word's own vector plus the vectors of the features of its spelling, which unknown words share with known
-    ones.
+    """The vector of a word plus the vectors of its spelling features, which unknown words share with known ones.
 
-    Features are numbered by a hash, so two may share a vector; with thousands of vectors that does little harm
+    Features are numbered by a hash, so two may share a vector. With thousands of vectors, collisions are harmless
     (Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning).
     """
 
@@ -21,27 +20,27 @@ class WordEmbedding(nn.Module):
         self.spelling = nn.Embedding(spellings, width)
 
     def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"]) -> Float[Tensor, "B T C"]:
-        """F is how many features tell a word's spelling."""
+        """F is the number of spelling features of a word."""
         features = F.embedding_bag(spellings.flatten(0, 1), self.spelling.weight, mode="sum")
         return self.word(words) + features.unflatten(0, words.shape)
 
 
 INITIAL = 0.1
-"""`word_vectors` begin evenly drawn from -INITIAL to INITIAL: a rare word, which learns little, shall also say little,
-and as weights of an output layer larger ones would be far too sure."""
+"""`word_vectors` are initialized uniformly from -INITIAL to INITIAL. Small vectors keep rare words, which learn little,
+from adding noise, and a tied output layer from being overconfident."""
 
 
 def word_vectors(words: int, width: int) -> nn.Embedding:
-    """A table of small random vectors, one for each word of a vocabulary."""
+    """An embedding of small random vectors."""
     table = nn.Embedding(words, width)
     nn.init.uniform_(table.weight, -INITIAL, INITIAL)
     return table
 
 
 def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tuple[nn.Embedding, nn.Embedding]:
-    """The tables of a source's and of a target's vocabulary; `shared`, they are one.
+    """The embeddings of source and target; `shared`, they are the same module.
 
-    Raises UserError where two vocabularies of different size should share one.
+    Raises UserError if they are shared but the vocabularies differ in size.
     """
     if shared and sources != targets:
         raise UserError(
@@ -53,13 +52,13 @@ def word_embeddings(sources: int, targets: int, width: int, shared: bool) -> tup
 
 
 def tie_output(output: nn.Linear, embedding: nn.Embedding) -> None:
-    """Let words be scored by the vectors that they are read by (Press and Wolf 2017, https://arxiv.org/abs/1608.05859).
+    """Use the embedding as the weights of the output layer (Press and Wolf 2017, https://arxiv.org/abs/1608.05859).
 
-    Raises UserError where the states that are scored are not as wide as the embeddings.
+    Raises UserError if their widths differ.
     """
     if output.in_features != embedding.embedding_dim:
         raise UserError(
-            f"embeddings of width {embedding.embedding_dim} cannot also be the output weights of states of width "
+            f"embeddings of width {embedding.embedding_dim} cannot be the output weights of states of width "
             f"{output.in_features}: make them equal, or do not tie them"
         )
     output.weight = embedding.weight

@@ -1,4 +1,4 @@
-"""The encoder of a Transformer alone: a sequence of vectors in, each of them in the light of all others out."""
+"""The encoder of a Transformer."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ from foveate.nn.positions import position_encoding
 
 @dataclass(kw_only=True)
 class EncoderConfig:
-    """The sizes of an encoder; a model's own config adds what it reads and what it decides."""
+    """The sizes of an encoder. The config of a model adds its vocabulary and its outputs."""
 
     width: int = 512
     """Width C of all layers."""
@@ -28,21 +28,21 @@ class EncoderConfig:
     layers: int = 6
     """Blocks of the encoder."""
     norm: Literal["post", "pre"] = "post"
-    """Layer norm after each residual sum (the paper), or before each layer (more stable)."""
+    """Layer norm after each residual connection (as in the paper), or before each layer (more stable)."""
     activation: Literal["relu", "gelu", "silu"] = "relu"
-    """What bends the feed-forward layers."""
+    """Activation function of the feed-forward layers."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
-    """Positions as waves of any length, as a learned table, or as what each head adds to its scores for a distance."""
+    """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     max_length: int = 1024
     """Rows of the learned table."""
 
 
 class TransformerEncoder(nn.Module):
-    """Positions, then blocks of self-attention (Vaswani et al. 2017, the left half of figure 1)."""
+    """Positions and blocks of self-attention (Vaswani et al. 2017, the left half of figure 1)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -52,11 +52,11 @@ class TransformerEncoder(nn.Module):
         )
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))
-        # Post-norm blocks end with a norm of their own.
+        # Post-norm blocks end with a norm already.
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, embedded: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B T C"]:
-        """`embedded` are the vectors of tokens, `lengths` how many of each row are no padding."""
+        """`embedded` are token vectors, `lengths` the number of tokens in each row."""
         mask, x = padding(lengths), self.dropout(self.positions(embedded))
         for block in self.blocks:
             x = block(x, mask=mask, bias=self.distances)

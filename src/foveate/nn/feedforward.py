@@ -1,4 +1,4 @@
-"""The part of a block that works on each position alone."""
+"""The feed-forward layer of a block."""
 
 from collections.abc import Callable
 

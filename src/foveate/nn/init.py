@@ -1,4 +1,4 @@
-"""The random weights that models begin with, and how to do without them."""
+"""Initial random weights, and how to skip them."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 
 def initialize(model: nn.Module, width: int) -> None:
-    """Draw linear layers evenly by their two widths (Glorot and Bengio 2010), embeddings with a norm of about 1.
+    """Initialize linear layers by Glorot's uniform distribution (2010), embeddings with a norm of about 1.
 
     Embeddings are multiplied by the root of `width` where they are read, as in Vaswani et al. 2017, section 3.4.
     """
@@ -38,14 +38,14 @@ def initialize_convolutions(model: nn.Module) -> None:
 
 
 class TooManyWeightsError(Exception):
-    """A model that is made has more weights than were to be expected."""
+    """A model has more weights than expected."""
 
 
 class skip_init(TorchFunctionMode):
-    """Inside, modules are made without drawing weights, for models that are given others at once.
+    """Inside, modules are created without random weights, for models whose weights are loaded next.
 
-    Drawing them takes longer than reading them from a file, and memory that nobody has written in takes none yet.
-    Raises TooManyWeightsError when modules have made more than `at_most` numbers, before a machine is full of layers.
+    Random weights take longer than loading, and untouched memory is not allocated yet. Raises TooManyWeightsError when
+    modules have more than `at_most` numbers, before they fill the memory of the machine.
     """
 
     def __init__(self, at_most: int = sys.maxsize) -> None:
@@ -68,4 +68,4 @@ class skip_init(TorchFunctionMode):
 _IN_PLACE = {torch.Tensor.normal_, torch.Tensor.uniform_}
 
 _MAKERS = {torch.empty, torch.zeros}
-"""With which modules make their weights."""
+"""Functions by which modules create their weights."""

@@ -1,6 +1,6 @@
-"""Which part of the source a recurrent decoder looks at, where that is not all of it (Luong et al. 2015, section 3.2).
+"""Local attention of a recurrent decoder to a part of the source (Luong et al. 2015, section 3.2).
 
-A window tells, for the queries of some steps, a mask and a bias to add: attention itself stays what it is.
+A window gives a mask and a bias for the queries of some steps; `attend` needs no change.
 """
 
 from abc import abstractmethod
@@ -13,7 +13,7 @@ from foveate.attention import Bias, Gaussian, Mask, around
 
 
 class LocalWindow(nn.Module):
-    """The keys at most `radius` places away from a centre that moves from step to step."""
+    """The keys at most `radius` positions away from a centre, which differs between steps."""
 
     def __init__(self, radius: int) -> None:
         super().__init__()
@@ -21,17 +21,17 @@ class LocalWindow(nn.Module):
 
     @abstractmethod
     def centres(self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]) -> Float[Tensor, "R T"]:
-        """The place, 0 to length - 1, around which each query looks; the first of them is that of step `start`."""
+        """The centre of each query, 0 to length - 1. The first query is that of step `start`."""
 
     def forward(
         self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]
     ) -> tuple[Mask, Bias | None]:
-        """What hides the keys outside of the window, and what is added to the scores of those inside."""
+        """The mask of the window, and a bias for the scores inside."""
         return around(self.centres(queries, start, lengths), self.radius), None
 
 
 class DiagonalWindow(LocalWindow):
-    """Step t looks around place t ("local-m"); steps beyond the end of the source look around its last place."""
+    """The centre of step t is position t ("local-m"), or the last position of a shorter source."""
 
     def centres(self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]) -> Float[Tensor, "R T"]:
         steps = torch.arange(start, start + queries.shape[1], device=queries.device)
@@ -39,10 +39,10 @@ class DiagonalWindow(LocalWindow):
 
 
 class PredictedWindow(LocalWindow):
-    """The query says where to look, as a share of the source, and a bell around that place is added ("local-p").
+    """The centre is predicted from the query, and a Gaussian around it is added ("local-p").
 
-    The place is `(S - 1) sigmoid(v·tanh(W q))`, the bell's deviation half the radius. Only the bell has a gradient that
-    moves the place.
+    The centre is `(S - 1) sigmoid(v·tanh(W q))`, the standard deviation half the radius. Only the Gaussian has a
+    gradient for the centre.
     """
 
     def __init__(self, width: int, radius: int) -> None:
@@ -50,7 +50,7 @@ class PredictedWindow(LocalWindow):
         self.place = nn.Sequential(nn.Linear(width, width, bias=False), nn.Tanh(), nn.Linear(width, 1, bias=False))
 
     def centres(self, queries: Float[Tensor, "R T C"], start: int, lengths: Int[Tensor, "R"]) -> Float[Tensor, "R T"]:
-        # In half precision the places of a long source could not be told apart.
+        # Half precision cannot represent the positions of a long source.
         exact = torch.promote_types(queries.dtype, torch.float32)
         with torch.autocast(queries.device.type, enabled=False):
             share = self.place(queries.to(next(self.place.parameters()).dtype)).squeeze(-1).to(exact).sigmoid()

@@ -1,6 +1,6 @@
-"""One vector of a whole sequence: one of its places, their mean, or what a query sees in them.
+"""Pooling: one vector for a whole sequence. Its first or last position, the mean, or attention by one query.
 
-All have one face: what was encoded, the lengths, and the last recurrent state where there is one.
+All poolings take the encoded sequence, its lengths and, if there is one, the last recurrent state.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ SCORES: dict[str, Callable[[int], Score]] = {
     "scaled-dot": lambda width: ScaledDot(),
     "biaffine": lambda width: Biaffine(width, width),
 }
-"""What makes the score of queries and keys of one width, by its name."""
+"""By name, a function that makes the score of queries and keys of one width."""
 
 
 def pooling(kind: str, width: int, score: str = "additive", learned: bool = True) -> nn.Module:
-    """The pooling of that name: "first", "last", "mean", or "attention" by a learned query or the last state."""
+    """The pooling of this name: "first", "last", "mean", or "attention" by a learned query or the last state."""
     one_of("pooling", kind, ("attention", *POOLINGS))
     if kind == "attention":
         one_of("score", score, SCORES)
@@ -31,10 +31,10 @@ def pooling(kind: str, width: int, score: str = "additive", learned: bool = True
 
 
 class AttentionPooling(nn.Module):
-    """Attends to a sequence with one query: encode, attend, predict.
+    """Attention to a sequence with one query, learned or the last state of the sequence.
 
-    A learned query is asked of every sequence: "which places matter to the task?"; else its last state asks. With the
-    additive score that is the word attention of Yang et al. 2016 (Hierarchical Attention Networks, section 2.2).
+    With a learned query and the additive score, this is the word attention of Yang et al. 2016 (Hierarchical Attention
+    Networks, section 2.2).
     """
 
     def __init__(self, width: int, score: Score, learned: bool = True) -> None:
@@ -48,7 +48,7 @@ class AttentionPooling(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B D"] | None = None
     ) -> Float[Tensor, "B C"]:
-        """The mean of the places of each sequence, weighted by how its query scores them."""
+        """The weighted mean of each sequence."""
         query = last if self.query is None else self.query.expand(len(encoded), -1)
         if query is None:
             raise ValueError("a pooling without a learned query needs the last state of each row")
@@ -56,7 +56,7 @@ class AttentionPooling(nn.Module):
 
 
 class MeanPooling(nn.Module):
-    """The plain mean of the places that are no padding, zeros where there is none."""
+    """The mean without padding; zeros for an empty sequence."""
 
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"] | None = None
@@ -66,7 +66,7 @@ class MeanPooling(nn.Module):
 
 
 class FirstPlace(nn.Module):
-    """The first place, where an encoder that looks everywhere may gather what matters (Devlin et al. 2019)."""
+    """The first position, where an encoder with self-attention can collect information (Devlin et al. 2019)."""
 
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"] | None = None
@@ -75,7 +75,7 @@ class FirstPlace(nn.Module):
 
 
 class LastState(nn.Module):
-    """The last state of a recurrent encoder; both ways, the last one of each."""
+    """The last state of a recurrent encoder, of both directions if it is bidirectional."""
 
     def forward(
         self, encoded: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"], last: Float[Tensor, "B C"]

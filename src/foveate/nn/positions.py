@@ -1,4 +1,4 @@
-"""Positions joined to the vectors of a sequence."""
+"""Positions added or concatenated to the vectors of a sequence."""
 
 import math
 from typing import Literal
@@ -12,7 +12,7 @@ from foveate.errors import UserError, one_of
 
 
 class SinusoidalPositions(nn.Module):
-    """The interleaved sine and cosine waves of `foveate.attention.sinusoidal`, for any length."""
+    """The sine and cosine waves of `foveate.attention.sinusoidal`, for any length."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A learned vector for each of the first `length` positions; there are none beyond."""
+    """A learned vector for each of `length` positions. Longer sequences are an error."""
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
@@ -38,27 +38,27 @@ class LearnedPositions(nn.Module):
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
         if start + length > len(self.table):
             raise UserError(
-                f"a sequence of {start + length} positions, but only {len(self.table)} were learned; "
+                f"a sequence has {start + length} positions, but only {len(self.table)} were learned; "
                 "shorten it, or use sinusoidal positions"
             )
         return self.table[start : start + length]
 
 
 def longest_sequence(model: object) -> float:
-    """How many positions all parts of a model know; without limit where none of them are learned."""
+    """The number of positions of a model's learned tables; infinite if it has none."""
     modules = model.modules() if isinstance(model, nn.Module) else ()
     return min((len(part.table) for part in modules if isinstance(part, LearnedPositions)), default=math.inf)
 
 
 class Unpositioned(nn.Module):
-    """A sequence as it is, whose order something else tells."""
+    """Returns a sequence unchanged, for models whose positions are a bias of attention."""
 
     def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T C"]:
         return x
 
 
 class Positioned(nn.Module):
-    """A sequence with its positions added, or concatenated before it: `[P, Z]`."""
+    """Adds positions to a sequence, or concatenates them as `[P, Z]`."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Positioned(nn.Module):
         self.join = join
 
     def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T P"]:
-        """The first vector of x stands at position `start`."""
+        """`start` is the position of the first vector of x."""
         table = self.positions(x.shape[1], start, x.device).to(x.dtype)
         if self.join == "concatenate":
             return torch.cat([table.expand(len(x), -1, -1), x], -1)
@@ -84,14 +84,14 @@ class Positioned(nn.Module):
 
 
 RADIUS = 64
-"""Distances beyond this are one, where positions are relative."""
+"""Relative positions clamp distances to this radius."""
 
 
 def position_encoding(
     kind: Literal["sinusoidal", "learned", "relative"], width: int, heads: int, longest: int
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
-    """What tells a stack of blocks the order of its tokens: what is done to their vectors, and what all blocks add to
-    the scores of their self-attention (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
+    """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
+    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
     one_of("positions", kind, ("sinusoidal", "learned", "relative"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)

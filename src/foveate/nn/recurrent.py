@@ -1,4 +1,4 @@
-"""Recurrent layers of any cell behind one face: the state is always a tuple of (layers, B, C) tensors."""
+"""Recurrent layers with one interface for all cells: the state is a tuple of (layers, B, C) tensors."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ RecurrentState = tuple[Tensor, ...]
 
 
 class Recurrent(nn.Module):
-    """A stack of LSTM, GRU or vanilla layers, one way or both ways; both ways share the width between them."""
+    """A stack of LSTM, GRU or vanilla layers. Bidirectional layers give half of the width to each direction."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Recurrent(nn.Module):
         super().__init__()
         one_of("cell", cell, CELLS)
         if bidirectional and width % 2:
-            raise UserError(f"a width of {width} cannot be shared by two directions; make it even")
+            raise UserError(f"a bidirectional layer needs an even width, not {width}")
         self.width = width
         self.layer = CELLS[cell](
             input_width,
@@ -46,7 +46,7 @@ class Recurrent(nn.Module):
         state: RecurrentState | None = None,
         lengths: Int[Tensor, "B"] | None = None,
     ) -> tuple[Float[Tensor, "B T C"], RecurrentState]:
-        """The outputs at each step and the state after the last; with `lengths`, after each sequence's own last."""
+        """The outputs of all steps and the state after the last step, by `lengths` for each sequence."""
         start = None if state is None else (state if isinstance(self.layer, nn.LSTM) else state[0])
         if lengths is None:
             outputs, end = self.layer(x, start)
@@ -55,10 +55,10 @@ class Recurrent(nn.Module):
             outputs, end = self.layer(packed, start)
             outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
         end = end if isinstance(end, tuple) else (end,)
-        return outputs, tuple(self._joined(part) for part in end)
+        return outputs, tuple(self._concatenate(part) for part in end)
 
-    def _joined(self, state: Float[Tensor, "L B D"]) -> Float[Tensor, "M B C"]:
-        """The states of both directions of a layer, side by side."""
+    def _concatenate(self, state: Float[Tensor, "L B D"]) -> Float[Tensor, "M B C"]:
+        """Concatenate the states of both directions of a layer."""
         if not self.layer.bidirectional:
             return state
         return torch.cat([state[0::2], state[1::2]], -1)

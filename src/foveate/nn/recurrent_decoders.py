@@ -1,7 +1,7 @@
-"""How a recurrent decoder uses the source: as one fixed vector, or by attention before or after each step.
+"""Recurrent decoders: with one fixed vector of the source, or with attention before or after each step.
 
-All three have the same face: `start` gives a state, `forward` advances it by one step or by many. Where a step needs
-what the step before attended to, many steps are a loop; else they are one call of a fused recurrent layer.
+All have the same interface: `start` returns a state, `forward` advances it by one or more steps. If a step depends on
+the attention of the step before, `forward` is a loop; otherwise it is one call of a fused recurrent layer.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ from foveate.nn.local_windows import LocalWindow
 from foveate.nn.recurrent import Recurrent, RecurrentState
 
 RecurrentOfInput = Callable[[int], Recurrent]
-"""Makes the decoder's recurrent layer, given how much wider than an embedding its input is."""
+"""Makes the recurrent layer of a decoder, given the width of the input in addition to the embedding."""
 
 
 @dataclass
 class RecurrentDecoderState:
-    """What a decoder remembers: one row (the second dimension of `hidden`) for each sentence or beam."""
+    """The state of a decoder, one row (the second dimension of `hidden`) for each sentence or beam."""
 
     hidden: RecurrentState
     joined: Float[Tensor, "R C"]
-    """What the decoder joins to its next input: the fixed vector, or what the last step attended to."""
+    """The vector concatenated to the next input: the fixed vector, or the attention output of the last step."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
@@ -35,14 +35,14 @@ class RecurrentDecoderState:
 
 @dataclass
 class AttentiveDecoderState(RecurrentDecoderState):
-    """With the source, which an attentive decoder looks into at every step."""
+    """The state of a decoder with attention."""
 
     source: Memory
     source_lengths: Int[Tensor, "R"]
     steps: int = 0
-    """How many are behind."""
+    """Number of steps so far."""
     place: Float[Tensor, "R S"] | None = None
-    """Where the last step stopped, if the selection remembers that."""
+    """The state of the selection, if it has one."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         super().reorder(rows)
@@ -52,7 +52,7 @@ class AttentiveDecoderState(RecurrentDecoderState):
 
 
 class FixedVectorDecoder(nn.Module):
-    """The source is one vector: in the first state only (Sutskever et al. 2014), or also, projected, at every step."""
+    """A decoder with one vector of the source: in the first state (Sutskever et al. 2014), or also at every step."""
 
     def __init__(self, recurrent: RecurrentOfInput, width: int, every_step: bool) -> None:
         super().__init__()
@@ -71,10 +71,10 @@ class FixedVectorDecoder(nn.Module):
 
 
 class _AttentiveDecoder(nn.Module):
-    """What both attentive decoders share: score, selection and window, and the layer that joins state and context."""
+    """Base of decoders with attention: score, selection, window, and the layer that combines state and context."""
 
     lasting: bool
-    """Whether what a step attends to also reaches the steps after it."""
+    """Whether the attention of a step affects later steps."""
 
     def __init__(
         self,
@@ -98,15 +98,15 @@ class _AttentiveDecoder(nn.Module):
         return AttentiveDecoderState(hidden, torch.zeros_like(hidden[0][-1]), memory, lengths)
 
     def attend(self, queries: Float[Tensor, "R T C"], state: AttentiveDecoderState) -> Attended:
-        """What the next steps take from the source; the state notes where they stopped."""
+        """Attention of the next steps to the source; updates the state."""
         mask, bias = padding(state.source_lengths), None
         if self.window is not None:
             near, bias = self.window(queries, state.steps, state.source_lengths)
             mask = mask & near
         state.steps += queries.shape[1]
-        if isinstance(self.select, Soft):  # which has nothing more to tell
+        if isinstance(self.select, Soft):  # needs no more than the output
             return Attended(attend(queries, state.source, mask=mask, bias=bias, select=self.select))
-        # By name: a choice has no other kernel, however large a batch of long sentences is.
+        # By name: only the eager kernel serves a hard selection, also for large batches.
         attended = attend_full(
             queries, state.source, mask=mask, bias=bias, select=self.select, kernel="eager", state=state.place
         )
@@ -114,7 +114,7 @@ class _AttentiveDecoder(nn.Module):
         return attended
 
     def choices(self, queries: Float[Tensor, "R T C"], attended: Attended) -> Choices | None:
-        """Of the places that the queries took, if they took any; the reward is expected from the queries alone."""
+        """Log-probability, entropy and baseline of hard choices; None for other selections."""
         if self.expected_reward is None:
             return None
         assert attended.log_prob is not None
@@ -127,7 +127,7 @@ class _AttentiveDecoder(nn.Module):
 
 
 class BahdanauDecoder(_AttentiveDecoder):
-    """The state before the step asks; the context joins the step's input (Bahdanau et al. 2015)."""
+    """The query is the state before the step; the context is part of the step's input (Bahdanau et al. 2015)."""
 
     lasting = True
 
@@ -145,10 +145,10 @@ class BahdanauDecoder(_AttentiveDecoder):
     def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         steps = [self.step(one, state) for one in x.split(1, 1)]
         outputs, contexts, choices = zip(*steps, strict=True)
-        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), _in_a_row(choices)
+        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), _concatenate(choices)
 
     def step(self, x: Float[Tensor, "R 1 E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor, Choices | None]:
-        """The output of one step, what it attended to, and how it chose that."""
+        """The output of one step, its context, and its choices."""
         query = state.hidden[0][-1][:, None]
         attended = self.attend(query, state)
         outputs, state.hidden = self.recurrent(torch.cat([x, attended.output], -1), state.hidden)
@@ -156,7 +156,8 @@ class BahdanauDecoder(_AttentiveDecoder):
 
 
 class LuongDecoder(_AttentiveDecoder):
-    """The state after the step asks; with input feeding, its answer joins the next input (Luong et al. 2015)."""
+    """The query is the state after the step; with input feeding, the result is part of the next input (Luong et al.
+    2015)."""
 
     def __init__(
         self,
@@ -176,21 +177,21 @@ class LuongDecoder(_AttentiveDecoder):
             return self.steps(x, state)
         joined, choices = [], []
         for one in x.split(1, 1):
-            answer, chosen = self.steps(torch.cat([one, state.joined[:, None]], -1), state)
-            state.joined = answer[:, 0]
-            joined.append(answer)
+            output, chosen = self.steps(torch.cat([one, state.joined[:, None]], -1), state)
+            state.joined = output[:, 0]
+            joined.append(output)
             choices.append(chosen)
-        return torch.cat(joined, 1), _in_a_row(choices)
+        return torch.cat(joined, 1), _concatenate(choices)
 
     def steps(self, x: Float[Tensor, "R T F"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
-        """Steps that need nothing of one another but the recurrent state."""
+        """Several steps that depend on each other only by the recurrent state."""
         outputs, state.hidden = self.recurrent(x, state.hidden)
         attended = self.attend(outputs, state)
         return self.join(outputs, attended.output), self.choices(outputs, attended)
 
 
-def _in_a_row(steps: Sequence[Choices | None]) -> Choices | None:
-    """The choices of one step after the other."""
+def _concatenate(steps: Sequence[Choices | None]) -> Choices | None:
+    """Concatenate the choices of steps."""
     made = [step for step in steps if step is not None]
     if not made:
         return None

@@ -1,5 +1,4 @@
-"""A sentence to one vector, which classifiers and matchers decide by, and a vector to a sentence: with the first, an
-auto-encoder."""
+"""Encoding a sentence into one vector, and decoding a sentence from one."""
 
 import torch
 from jaxtyping import Float, Int
@@ -12,7 +11,7 @@ from foveate.nn.recurrent_decoders import RecurrentDecoderState
 
 
 class SentenceReader(nn.Module):
-    """Reads a sentence word by word and makes one vector of it: the last state, unless another `pooling` is given."""
+    """Encodes a sentence into one vector by a recurrent layer and a `pooling`, by default the last state."""
 
     def __init__(
         self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float, pooling: nn.Module | None = None
@@ -29,13 +28,13 @@ class SentenceReader(nn.Module):
 
 
 class SentenceWriter(nn.Module):
-    """Writes a sentence from a vector c, which makes the first state and is fed at every step: R(s_j, [t_j; c]).
+    """Decodes a sentence from a vector c. It gives the first state and is an input of every step: R(s_j, [t_j; c]).
 
-    A step decoder whose input is `vectors` (B, C).
+    A step decoder with the input `vectors` (B, C).
     """
 
     def __init__(self, embedding: nn.Embedding, recurrent: Recurrent, dropout: float) -> None:
-        """`recurrent` reads an embedding and, beside it, a vector of its own width."""
+        """The input of `recurrent` is an embedding and a vector of its own width."""
         super().__init__()
         self.embedding = embedding
         self.dropout = Dropout(dropout)
@@ -44,7 +43,7 @@ class SentenceWriter(nn.Module):
         self.output = nn.Linear(recurrent.width, embedding.num_embeddings)
 
     def forward(self, vectors: Float[Tensor, "B C"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T N"]:
-        """Logits of the token after each target token."""
+        """The logits of the token after each target token."""
         return self._advance(target, self.start(vectors))
 
     def start(self, vectors: Float[Tensor, "B C"]) -> RecurrentDecoderState:
@@ -61,7 +60,7 @@ class SentenceWriter(nn.Module):
 
 
 class FirstState(nn.Module):
-    """A recurrent layer's first state, made of one vector."""
+    """The first state of a recurrent layer, projected from one vector."""
 
     def __init__(self, recurrent: Recurrent) -> None:
         super().__init__()

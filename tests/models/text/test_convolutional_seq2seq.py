@@ -63,7 +63,7 @@ def test_the_encoders_gradient_is_shared_among_the_decoders_layers() -> None:
 
 def test_a_text_longer_than_the_learned_positions() -> None:
     model = create("convolutional", max_length=5, **SMALL)
-    with pytest.raises(UserError, match="a sequence of 6 positions, but only 5 were learned"):
+    with pytest.raises(UserError, match="a sequence has 6 positions, but only 5 were learned"):
         model(torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([6]), torch.tensor([[1]]))
 
 

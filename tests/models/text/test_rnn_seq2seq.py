@@ -64,7 +64,7 @@ def test_what_is_tied(tie: str, tables: int) -> None:
 def test_what_cannot_be_tied() -> None:
     with pytest.raises(UserError, match="one embedding, but the vocabularies have 17 and 13 entries"):
         create("rnn-attentive", tie="all", **{**SMALL, "embedding": 12})
-    with pytest.raises(UserError, match="embeddings of width 10 cannot also be the output weights of states of"):
+    with pytest.raises(UserError, match="embeddings of width 10 cannot be the output weights of states of"):
         create("rnn-attentive", tie="output", **SMALL)
 
 

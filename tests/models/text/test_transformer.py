@@ -71,7 +71,7 @@ def test_a_text_longer_than_the_learned_positions() -> None:
     model = create("transformer-base", positions="learned", max_length=7, **SMALL)
     inputs = {"source_lengths": torch.tensor([3]), "target": torch.tensor([[1, 4]])}
     model(source=torch.tensor([[4, 5, 6, 7, 8, 9, 2]]), **inputs)
-    with pytest.raises(UserError, match="a sequence of 8 positions, but only 7 were learned"):
+    with pytest.raises(UserError, match="a sequence has 8 positions, but only 7 were learned"):
         model(source=torch.tensor([[4, 5, 6, 7, 8, 9, 10, 2]]), **inputs)
 
 

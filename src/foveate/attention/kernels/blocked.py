@@ -37,12 +37,12 @@ class _Blocked(torch.autograd.Function):
     def forward(
         ctx: Any, call: Call, seed: int, queries: Tensor, keys: Tensor, values: Tensor, *learned: Tensor
     ) -> tuple[Tensor, Tensor]:
-        ctx.kept, ctx.seed = SavedCall.of(call), seed
-        output, log_sum_exp = _Forward(ctx.kept, ctx.kept.with_tensors(queries, keys, values), seed).run()
+        ctx.saved_call, ctx.seed = SavedCall.of(call), seed
+        output, log_sum_exp = _Forward(ctx.saved_call, ctx.saved_call.with_tensors(queries, keys, values), seed).run()
         ctx.count = len(learned)
         # Also tensors without gradients: autograd then raises an error if they were modified in place.
         ctx.save_for_backward(queries, keys, values, output, log_sum_exp, *learned, *call.tensors())
-        return output.to(ctx.kept.output_dtype(values)), log_sum_exp
+        return output.to(ctx.saved_call.output_dtype(values)), log_sum_exp
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -52,8 +52,8 @@ class _Blocked(torch.autograd.Function):
         to_output = to_output.to(output.dtype)
         inputs = (queries, keys, values, *learned)
         backward = _Backward(
-            ctx.kept,
-            ctx.kept.with_tensors(queries, keys, values),
+            ctx.saved_call,
+            ctx.saved_call.with_tensors(queries, keys, values),
             ctx.seed,
             learned=learned,
             to_output=to_output,
@@ -70,7 +70,7 @@ class _Blocked(torch.autograd.Function):
 class _Blocks:
     """The state of a pass over the blocks of a call, forward or backward."""
 
-    kept: SavedCall
+    saved_call: SavedCall
     call: Call
     seed: int
     """Seed of the dropout: both passes drop the same weights."""
@@ -129,7 +129,7 @@ class _Forward(_Blocks):
         summed = highest.new_zeros(*shape, call.values.shape[-1])
         for columns in spans:
             scratch.next_block()
-            with self.kept.autocast():
+            with self.saved_call.autocast():
                 scores = call.scores(rows, columns)
             scores = scores.to(self.precise)
             higher = torch.maximum(highest, scores.amax(-1))
@@ -166,7 +166,7 @@ class _Backward(_Blocks):
         call, over, along = self.call, slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         q = call.queries[..., over, :].detach().requires_grad_()
         k = call.keys[..., along, :].detach().requires_grad_()
-        with torch.enable_grad(), self.kept.autocast():
+        with torch.enable_grad(), self.saved_call.autocast():
             scores = call.finish(call.score.block(q, k), q, rows, columns)
         shares = (scores.detach().to(self.precise) - self.log_sum_exp[..., over, None]).exp_()
         to_output = self.to_output[..., over, :]

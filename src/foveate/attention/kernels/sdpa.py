@@ -63,11 +63,11 @@ class _InBlocks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: Call, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor | None]:
-        ctx.kept, ctx.leading = SavedCall.of(call), call.leading
+        ctx.saved_call, ctx.leading = SavedCall.of(call), call.leading
         # Also the tensors of mask and bias: autograd then raises an error if they were modified in place.
         ctx.save_for_backward(queries, keys, values, *call.tensors())
         # One output for all blocks: many small ones would fragment the memory.
-        output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.kept.output_dtype(values))
+        output = values.new_empty(*queries.shape[:-1], values.shape[-1], dtype=ctx.saved_call.output_dtype(values))
         log_sum_exp = values.new_empty(queries.shape[:-1], dtype=torch.promote_types(values.dtype, torch.float32))
         for rows, columns in _blocks(call):
             found, sums = _block(call, *_cut(queries, keys, values, rows, columns), rows, columns)
@@ -81,12 +81,12 @@ class _InBlocks(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, to_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
         saved = queries, keys, values = ctx.saved_tensors[:3]
-        call = ctx.kept.with_tensors(*(part.reshape(*ctx.leading, *part.shape[-2:]) for part in saved))
+        call = ctx.saved_call.with_tensors(*(part.reshape(*ctx.leading, *part.shape[-2:]) for part in saved))
         exact = torch.promote_types(values.dtype, torch.float32)
         to_queries, to_keys, to_values = (torch.zeros_like(part, dtype=exact) for part in saved)
         for rows, columns in _blocks(call):
             q, k, v = (part.detach().requires_grad_() for part in _cut(queries, keys, values, rows, columns))
-            with torch.enable_grad(), ctx.kept.autocast():
+            with torch.enable_grad(), ctx.saved_call.autocast():
                 output, _ = _block(call, q, k, v, rows, columns)
             found = torch.autograd.grad(output, (q, k, v), to_output[:, :, rows.start : rows.stop].to(output.dtype))
             for total, part in zip(_cut(to_queries, to_keys, to_values, rows, columns), found, strict=True):
