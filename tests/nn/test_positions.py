@@ -45,7 +45,7 @@ def test_waves_have_no_longest_length() -> None:
 def test_a_learned_table_says_where_it_ends() -> None:
     positions = LearnedPositions(7, C)
     assert positions(7).shape == (7, C)
-    with pytest.raises(UserError, match="a sequence has 8 positions, but only 7 were learned; shorten it, or use sinus"):
+    with pytest.raises(UserError, match="a sequence has 8 positions, but only 7 were learned; shorten it, or use"):
         positions(1, start=7)
 
 
