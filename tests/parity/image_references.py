@@ -42,6 +42,7 @@ def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *
     theirs = rename(model.state_dict(), names)
     assert theirs.keys() == reference.state_dict().keys()
     reference.load_state_dict(theirs)
+    assert rename(theirs, {other: ours for ours, other in names.items()}).keys() == model.state_dict().keys()
     for height, width in sizes:
         for mode in (False, True):
             model.train(mode), reference.train(mode)

@@ -6,28 +6,15 @@ from image_references import assert_same, timm, torchvision
 
 from foveate import create
 from foveate.errors import UserError
+from foveate.interop.keys import convnext as keys
 
 BLOCKS, WIDTHS = (1, 2, 1, 1), (6, 10, 14, 22)
 
 
 def test_as_timm() -> None:
-    names = {"norm": "head.norm", "output": "head.fc"}
-    for stage, count in enumerate(BLOCKS):
-        for part in range(2):
-            names[f"reductions.{stage}.{part}"] = f"stages.{stage}.downsample.{part}" if stage else f"stem.{part}"
-        for block in range(count):
-            ours, theirs = f"stages.{stage}.{block}.branch", f"stages.{stage}.blocks.{block}"
-            for one, other in [
-                ("convolution", "conv_dw"),
-                ("norm", "norm"),
-                ("inner", "mlp.fc1"),
-                ("outer", "mlp.fc2"),
-            ]:
-                names[f"{ours}.{one}"] = f"{theirs}.{other}"
-            names[f"{ours}.scale"] = f"{theirs}.gamma"
     model = create("convnext-tiny", classes=7, blocks=BLOCKS, widths=WIDTHS, depth_dropout=0.0, layer_scale=0.3)
     reference = timm.models.ConvNeXt(num_classes=7, depths=BLOCKS, dims=WIDTHS)
-    assert_same(model, reference, names, (37, 69))
+    assert_same(model, reference, keys.timm(model.config), (37, 69))
 
 
 @pytest.mark.parametrize(("name", "count"), [("convnext-tiny", 28_589_128), ("convnext-base", 88_591_464)])

@@ -7,39 +7,32 @@ from torch import nn
 
 from foveate import create
 from foveate.errors import UserError
+from foveate.interop.keys import alexnet, vgg
 
 SMALL = {"classes": 7, "hidden": 19, "dropout": 0.0}
-
-HEAD = {f"head.{ours}": f"classifier.{theirs}" for ours, theirs in [("first", 0), ("second", 2), ("output", 4)]}
 
 
 def small_head(reference: nn.Module, width: int) -> nn.Module:
     """A model of torchvision, made on "meta", with smaller hidden layers and memory for all."""
-    reference.classifier = nn.Sequential(
-        nn.Linear(width, 19), nn.ReLU(), nn.Linear(19, 19), nn.ReLU(), nn.Linear(19, 7)
-    )
+    linear = [number for number, layer in enumerate(reference.classifier) if isinstance(layer, nn.Linear)]
+    for number, inputs, outputs in zip(linear, (width, 19, 19), (19, 19, 7), strict=True):
+        reference.classifier[number] = nn.Linear(inputs, outputs, device="meta")
     return reference.to_empty(device="cpu")
 
 
 def test_alexnet_as_torchvision() -> None:
     with torch.device("meta"):
-        reference = torchvision.models.AlexNet()
-    ours, theirs = (0, 4, 8, 10, 12), (0, 3, 6, 8, 10)
-    names = {f"features.{one}": f"features.{other}" for one, other in zip(ours, theirs, strict=True)}
+        reference = torchvision.models.AlexNet(dropout=0.0)
     model = create("alexnet-one-tower", **SMALL)
-    assert_same(model, small_head(reference, 256 * 6 * 6), names | HEAD, (67, 97))
+    assert_same(model, small_head(reference, 256 * 6 * 6), alexnet.torchvision(model.config), (67, 97))
 
 
 def test_vgg_as_torchvision() -> None:
-    blocks, widths = (1, 2, 1, 2), (5, 7, 11, 13)
     layers = torchvision.models.vgg.make_layers([5, "M", 7, 7, "M", 11, "M", 13, 13, "M"])
-    convolutions = [f"features.{number}" for number, layer in enumerate(layers) if isinstance(layer, nn.Conv2d)]
-    ours = [f"stages.{stage}.{layer}.0" for stage, count in enumerate(blocks) for layer in range(count)]
     with torch.device("meta"):
-        reference = torchvision.models.VGG(layers, init_weights=False)
-    model = create("vgg16", blocks=blocks, widths=widths, **SMALL)
-    names = dict(zip(ours, convolutions, strict=True))
-    assert_same(model, small_head(reference, 13 * 7 * 7), names | HEAD, (37, 53))
+        reference = torchvision.models.VGG(layers, init_weights=False, dropout=0.0)
+    model = create("vgg16", blocks=(1, 2, 1, 2), widths=(5, 7, 11, 13), **SMALL)
+    assert_same(model, small_head(reference, 13 * 7 * 7), vgg.torchvision(model.config), (37, 53))
 
 
 def test_two_towers_are_two_networks_up_to_the_third_layer() -> None:

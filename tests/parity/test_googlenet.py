@@ -6,31 +6,15 @@ from image_references import assert_same, torchvision
 
 from foveate import create
 from foveate.errors import UserError
+from foveate.interop.keys import googlenet as keys
 
 INCEPTIONS = ("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
-
-BRANCHES = {"0.0": "branch1", "1.0": "branch2.0", "1.1": "branch2.1", "2.0": "branch3.0", "2.1": "branch3.1"}
-
-
-def names() -> dict[str, str]:
-    """torchvision's name for each module."""
-    layers = {f"stem.{ours}": theirs for ours, theirs in [("0", "conv1"), ("3", "conv2"), ("4", "conv3")]}
-    for module in INCEPTIONS:
-        for ours, theirs in {**BRANCHES, "3.1": "branch4.1"}.items():
-            layers[f"inceptions.{module}.branches.{ours}"] = f"inception{module}.{theirs}"
-    found = {"output": "fc"}
-    for ours, theirs in [("4a", "aux1"), ("4d", "aux2")]:
-        layers[f"auxiliary.{ours}.reduction"] = f"{theirs}.conv"
-        found |= {f"auxiliary.{ours}.hidden": f"{theirs}.fc1", f"auxiliary.{ours}.output": f"{theirs}.fc2"}
-    for ours, theirs in layers.items():
-        found |= {f"{ours}.convolution": f"{theirs}.conv", f"{ours}.norm": f"{theirs}.bn"}
-    return found
 
 
 def test_as_torchvision() -> None:
     model = create("googlenet-batch-norm", classes=7, auxiliary=True, dropout=0.0, auxiliary_dropout=0.0)
     reference = torchvision.models.GoogLeNet(7, init_weights=False, dropout=0.0, dropout_aux=0.0)
-    assert_same(model, reference, names(), (37, 53))
+    assert_same(model, reference, keys.torchvision(model.config), (37, 53))
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,7 @@ class ResponseNorm(nn.Module):
     """Divides each channel by how active the five channels around it are (Krizhevsky et al. 2012, section 3.3)."""
 
     def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
-        squares = F.pad(x.square(), (0, 0, 0, 0, 2, 2))
-        activity = sum(squares[:, first : first + x.shape[1]] for first in range(5))
+        activity = F.pad(x.square(), (0, 0, 0, 0, 2, 2)).unfold(1, 5, 1).sum(-1)
         return x / (2 + 1e-4 * activity) ** 0.75
 
 

@@ -150,9 +150,7 @@ def test_the_gradient_reaches_every_parameter() -> None:
 
 
 def test_tied_weights_need_one_width() -> None:
-    with pytest.raises(
-        UserError, match="embeddings of width 10 cannot be the output weights of states of width 12"
-    ):
+    with pytest.raises(UserError, match="embeddings of width 10 cannot be the output weights of states of width 12"):
         small(tie=True)
     model = small(tie=True, embedding=12)
     assert model.output.weight is model.embedding.weight

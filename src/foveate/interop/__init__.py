@@ -1,0 +1,1 @@
+"""Models of other libraries: opening their folders."""
