@@ -14,7 +14,10 @@ from foveate import attention
 from foveate.errors import UserError
 from foveate.models import create
 from foveate.recipes import load, train
-from foveate.sight import look
+from foveate.sight import look, rendering
+from foveate.viewer import sight_renderer
+
+rendering.register(sight_renderer)  # `sight` cannot import it: `viewer` stands above
 
 gc.freeze()  # with the next line: all there is counts as old, and the next new object has nothing looked through
 gc.unfreeze()

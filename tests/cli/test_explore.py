@@ -12,7 +12,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import explore
-from foveate.sight.explorer import Limits, Place, serving
+from foveate.viewer.server import Limits, Place, serving
 
 Fails = Callable[..., str]
 

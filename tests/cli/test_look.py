@@ -9,7 +9,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import main
-from foveate.sight import page
+from foveate.viewer import page
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 

@@ -22,8 +22,8 @@ from foveate.errors import UserError
 from foveate.recipes.looking import File, read_input
 from foveate.recipes.looking.sounds import recorded, resampled
 from foveate.recipes.looking.texts import Words
-from foveate.sight.page import Audio, Image
-from foveate.sight.seen import Seen
+from foveate.viewer.page import Audio, Image
+from foveate.viewer.protocol import Seen
 
 Folders = Callable[[str], Path]
 

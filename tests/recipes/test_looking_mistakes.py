@@ -242,7 +242,7 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
 
 def test_no_network_is_asked_even_by_what_the_library_calls() -> None:
     """In a process of its own, since tests load the library before."""
-    code = "from foveate.recipes.looking.hugging_face import library; library(); import huggingface_hub as hub; "
+    code = "from foveate.interop.huggingface import library; library(); import huggingface_hub as hub; "
     told = subprocess.run(
         [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE)"],
         env={name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},

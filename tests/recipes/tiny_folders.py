@@ -13,7 +13,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from foveate.recipes.looking import open_model
-from foveate.sight.seen import File, Seen
+from foveate.viewer.protocol import File, Seen
 
 STORY = ["the old keeper lit the lamp", "she wrote what she had seen", "naïve café"]
 

@@ -13,7 +13,7 @@ from foveate.attention import ScaledDot, attend, causal
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight
-from foveate.sight.steps import own
+from foveate.sight.key_store import own
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "width": 12, "dropout": 0.0}
 SIZES = {**SMALL, "heads": 3, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 2}

@@ -27,7 +27,7 @@ from foveate.sight.measures import (
     places,
     weights,
 )
-from foveate.sight.of_queries import largest
+from foveate.sight.query_measures import largest
 
 NEAR = {"atol": 2e-6, "rtol": 1e-5}
 

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from foveate import look
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
-from foveate.sight import Sight, page
-from foveate.sight.page.packing import precision, shape_of
+from foveate.sight import Sight
+from foveate.viewer import page
+from foveate.viewer.page.packing import precision, shape_of
 
 B, N, LAYERS = 2, 11, 3
 

@@ -10,7 +10,7 @@ from foveate import look
 from foveate.attention import Hard, Memory, Monotonic, ScaledDot, attend, attend_full, causal, padding
 from foveate.errors import UserError
 from foveate.sight import Site
-from foveate.sight.of_keys import cells
+from foveate.sight.key_measures import cells
 
 B, H, D, N = 2, 3, 5, 23
 MEASURES = ["received", "entropy", "top", "max", "distance", "output_error"]

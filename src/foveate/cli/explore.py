@@ -11,7 +11,7 @@ import tyro
 from foveate.cli.parse import parse
 from foveate.errors import at_least
 from foveate.recipes.looking import open_model
-from foveate.sight.explorer import Limits, Place, serve
+from foveate.viewer.server import Limits, Place, serve
 
 
 @dataclass

@@ -11,7 +11,7 @@ from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
 from foveate.recipes.looking import open_model, read_input
-from foveate.sight.page import save
+from foveate.viewer.page import save
 
 
 @dataclass

@@ -13,7 +13,7 @@ from foveate.cli.folders import check_place, parse_with_task
 from foveate.data import read_lines, utf8
 from foveate.errors import TextError, UserError
 from foveate.recipes.trained import Prediction, Trained
-from foveate.sight.pictures import check_ending, save
+from foveate.viewer.figures import check_ending, save
 
 CHUNK = 1000
 """Lines of standard input that are answered together: the most that an answer waits for."""

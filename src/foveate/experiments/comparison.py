@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from foveate import sight
+from foveate import viewer
 from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
 
@@ -84,7 +84,7 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
         raise UserError(f"could not write into {options.out}: {error.strerror}") from None
     pictures = {f"{name}-{end}.png" if end else f"{name}.png": figure for end, figure in comparison.figures.items()}
     for file, figure in pictures.items():
-        sight.save(figure, options.out / file)
+        viewer.save(figure, options.out / file)
     return [options.out / file for file in (*texts, *pictures)]
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.nn import EncoderConfig, TransformerEncoder
-from foveate.sight.figures import COLOURS
+from foveate.viewer.heatmaps import COLOURS
 
 NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
 

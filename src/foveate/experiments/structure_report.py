@@ -9,7 +9,7 @@ from foveate.experiments import structure
 from foveate.experiments.comparison import Table
 from foveate.experiments.drawing import line, powers_of_two
 from foveate.experiments.structure import Structure
-from foveate.sight.figures import COLOURS
+from foveate.viewer.heatmaps import COLOURS
 
 THEORY = {
     "recurrent": ("O(n)", "O(n)", "n d", "d"),

@@ -9,7 +9,7 @@ from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
 from foveate.recipes.translator import Translator
-from foveate.sight import Alignment, alignments
+from foveate.viewer import Alignment, alignments
 
 PICTURED = 2
 """The picture has the first unseen message of so many names."""

@@ -27,7 +27,8 @@ from foveate.recipes.rewriting import REWRITINGS, Rewriting
 from foveate.recipes.texts import spread
 from foveate.recipes.trained import Evaluation, Reading, Writing, check_unchanged, opened, said
 from foveate.recipes.translator import END_SIGN
-from foveate.sight import Alignment, alignments, look
+from foveate.sight import look
+from foveate.viewer import Alignment, alignments
 
 TOKENIZER = "tokenizer.json"
 

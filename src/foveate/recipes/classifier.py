@@ -29,7 +29,8 @@ from foveate.recipes.trained import (
     said,
     unlearned,
 )
-from foveate.sight import Alignment, alignments, look
+from foveate.sight import look
+from foveate.viewer import Alignment, alignments
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
 

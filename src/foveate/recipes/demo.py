@@ -18,8 +18,8 @@ from foveate.errors import UserError
 from foveate.recipes.quality import Quality, quality
 from foveate.recipes.translate import Text, Translate, run
 from foveate.recipes.translator import Translator
-from foveate.sight import Alignment, alignments, save
 from foveate.training import Training
+from foveate.viewer import Alignment, alignments, save
 
 MODELS = {
     "rnn": ("RNN", {"width": 256, "dropout": 0.1}, 3e-3),

@@ -21,7 +21,8 @@ from foveate.recipes.measures import accuracy, macro_f1, roc_auc
 from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, NoOptions, longest_learned, opened, said
 from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER
-from foveate.sight import Alignment, alignments, look
+from foveate.sight import look
+from foveate.viewer import Alignment, alignments
 
 RULES = "rules.json"
 

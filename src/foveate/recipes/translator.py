@@ -20,7 +20,8 @@ from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.recipes.quality import check_tokenize, quality, quality_by_length, signatures
 from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, Writing, check_positions, longest_learned, opened, said
-from foveate.sight import Alignment, alignments, look
+from foveate.sight import look
+from foveate.viewer import Alignment, alignments
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 

@@ -1,9 +1,8 @@
-"""Seeing where a model looks: what it attended to, and pictures of it."""
+"""Records what a model attends to while it runs, and measures it afterwards."""
 
 from foveate.sight.layouts import Grid, Windows
 from foveate.sight.look import look
-from foveate.sight.pictures import Alignment, alignment, alignments, save
 from foveate.sight.sight import Sight
 from foveate.sight.site import Site
 
-__all__ = ["Alignment", "Grid", "Sight", "Site", "Windows", "alignment", "alignments", "look", "save"]
+__all__ = ["Grid", "Sight", "Site", "Windows", "look"]

@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from foveate.sight.doors import opened
-from foveate.sight.hidden import COMPILED
+from foveate.sight.adapters import attach_all
 from foveate.sight.measures import check_names
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
+from foveate.sight.untraced import COMPILED
 
 _WATCHED = -1
 """The number of a look's hooks, as torch gives none: a number and a handle for each would be half of what they hold."""
@@ -37,7 +37,7 @@ def look(
     recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]))
     sight = Sight(recorder.maps.sites, recorder.notes)
     with ExitStack() as stack:
-        stack.enter_context(opened(recorder))
+        stack.enter_context(attach_all(recorder))
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and to load the compiler takes a second
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         _watch(model, recorder, stack)

@@ -16,8 +16,8 @@ from torch import Tensor
 from foveate.attention.call import Call
 from foveate.errors import UserError, unknown
 from foveate.sight.blocks import Box, Measure, alone, blocks, exact
-from foveate.sight.of_keys import Carried, Pooled, Received
-from foveate.sight.of_queries import Distance, Entropy, Max, Top, TopKeys
+from foveate.sight.key_measures import Carried, Pooled, Received
+from foveate.sight.query_measures import Distance, Entropy, Max, Top, TopKeys
 
 __all__ = [
     "MEASURES",

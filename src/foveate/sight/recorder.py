@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from foveate.attention import Attended
 from foveate.attention.call import Call
 from foveate.errors import UserError
-from foveate.sight.foreign import has_numbers
-from foveate.sight.hidden import TOLD, Hidden
-from foveate.sight.known import known
-from foveate.sight.maps import Maps
-from foveate.sight.proof import proof
+from foveate.sight.call_adapter import has_numbers
+from foveate.sight.fixed_weights import known
+from foveate.sight.output_check import proof
+from foveate.sight.site_index import Maps
+from foveate.sight.untraced import TOLD, Hidden
 
 
 class Recorder:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,19 +13,12 @@ from torch.nn.functional import one_hot
 
 from foveate.contracts import Picture
 from foveate.errors import UserError, unknown
-from foveate.sight import page
 from foveate.sight.blocks import exact
-from foveate.sight.in_place import InPlace
 from foveate.sight.layouts import Windows
-from foveate.sight.page.sides import Pair, check_patterns
-from foveate.sight.pictures import Alignment, alignments
+from foveate.sight.rendering import renderer
 from foveate.sight.site import ALL, Choice, Site, places
-
-Tokens: TypeAlias = Pair | Mapping[str, Pair]
-"""What the queries and keys of all sites are, or of those that fit a pattern."""
-
-READABLE = 64
-"""Maps of up to so many places a side are drawn place by place, longer ones pooled to as many cells."""
+from foveate.sight.site_patterns import check_patterns, value_for
+from foveate.sight.window_merge import InPlace
 
 
 class Sight:
@@ -58,7 +51,7 @@ class Sight:
         check_patterns(windows, self.sites, "windows")
         found = dict(self._found)
         for name, site in self._found.items():
-            given = next((each for pattern, each in windows.items() if fnmatchcase(name, pattern)), None)
+            given = value_for(name, windows)
             if given is not None:
                 found[name] = InPlace(site, *(given if isinstance(given, tuple) else (given, given)))
         return Sight(found, self.notes)
@@ -104,49 +97,22 @@ class Sight:
         `tokens` are those of the queries, and of the keys too where no `keys` are given; without any, places are
         numbered. A map of more than 64 places a side is pooled to so many cells, each labelled by its first place.
         """
-        found = self[site]
-        examples, head_count, rows, columns = found.shape
-        if not 0 <= example < examples:
-            raise UserError(f"there is no example {example} among {examples}: they count from 0")
-        sides = [tokens, keys if keys is not None else tokens if rows == columns else None]
-        for side, count, what in zip(sides, (rows, columns), ("queries", "keys"), strict=True):
-            if side is not None and len(side) != count:
-                raise UserError(f"{site} has {count} {what}, but {len(side)} tokens are given for them")
-        numbers = places(heads, head_count)
-        if max(rows, columns) <= READABLE:
-            maps = found.weights(heads=numbers)[example]
-        else:
-            maps = found.pooled(READABLE, READABLE)[example, numbers]
-        labels = [_labels(*side) for side in zip(sides, (rows, columns), maps.shape[1:], strict=True)]
-        title = f"{site}, head {{}}" if head_count > 1 else site
-        drawn = zip(numbers, maps, strict=True)
-        return alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
+        return renderer().figure(self, site, tokens, keys, heads, example)
 
-    def save(self, path: Path | str, tokens: Tokens = None, example: int = 0, **options: Any) -> None:
+    def save(self, path: Path | str, tokens: Any = None, example: int = 0, **options: Any) -> None:
         """Write one self-contained page that shows all sites of one example of the batch, for any browser.
 
         `tokens` says what queries and keys are: a list of texts, an `Image` or an `Audio`, a tuple (queries, keys)
         where they differ, or a mapping from patterns of site names to these. `title`, `notes` and `sites` are further
-        options; see `foveate.sight.page.document`. Raises UserError where tokens and a map differ in number.
+        options; see `foveate.viewer.document`. Raises UserError where tokens and a map differ in number.
         """
-        page.save(path, self._document(tokens, example, **options))
-
-    def _document(
-        self, tokens: Tokens = None, example: int = 0, notes: Sequence[str] = (), **options: Any
-    ) -> page.Document:
-        return page.document(self, tokens, example, notes=[*self.notes, *notes], **options)
+        renderer().save(self, path, tokens, example, **options)
 
     def _repr_html_(self) -> str:
         """The page, for a notebook."""
-        return page.frame(self._document()) if self._found else repr(self)
+        return renderer().frame(self) if self._found else repr(self)
 
     def __repr__(self) -> str:
         return (
             f"Sight of {len(self._found)} sites: {', '.join(self.sites[:4])}{', ...' if len(self._found) > 4 else ''}"
         )
-
-
-def _labels(tokens: Sequence[str] | None, count: int, cells: int) -> list[str]:
-    """The tokens, or the number of each place; for pooled cells those of their first place."""
-    firsts = [cell * count // cells for cell in range(cells)]
-    return [str(first) if tokens is None else tokens[first] for first in firsts]

@@ -12,11 +12,11 @@ from foveate.attention.call import Call
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import exact
+from foveate.sight.key_measures import CELLS, cells
+from foveate.sight.key_store import Keys
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, places
-from foveate.sight.of_keys import CELLS, cells
-from foveate.sight.rows import Rows
-from foveate.sight.steps import Keys
+from foveate.sight.recorded_call import Rows
 
 BLOCK = 2**21
 """How many weights are pooled at once."""

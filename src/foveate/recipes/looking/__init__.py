@@ -17,7 +17,7 @@ from foveate.recipes.looking.translators import TranslatorViewer
 from foveate.recipes.matcher import Matcher
 from foveate.recipes.translator import Translator
 from foveate.sight import look
-from foveate.sight.seen import File, Input, Viewer
+from foveate.viewer.protocol import File, Input, Viewer
 
 Own = TranslatorViewer | MatcherViewer | ReaderViewer
 
@@ -37,7 +37,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
         )
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
-        from foveate.recipes.looking.hugging_face import open_folder
+        from foveate.recipes.looking.huggingface import open_folder
 
         return open_folder(folder, device)
     kind = recipes.trained_class(bundle.load(folder))

@@ -17,14 +17,14 @@ from PIL.Image import Transpose
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, parts, told
+from foveate.interop.huggingface import FROM_DISK, config_file, library, parts, told
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
 from foveate.recipes.looking.texts import Words, decoder_path, read_and_write, run, writes
 from foveate.recipes.looking.windows import has_windows, patch_size, windows
 from foveate.sight import Sight
-from foveate.sight.page.sides import Image, Pair
-from foveate.sight.seen import File, Input, Seen, Takes
+from foveate.viewer.protocol import File, Input, Seen, Takes
+from foveate.viewer.sides import Image, Pair
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """What is opened: formats that browsers know, each with one decoder."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from foveate.data import utf8
 from foveate.errors import UserError
-from foveate.sight.seen import File, Input, Takes
+from foveate.viewer.protocol import File, Input, Takes
 
 LARGEST = 64 * 2**20
 """Bytes of a file that are read at most."""

@@ -12,8 +12,8 @@ from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import model_name, tokens
 from foveate.recipes.matcher import QUERY, Matcher
 from foveate.sight import look
-from foveate.sight.page.sides import Pair
-from foveate.sight.seen import Input, Seen, Takes
+from foveate.viewer.protocol import Input, Seen, Takes
+from foveate.viewer.sides import Pair
 
 
 class MatcherViewer:

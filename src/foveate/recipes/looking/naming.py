@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from foveate.sight.page.sides import Given, Pair
 from foveate.sight.sight import Sight
+from foveate.viewer.sides import Given, Pair
 
 Naming: TypeAlias = Callable[[int], Given]
 """What the places of a side are called that has so many; None where that is not known."""

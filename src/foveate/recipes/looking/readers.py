@@ -10,7 +10,7 @@ from foveate import recipes
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import model_name, one_side, tokens
 from foveate.sight import look
-from foveate.sight.seen import Input, Seen, Takes
+from foveate.viewer.protocol import Input, Seen, Takes
 
 
 class ReaderViewer:

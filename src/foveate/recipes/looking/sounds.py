@@ -11,13 +11,13 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.recipes.looking.hugging_face import FROM_DISK, config_file, library, told
+from foveate.interop.huggingface import FROM_DISK, config_file, library, told
 from foveate.recipes.looking.images import PROCESSOR
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import one_side
 from foveate.recipes.looking.texts import Words, read_and_write, run, writes
-from foveate.sight.page.sides import Audio
-from foveate.sight.seen import File, Input, Seen, Takes
+from foveate.viewer.protocol import File, Input, Seen, Takes
+from foveate.viewer.sides import Audio
 
 
 class Listener:

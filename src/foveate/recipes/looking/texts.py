@@ -11,12 +11,12 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from foveate.errors import UserError
-from foveate.recipes.looking.hugging_face import FROM_DISK, library, told
+from foveate.interop.huggingface import FROM_DISK, library, told
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
 from foveate.sight import Sight, look
-from foveate.sight.page.sides import Pair
-from foveate.sight.seen import Input, Seen, Takes
+from foveate.viewer.protocol import Input, Seen, Takes
+from foveate.viewer.sides import Pair
 
 WRITTEN = 128
 """Tokens that a model writes at most."""

@@ -11,7 +11,7 @@ from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Writer, model_name, tokens, two_sides
 from foveate.recipes.translator import END_SIGN, Translator
 from foveate.sight import look
-from foveate.sight.seen import Input, Seen, Takes
+from foveate.viewer.protocol import Input, Seen, Takes
 
 START_SIGN = "<start>"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from foveate.recipes.looking.hugging_face import parts
+from foveate.interop.huggingface import parts
 from foveate.sight import Sight, Windows
 
 STAGES = 6

@@ -1,0 +1,183 @@
+"""Drawing maps of attention weights with matplotlib, which takes a while to load: `pictures` does so when it must."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from foveate.viewer.figures import Alignment
+from foveate.viewer.fonts import cover
+
+COLOURS = LinearSegmentedColormap.from_list(
+    "foveate", ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"]
+)
+"""From white to night blue in equal steps (CIELAB), ever darker: even for a colour-blind eye and in grey print."""
+
+SMALL = 10
+"""Maps of up to this many tokens a side have larger cells, with the weights written into them."""
+
+LONGEST = 24
+"""Characters of a label; where it was cut it ends in '…'."""
+
+LATER = "·"
+"""How a piece begins that continues a word."""
+
+_SCALE = Normalize(0, 1)
+_FONT, _TITLE_FONT = 9, 11  # points; all that follows is in inches
+_LARGE_CELL, _SMALL_CELL = 0.4, 0.23
+_LINE = 0.16  # a line of text
+_PAD = 0.13  # between labels and cells, where the line runs that joins the pieces of a word
+_GAP, _MARGIN, _BAR = 0.4, 0.15, 0.1  # between maps, around all, and the colour bar's width
+_SLANT = 0.5**0.5  # how far a text at 45 degrees rises for its length
+_LONGEST_BAR = 2.0
+_MOST_PIXELS = 10_000  # a side: a picture of hundreds of tokens gets coarser rather than too large for the memory
+_GREY = "#757575"
+
+
+def drawn(maps: Sequence[Alignment], columns: int) -> Figure:
+    """Heatmaps in a grid of so many columns, as `foveate.sight.alignments` tells."""
+    small = all(max(each.weights.shape) <= SMALL for each in maps)
+    maps, style = _readable(maps)
+    panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
+    return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)])
+
+
+def _readable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
+    """The maps with labels that can be drawn, and how to write them: in fonts that have them, a '$' as a '$'."""
+    maps = [each._replace(target=[*map(_visible, each.target)], source=[*map(_visible, each.source)]) for each in maps]
+    families, missing = cover(text for each in maps for text in (*each.target, *each.source, each.title))
+
+    def drawable(text: str) -> str:
+        return text.translate(missing)
+
+    maps = [
+        Alignment(weights, [*map(drawable, target)], [*map(drawable, source)], drawable(title))
+        for weights, target, source, title in maps
+    ]
+    return maps, {"fontfamily": families, "parse_math": False}
+
+
+def _visible(label: str) -> str:
+    """White space made visible, a long label cut."""
+    label = label.replace("\n", "↵").replace("\r", "↵").replace("\t", "⇥")
+    label = label if label.strip() else "␣" * len(label)
+    return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+
+
+@dataclass
+class _Panel:
+    """A map, how to write on it, and how far it reaches in inches from the upper left corner of its cells."""
+
+    each: Alignment
+    style: dict[str, Any]
+    cell: float
+    left: float
+    top: float
+    right: float
+    labels: float
+    """How far up the source labels reach; above them is the title."""
+
+    @property
+    def width(self) -> float:
+        return self.cell * len(self.each.source)
+
+    @property
+    def height(self) -> float:
+        return self.cell * len(self.each.target)
+
+
+def _measure(each: Alignment, style: dict[str, Any], cell: float) -> _Panel:
+    left = float(_lengths(each.target, _FONT, style).max()) + _PAD
+    rise = _SLANT * (_lengths(each.source, _FONT, style) + _LINE)
+    ends = cell * (np.arange(len(rise)) + 0.5) + rise
+    title = float(_lengths([each.title], _TITLE_FONT, style)[0])
+    labels = float(rise.max()) + _PAD
+    top = labels + (2 * _LINE if each.title else 0)
+    return _Panel(each, style, cell, left, top, max(cell * len(rise), float(ends.max()), title - left), labels)
+
+
+def _lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarray:
+    """How long the texts are when written, in inches."""
+    ruler = Figure(dpi=288)
+    written = [ruler.text(0, 0, text, fontsize=size, **style) for text in texts]
+    return np.array([text.get_window_extent().width / ruler.dpi for text in written])
+
+
+def _draw(rows: list[list[_Panel]]) -> Figure:
+    """The panels in a grid, the cells of a row and of a column starting at one line, and what the colours mean."""
+    columns = [[row[place] for row in rows if place < len(row)] for place in range(len(rows[0]))]
+    *lefts, width = _starts([(max(p.left for p in column), max(p.right for p in column)) for column in columns])
+    *tops, height = _starts([(max(p.top for p in row), max(p.height for p in row)) for row in rows])
+    last = rows[0][-1]
+    scale = lefts[-1] + last.width + _GAP / 2
+    width = max(width, scale + _BAR + _GAP + _MARGIN)
+    figure = Figure(figsize=(width, height), dpi=min(144, _MOST_PIXELS / max(width, height)))
+
+    def place(left: float, top: float, wide: float, high: float) -> Axes:
+        return figure.add_axes((left / width, 1 - (top + high) / height, wide / width, high / height))
+
+    for row, top in zip(rows, tops, strict=True):
+        for panel, left in zip(row, lefts, strict=False):
+            _draw_map(place(left, top, panel.width, panel.height), panel)
+            corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
+            figure.text(*corner, panel.each.title, fontsize=_TITLE_FONT, **panel.style)
+    _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)))
+    return figure
+
+
+def _starts(extents: list[tuple[float, float]]) -> list[float]:
+    """Where things begin that reach so far before and after their beginning, side by side; last the end of it all."""
+    starts, end = [], _MARGIN
+    for before, after in extents:
+        starts.append(end + before)
+        end = starts[-1] + after + _GAP
+    return [*starts, end - _GAP + _MARGIN]
+
+
+def _draw_map(axes: Axes, panel: _Panel) -> None:
+    each, style = panel.each, {"fontsize": _FONT, **panel.style}
+    weights = each.weights.detach().float().cpu().numpy()
+    axes.pcolormesh(weights, cmap=COLOURS, norm=_SCALE, edgecolors="white", linewidth=0.5)
+    axes.set(xlim=(0, len(each.source)), ylim=(len(each.target), 0))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=72 * _PAD * 0.8)
+    axes.spines[:].set_visible(False)
+    slanted = {**style, "rotation": 45, "rotation_mode": "anchor", "ha": "left", "va": "baseline"}
+    axes.set_xticks(np.arange(len(each.source)) + 0.5, each.source, **slanted)
+    axes.set_yticks(np.arange(len(each.target)) + 0.5, each.target, **style)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_color(_GREY if label.get_text().startswith(LATER) else "black")
+    beside = (-0.35 * _PAD / panel.cell,) * 2
+    for span in _words(each.source):
+        axes.add_artist(Line2D(span, beside, color=_GREY, clip_on=False))
+    for span in _words(each.target):
+        axes.add_artist(Line2D(beside, span, color=_GREY, clip_on=False))
+    if panel.cell == _LARGE_CELL:
+        _write_weights(axes, weights)
+
+
+def _words(pieces: Sequence[str]) -> list[tuple[float, float]]:
+    """From where to where each word of several pieces goes."""
+    starts = [place for place, piece in enumerate(pieces) if not place or not piece.startswith(LATER)]
+    ends = [*starts[1:], len(pieces)]
+    return [(start + 0.2, end - 0.2) for start, end in zip(starts, ends, strict=True) if end - start > 1]
+
+
+def _write_weights(axes: Axes, weights: np.ndarray) -> None:
+    """Two digits in each cell, nothing where they are 00."""
+    for (row, column), weight in np.ndenumerate(weights):
+        digits = f"{weight:.2f}".removeprefix("0") if weight >= 0.005 else ""
+        colour = "white" if weight > 0.55 else "black"
+        axes.text(column + 0.5, row + 0.5, digits, ha="center", va="center", fontsize=_FONT - 1, color=colour)
+
+
+def _draw_scale(axes: Axes) -> None:
+    bar = axes.figure.colorbar(ScalarMappable(_SCALE, COLOURS), cax=axes, ticks=[0, 0.5, 1])
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2, labelsize=_FONT - 1)

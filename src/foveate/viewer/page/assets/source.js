@@ -1,0 +1,197 @@
+// Where the page gets its data. A source is an object with four methods; each returns a promise.
+//
+//   overview()                         the head of the page, as `foveate.viewer.page.header.Head` describes it: title,
+//                                      notes, sites, sides; a picture has its address in `url` besides.
+//   maps(site)                         the small maps of all heads of a site, for the overview and as the ground of a
+//                                      head: { rows, columns, values }, values of heads x rows x columns.
+//   rows(site, head, from, to)         what the queries from..to-1 look at most: { keys, weights, rest }, the keys and
+//                                      weights of (to - from) x kept, in the order of the keys, -1 where there are no
+//                                      more; rest, of (to - from), is the weight that all other keys have together.
+//   tile(site, head, rows, columns)    a finer map of a part, where there is one, else null. The part is given as
+//                                      [from, to] for its rows and for its columns; the map says which it is of:
+//                                      { rows, columns, height, width, values }, and its values are, as those of maps,
+//                                      the weight on all keys of a cell, as the mean of its queries.
+//
+// Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview; `batch`, how
+// many rows are asked for at once, and `ahead`, how many before a head is shown. What is not measured yet of a site's
+// `entropy` is null; where a site has `told`, that says what is exact.
+// What rejects is shown as a message: its text is written for the user.
+
+/** The source of a saved page: blocks in the page itself, unpacked when they are first asked for. */
+class EmbeddedSource {
+  constructor(page) {
+    this.page = page;
+    this.unpacked = new Map();
+  }
+
+  async overview() {
+    const head = JSON.parse(this.page.getElementById("document").textContent);
+    for (const { picture } of head.sides) {
+      if (picture) picture.url = `data:${picture.type};base64,${this.text(`picture-${picture.place}`)}`;
+    }
+    this.head = head;
+    return head;
+  }
+
+  async maps(site) {
+    const { heads, queries, keys, exact } = this.shape(site);
+    const [rows, columns] = [Math.min(queries, CELLS), Math.min(keys, CELLS)];
+    if (exact) {
+      const { weights } = await this.all(site);
+      return { rows, columns, values: pooled(weights, heads, queries, keys, rows, columns) };
+    }
+    const [codes] = await this.planes(`maps-${site}`, [[heads * rows * columns, 1]]);
+    return { rows, columns, values: decoded(codes, 8) };
+  }
+
+  async rows(site, head, from, to) {
+    const { queries, kept } = this.shape(site);
+    const { keys, weights, rest } = await this.all(site);
+    const first = head * queries;
+    const [start, end] = [(first + from) * kept, (first + to) * kept];
+    return {
+      keys: keys.subarray(start, end),
+      weights: weights.subarray(start, end),
+      rest: rest.subarray(first + from, first + to),
+    };
+  }
+
+  async tile() {
+    return null;
+  }
+
+  shape(site) {
+    const { heads, queries, keys, kept, bits } = this.head.sites[site];
+    const [over, along] = [this.head.sides[queries].count, this.head.sides[keys].count];
+    return { heads, queries: over, keys: along, kept, bits, exact: kept === along };
+  }
+
+  /** The rows of all heads of a site. */
+  all(site) {
+    if (!this.unpacked.has(site)) this.unpacked.set(site, this.unpack(site));
+    return this.unpacked.get(site);
+  }
+
+  async unpack(site) {
+    const { heads, queries, keys, kept, bits, exact } = this.shape(site);
+    const size = bytes(2 ** bits - 1);
+    const total = heads * queries * kept;
+    if (exact) {
+      const [codes] = await this.planes(`rows-${site}`, [[total, size]]);
+      const places = new Int32Array(total);
+      for (let place = 0; place < total; place++) places[place] = place % keys;
+      return { keys: places, weights: decoded(codes, bits), rest: new Float32Array(heads * queries) };
+    }
+    const parts = [
+      [total, bytes(keys - 1)],
+      [total, size],
+      [heads * queries, size],
+    ];
+    const [gaps, codes, rest] = await this.planes(`rows-${site}`, parts);
+    const found = { keys: new Int32Array(total), weights: new Float32Array(total), rest: decoded(rest, bits) };
+    const table = decoder(bits);
+    for (let head = 0; head < heads; head++) {
+      for (let query = 0; query < queries; query++) {
+        let key = -1;
+        for (let place = 0; place < kept; place++) {
+          const from = (head * kept + place) * queries + query;
+          const into = (head * queries + query) * kept + place;
+          key += gaps[from] + 1;
+          found.keys[into] = codes[from] ? key : -1;
+          found.weights[into] = table[codes[from]];
+        }
+      }
+    }
+    return found;
+  }
+
+  /** The numbers of a block, whose bytes lie apart: for each part all low bytes, then all high ones. */
+  async planes(name, parts) {
+    const block = await inflated(this.text(name));
+    let start = 0;
+    return parts.map(([length, size]) => {
+      const numbers = size === 1 ? block.subarray(start, start + length) : new Uint32Array(length);
+      for (let place = 0; size > 1 && place < size; place++) {
+        const shift = 8 * place;
+        for (let each = 0; each < length; each++) numbers[each] |= block[start + place * length + each] << shift;
+      }
+      start += length * size;
+      return numbers;
+    });
+  }
+
+  text(name) {
+    const block = this.page.getElementById(name);
+    if (!block) throw new Error(`This page is damaged: it lacks ${name}.`);
+    return block.textContent;
+  }
+}
+
+const CELLS = 64;
+const RANGE = 20;
+
+const bytes = (greatest) => Math.max(1, Math.ceil(Math.log2(greatest + 1) / 8));
+
+async function inflated(text) {
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error(
+      "This browser cannot unpack the page's data (it has no DecompressionStream). " +
+        "Chrome and Edge from 80, Safari from 16.4 and Firefox from 113 can.",
+    );
+  }
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#%()*+,-./:;=?@[]^_{|}";
+
+/** The bytes of a text that has five letters for each four of them. */
+function bytesOf(text) {
+  const digits = new Uint8Array(128).fill(84);
+  for (let digit = 0; digit < 85; digit++) digits[LETTERS.charCodeAt(digit)] = digit;
+  const groups = Math.ceil(text.length / 5);
+  const view = new DataView(new ArrayBuffer(4 * groups));
+  for (let group = 0; group < groups; group++) {
+    let word = 0;
+    for (let place = 5 * group; place < 5 * group + 5; place++) {
+      word = 85 * word + (place < text.length ? digits[text.charCodeAt(place)] : 84);
+    }
+    view.setUint32(4 * group, word);
+  }
+  return new Uint8Array(view.buffer, 0, Math.floor((4 * text.length) / 5));
+}
+
+/** The weight of each code: they part the range from 2^-20 to 1 evenly by their logarithm, and 0 is no weight. */
+function decoder(bits) {
+  const steps = 2 ** bits - 2;
+  return Float32Array.from({ length: steps + 2 }, (_, code) => (code ? 2 ** (RANGE * ((code - 1) / steps - 1)) : 0));
+}
+
+function decoded(codes, bits) {
+  const table = decoder(bits);
+  const weights = new Float32Array(codes.length);
+  for (let place = 0; place < codes.length; place++) weights[place] = table[codes[place]];
+  return weights;
+}
+
+/** The small maps of heads of which every weight is known. */
+function pooled(weights, heads, queries, keys, rows, columns) {
+  if (rows === queries && columns === keys) return weights;
+  const values = new Float32Array(heads * rows * columns);
+  const over = cells(queries, rows);
+  const along = cells(keys, columns);
+  for (let head = 0; head < heads; head++) {
+    for (let row = 0; row < rows; row++) {
+      const height = over[row + 1] - over[row];
+      for (let query = over[row]; query < over[row + 1]; query++) {
+        for (let column = 0; column < columns; column++) {
+          let sum = 0;
+          for (let key = along[column]; key < along[column + 1]; key++)
+            sum += weights[(head * queries + query) * keys + key];
+          values[(head * rows + row) * columns + column] += sum / height;
+        }
+      }
+    }
+  }
+  return values;
+}

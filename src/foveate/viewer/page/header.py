@@ -1,0 +1,166 @@
+"""What stands at the head of a page: everything but the numbers, as plain dataclasses that become JSON and come back.
+
+The scripts of the page read the same fields, from the page itself or from a server.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from foveate.errors import UserError
+from foveate.sight.layouts import Windows
+from foveate.viewer.document import Document, Panel
+from foveate.viewer.page.packing import MAP_BITS, Shape, precision, shape_of, unpack
+from foveate.viewer.sides import Audio, Image, Side, picture_type
+
+FORMAT = "foveate/page/1"
+
+MOST_WEIGHTS = 2**28
+"""How many weights of one site are ever read: a damaged page shall not take all memory."""
+
+
+@dataclass(frozen=True)
+class PictureHead:
+    """A picture that a side is, or lies on."""
+
+    kind: Literal["image", "audio"]
+    type: str
+    place: int
+    """Which of the page's pictures."""
+    height: int = 0
+    width: int = 0
+    """Patches of an image."""
+    seconds: float = 0.0
+    """Of a sound."""
+
+
+@dataclass(frozen=True)
+class SideHead:
+    """The queries or the keys of some sites."""
+
+    count: int
+    labels: tuple[str, ...]
+    picture: PictureHead | None = None
+
+
+@dataclass(frozen=True)
+class SiteHead:
+    """One site: all that is said of it beside its weights."""
+
+    name: str
+    group: str
+    layer: str
+    heads: int
+    queries: int
+    keys: int
+    """Which of the page's sides they are."""
+    kept: int
+    """How many keys each query has weights for: all of them, or those that it looks at most."""
+    bits: int
+    precision: float
+    map_precision: float
+    """By which part of itself a weight of the rows, or of the small maps, may be off."""
+    entropy: tuple[float, ...]
+    windows: tuple[Windows, ...] = ()
+    """Of queries and of keys, where they stand in windows."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The whole page."""
+
+    format: str
+    title: str
+    notes: tuple[str, ...]
+    sites: tuple[SiteHead, ...]
+    sides: tuple[SideHead, ...]
+
+
+def head_of(document: Document) -> tuple[Head, list[bytes]]:
+    """The head of a document's page, and the pictures that it names. What several sites share stands there once."""
+    pictures: dict[bytes, int] = {}
+    sides: dict[SideHead, int] = {}
+    sites = []
+    for panel in document.sites:
+        over, along = (sides.setdefault(_side_head(side, pictures), len(sides)) for side in (panel.queries, panel.keys))
+        sites.append(_site_head(panel, over, along))
+    return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides)), list(pictures)
+
+
+def document_of(head: Head, pictures: Callable[[int], bytes], blocks: Callable[[int], Mapping[str, bytes]]) -> Document:
+    """The document of a page, from its head, its pictures and the blocks of each of its sites.
+
+    Raises UserError where they do not fit together.
+    """
+    if head.format != FORMAT:
+        raise UserError(f"the page is of the format '{head.format}', but this is foveate for '{FORMAT}'")
+    try:
+        sides = {place: _side(side, pictures) for place, side in enumerate(head.sides)}
+        panels = [_panel(site, sides, blocks(place)) for place, site in enumerate(head.sites)]
+    except LookupError as error:
+        raise UserError(f"the page is damaged: it lacks {error}") from None
+    return Document(head.title, panels, list(head.notes))
+
+
+def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:
+    shape = shape_of(panel)
+    return SiteHead(
+        name=panel.name,
+        group=panel.group,
+        layer=panel.layer,
+        heads=shape.heads,
+        queries=queries,
+        keys=keys,
+        kept=shape.kept,
+        bits=shape.bits,
+        precision=float(f"{precision(shape.bits):.2g}"),
+        map_precision=float(f"{precision(shape.bits if shape.exact else MAP_BITS):.2g}"),
+        entropy=tuple(float(f"{value:.4g}") for value in panel.entropy),
+        windows=panel.windows or (),
+    )
+
+
+def _side_head(side: Side, pictures: dict[bytes, int]) -> SideHead:
+    picture, found = side.picture, None
+    if picture is not None:
+        kind, place = picture_type(picture.data), pictures.setdefault(picture.data, len(pictures))
+        if isinstance(picture, Image):
+            found = PictureHead("image", kind, place, height=picture.height, width=picture.width)
+        else:
+            found = PictureHead("audio", kind, place, seconds=float(picture.seconds))
+    return SideHead(side.count, tuple(side.labels), found)
+
+
+def _side(side: SideHead, pictures: Callable[[int], bytes]) -> Side:
+    picture = side.picture
+    if picture is None:
+        return Side(side.count, side.labels)
+    data = pictures(picture.place)
+    if picture.kind == "image":
+        return Side(side.count, side.labels, Image(data, picture.height, picture.width, side.labels))
+    return Side(side.count, side.labels, Audio(data, picture.seconds, side.labels))
+
+
+def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes]) -> Panel:
+    over, along = sides[site.queries], sides[site.keys]
+    shape = Shape(site.heads, over.count, along.count, site.kept)
+    sizes = shape.heads, shape.queries, shape.kept
+    if min(sizes) < 1 or math.prod(sizes) > MOST_WEIGHTS or shape.kept > shape.keys:
+        raise UserError(f"the page is damaged: {site.name} cannot have the shape {shape}")
+    if len(site.entropy) != shape.heads:
+        raise UserError(f"the page is damaged: {site.name} has {len(site.entropy)} entropies for {shape.heads} heads")
+    rows, maps = unpack(shape, blocks)
+    return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape))
+
+
+def _windows(site: SiteHead, shape: Shape) -> tuple[Windows, Windows] | None:
+    if not site.windows:
+        return None
+    counts = [each.height * each.width for each in site.windows]
+    if counts != [shape.queries, shape.keys] or len({each.grid for each in site.windows}) > 1:
+        raise UserError(f"the page is damaged: {site.name} cannot have the windows {site.windows}")
+    over, along = site.windows
+    return over, along

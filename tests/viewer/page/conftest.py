@@ -1,0 +1,90 @@
+"""Lets the tests of this folder import `browsing`; and a browser with the pages in it."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from demo_pages import (
+    evil_page,
+    image_page,
+    long_page,
+    odd_page,
+    sound_page,
+    story_page,
+    translation_page,
+    windows_page,
+)
+
+from foveate.viewer import page
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+DOCUMENTS: dict[str, Callable[[], page.Document]] = {
+    "story": story_page,
+    "translation": translation_page,
+    "image": image_page,
+    "windows": windows_page,
+    "sound": sound_page,
+    "long": lambda: long_page(2, 521),
+    "evil": evil_page,
+    "odd": odd_page,
+}
+
+Opener = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, page.Document]:
+    """The documents, saved; as they read back from their pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    found = {}
+    for name, made in DOCUMENTS.items():
+        page.save(folder / f"{name}.html", made())
+        found[name] = page.read(folder / f"{name}.html")
+    found["folder"] = folder  # type: ignore[assignment]
+    return found
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A running browser; the test is skipped where there is none."""
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no chromium on the path: apt install chromium")
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Any, documents: dict[str, Any]) -> Iterator[Opener]:
+    """`opened(name, address, width, height, scheme)`: a page that has drawn itself; at last it must have no errors."""
+    contexts, errors = [], []
+
+    def open_page(name: str, address: str = "", width: int = 1280, height: int = 800, scheme: str = "light") -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: errors.append(message.text))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.on(
+            "request",
+            lambda request: errors.extend([] if request.url.startswith(("file:", "data:")) else [request.url]),
+        )
+        tab.goto(f"file://{documents['folder'] / name}.html{address}")
+        tab.wait_for_selector("html[data-ready]")
+        tab.wait_for_selector("canvas.map, .thumb canvas.painted, .picture-weights")
+        return tab
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []

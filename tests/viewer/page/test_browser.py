@@ -1,0 +1,190 @@
+"""The page in a real browser: overview, ways through it, looks, and that nothing runs that is not its own."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import expect, name_of, painted, settled
+from demo_pages import STORY
+
+from foveate.viewer import page
+
+Opener = Callable[..., Any]
+
+
+def test_the_overview(opened: Opener, documents: dict[str, page.Document]) -> None:
+    """A map for each head, grouped by site; the colours are those of the weights."""
+    tab = opened("translation")
+    assert tab.title() == documents["translation"].title
+    assert tab.locator(".group h2").all_inner_texts() == ["encoder.∗.self", "decoder.∗.self", "decoder.∗.cross"]
+    assert tab.locator(".thumb").count() == 36
+    thumb = '.thumb[data-site="4"][data-head="1"] canvas'
+    assert tab.get_attribute('.thumb[data-site="4"][data-head="1"]', "aria-label") == "decoder.0.cross, head 1"
+    tab.wait_for_selector(thumb + ".painted")
+    weights = documents["translation"].sites[4].maps[1]
+    colours = painted(tab, thumb)
+    assert colours.shape == (14, 12, 4)
+    darkest = np.unravel_index(colours[..., :3].sum(2, dtype=int).argmin(), (14, 12))
+    assert darkest == np.unravel_index(weights.argmax(), (14, 12))
+    assert tuple(colours[darkest]) == (0x1C, 0x23, 0x48, 255)
+    assert "The small dog" in tab.inner_text("h1")
+    assert tab.locator(".pieces").first.inner_text().startswith("▁The")
+
+
+def test_the_first_view_comes_soon(opened: Opener, record_property: Callable[[str, object], None]) -> None:
+    tab = opened("long")
+    time = tab.evaluate("performance.now()")
+    record_property("first_view_ms", round(time))
+    assert time < 10_000
+
+
+def test_what_nobody_scrolls_to_is_painted_too(opened: Opener) -> None:
+    """For those who print the page."""
+    tab = opened("translation", width=400, height=120)
+    tab.wait_for_selector(".thumb canvas:not(.painted)", state="detached")
+    assert tab.evaluate("scrollY") == 0
+
+
+def test_keyboard(opened: Opener) -> None:
+    """Heads, layers and rows by arrows; Enter opens, Escape goes back to the same place."""
+    tab = opened("story")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
+        tab.keyboard.press(key)
+    tab.wait_for_selector("canvas.map")
+    assert name_of(tab) == ("h.1.attn", "head 2")
+    tab.keyboard.press("ArrowRight")
+    expect(tab, ("h.1.attn", "head 3"))
+    tab.keyboard.press("Shift+ArrowDown")
+    expect(tab, ("h.2.attn", "head 3"))
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    settled(tab)
+    assert tab.inner_text(".chosen.query") == STORY[1]
+    tab.keyboard.press("Shift+ArrowRight")
+    settled(tab)
+    assert tab.inner_text(".chosen.key") == STORY[0]
+    assert re.search(r"query 1, the; key 0, When; 0\.\d+", tab.inner_text("#said"))
+    tab.keyboard.press("?")
+    assert tab.locator("#help").is_visible()
+    tab.keyboard.press("Escape")
+    assert tab.locator("#help").is_hidden()
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector(".overview")
+    assert tab.evaluate("document.activeElement.dataset.site + '/' + document.activeElement.dataset.head") == "2/3"
+    tab.go_back()
+    expect(tab, ("h.2.attn", "head 3"))
+
+
+def test_dark_and_light(opened: Opener) -> None:
+    tab = opened("story", scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(ground)
+    assert sum(map(int, re.findall(r"\d+", dark))) < 100
+    assert painted(tab, ".thumb canvas")[-1, 0, :3].max() < painted(tab, ".thumb canvas")[:, :, :3].max()
+    tab.click("#theme")
+    assert sum(map(int, re.findall(r"\d+", tab.evaluate(ground)))) > 700
+    tab.reload()
+    tab.wait_for_selector("html[data-ready]")
+    assert tab.get_attribute("html", "data-theme") == "light"  # remembered
+    tab.keyboard.press("t")
+    assert tab.evaluate(ground) == dark
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [("story", ""), ("story", "#1/2"), ("translation", "#4/1"), ("image", "#1/0"), ("sound", "#2/1")],
+)
+def test_no_width_is_too_small_or_too_large(opened: Opener, name: str, address: str) -> None:
+    tab = opened(name, address)
+    for width in (400, 2000):
+        tab.set_viewport_size({"width": width, "height": 900})
+        settled(tab)
+        for view in tab.locator("role=tab").all_inner_texts() or [""]:
+            if view:
+                tab.click(f"role=tab[name='{view}']")
+            settled(tab)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+def test_all_heads_on_one_scale(opened: Opener, documents: dict[str, page.Document]) -> None:
+    tab = opened("story")
+    thumb = '.thumb[data-site="0"][data-head="7"] canvas'
+    tab.wait_for_selector(thumb + ".painted")
+    own = painted(tab, thumb)[..., :3].sum(2, dtype=int)
+    tab.click("#alike")
+    alike = painted(tab, thumb)[..., :3].sum(2, dtype=int)
+    assert (alike >= own).all()  # paler: no weight of this head is 1
+    assert alike.min() >= own.min()
+    assert "1" in tab.inner_text(".legend-ticks")
+
+
+def test_nothing_given_is_run(opened: Opener) -> None:
+    """Tokens, names and notes that would be markup or scripts are texts; those that hide are written out."""
+    tab = opened("evil")
+    assert tab.title() == "</script><script>document.title='ran'</script>"
+    for view in ("", "1", "2"):
+        if view:
+            tab.keyboard.press(view)
+        else:
+            tab.click(".thumb >> nth=0")
+        settled(tab)
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("/")
+    tab.keyboard.type("script")
+    settled(tab)
+    assert "ran" not in (tab.title().removeprefix("</script><script>document.title='ran'</script>"))
+    assert tab.locator("img, iframe, object").count() == 0
+    shown = tab.locator(".of-query .text").all_inner_texts()
+    assert shown[1] == "<img src=x onerror=document.title='ran'>"
+    assert shown[6:8] == ["⟨202E⟩overridden⟨202C⟩", "⟨0000⟩⟨0007⟩⟨001B⟩[31m"]
+    assert shown[8] == "שלום"
+    assert shown[9] == "👩‍🔬"
+    assert shown[11] == "⟨FE0F⟩"
+    assert shown[-1] == "∅"
+
+
+def test_what_is_added_to_a_page_is_not_run(chromium: Any, documents: dict[str, Any]) -> None:
+    """Nor would be what got past the escaping: the policy names the page's own script, and no other."""
+    text = page.html(documents["story"])
+    added = (
+        "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\"><style>*{color:red}</style>"
+    )
+    path = documents["folder"] / "tampered.html"
+    path.write_text(text.replace("<main", f"{added}<main"), encoding="utf-8")
+    context = chromium.new_context()
+    tab, told = context.new_page(), []
+    tab.on("console", lambda message: told.append(message.text))
+    tab.goto(f"file://{path}")
+    tab.wait_for_selector(".thumb canvas.painted")
+    assert tab.title() == documents["story"].title
+    assert sum("Content Security Policy" in text for text in told) == 4  # script, style, picture, what its failure runs
+    context.close()
+
+
+def test_in_a_notebook(chromium: Any, documents: dict[str, page.Document]) -> None:
+    """A frame that may run scripts but has no origin: no storage, no address of its own."""
+    context = chromium.new_context(viewport={"width": 900, "height": 800})
+    tab, errors = context.new_page(), []
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("console", lambda message: errors.append(message.text))
+    tab.set_content(f"<!doctype html><p>cell</p>{page.frame(documents['translation'])}")
+    frame = tab.frame_locator("iframe")
+    frame.locator(".thumb canvas.painted").first.wait_for()
+    frame.locator('.thumb[data-site="4"][data-head="1"]').click()
+    frame.locator(".head-name:text-is('head 1')").wait_for()
+    frame.locator("#theme").click()
+    frame.locator(".back").click()
+    frame.locator(".overview").wait_for()
+    context.close()
+    assert errors == []
+
+
+def test_a_browser_without_decompression(chromium: Any, documents: dict[str, Any]) -> None:
+    context = chromium.new_context()
+    tab = context.new_page()
+    tab.add_init_script("delete window.DecompressionStream")
+    tab.goto(f"file://{documents['folder'] / 'story'}.html")
+    assert "no DecompressionStream" in tab.inner_text(".message[role=alert]")
+    context.close()

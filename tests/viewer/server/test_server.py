@@ -1,0 +1,192 @@
+"""What the server gives to its page, and what it keeps at most; who may ask is in test_guards.py."""
+
+import base64
+import os
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from served_model import HEADS, Client, Serve
+
+from foveate.errors import UserError
+from foveate.viewer.document import NONE
+from foveate.viewer.protocol import File
+from foveate.viewer.server import Place
+from foveate.viewer.server.serving import bound
+
+WORDS = ["a", "page", "holds", "</script><script>alert(1)</script>", "&", "'quotes'", '"\x00"', "<!--", "🙂"]
+
+
+def text(count: int) -> str:
+    return " ".join(WORDS[place % len(WORDS)] for place in range(count))
+
+
+@pytest.fixture
+def client(served: Serve) -> Client:
+    return served()
+
+
+def test_half_a_character_does_no_harm(client: Client) -> None:
+    answer = client("POST", "/looks", b'{"text": "a \\ud800 b"}')
+    assert client.wait(f"/looks/{answer.json['id']}").json["title"] == "a ? b"
+
+
+def test_nothing_that_is_looked_at_is_written_anywhere(client: Client) -> None:
+    """No file is opened to be written, made, moved or removed while an input is looked at and zoomed into."""
+    watching, written = True, []
+
+    def watch(event: str, arguments: tuple) -> None:
+        if watching and event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            written.append(arguments[0])
+        elif watching and event in ("os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink", "tempfile.mkstemp"):
+            written.append((event, *arguments))
+
+    sys.addaudithook(watch)
+    address = client.look(text(23))
+    assert client.wait(address).status == 200
+    for part in ("maps/0", "rows/0/1?rows=0,9", "tile/1/0?rows=0,9&columns=3,7&size=4,4"):
+        assert client.get(f"{address}/{part}").status == 200
+    assert written == []
+    open(os.devnull, "w").close()
+    watching = False
+    assert written == [os.devnull]
+
+
+def test_too_many_tokens_are_told(served: Serve) -> None:
+    client = served(tokens=11)
+    answer = client.wait(client.look(text(12)))
+    assert answer.status == 422
+    assert answer.json == {"message": "the text has 12 tokens, but at most 11 are looked at"}
+    assert client.wait(client.look(text(11))).status == 200
+
+
+def test_a_model_that_fails_is_told_and_the_next_input_is_looked_at(client: Client) -> None:
+    def fail(given: Any) -> None:
+        if given == "bad":
+            raise RuntimeError("out of memory\nat great length")
+
+    client.viewer.before = fail
+    answer = client.wait(client.look("bad"))
+    assert (answer.status, answer.json) == (422, {"message": "the model failed: RuntimeError: out of memory"})
+    assert client.wait(client.look("good")).status == 200
+
+
+def test_the_head_holds_all_but_numbers(client: Client) -> None:
+    answer = client.get(client.look(text(23)))
+    assert answer.headers["content-type"] == "application/json"
+    head = answer.json
+    assert head["title"] == text(23)[:100]
+    assert [site["name"] for site in head["sites"]] == ["layers.0", "layers.1"]
+    for site in head["sites"]:
+        assert site["heads"] == HEADS
+        assert site["kept"] == 23
+        assert site["entropy"] == [None] * HEADS
+        assert head["sides"][site["queries"]]["labels"] == text(23).split()
+
+
+def test_numbers_are_those_of_the_sight(client: Client) -> None:
+    """71 tokens: small maps of 64 cells, of which some have two places."""
+    address = client.look(text(71))
+    site = client.viewer.seen[text(71)].sight["layers.1"]
+    weights = site.weights()[0]
+    numbers = np.frombuffer(client.get(f"{address}/maps/1").body, np.float32)
+    assert torch.equal(torch.from_numpy(numbers[:HEADS].copy()), site.entropy()[0].mean(-1)) or np.allclose(
+        numbers[:HEADS], site.entropy()[0].mean(-1), rtol=1e-5
+    )
+    assert np.allclose(numbers[HEADS:].reshape(HEADS, 64, 64), site.pooled(64, 64)[0], atol=1e-6)
+    rows = client.get(f"{address}/rows/1/2?rows=60,67").body
+    keys, values = np.frombuffer(rows[: 7 * 71 * 4], np.int32), np.frombuffer(rows[7 * 71 * 4 :], np.float32)
+    known = np.zeros((7, 72), np.float32)
+    known[np.arange(7)[:, None], keys.reshape(7, 71)] = values[: 7 * 71].reshape(7, 71)
+    assert np.array_equal(known[:, :71], weights[2, 60:67] * (weights[2, 60:67] >= NONE))
+    assert values.shape == (7 * 71 + 7,)
+    assert not values[7 * 71 :].any()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("maps/2", 422, "there is no site 2 among 2"),
+        ("rows/0/3?rows=0,5", 422, "there is no head 3 among 3"),
+        ("rows/0/0?rows=5,24", 422, "there are no queries 5 to 24 among 23"),
+        ("rows/0/0?rows=5,5", 422, "there are no queries 5 to 5 among 23"),
+        ("rows/0/0?rows=-1,5", 400, "'rows' must be two numbers, such as rows=0,64"),
+        ("rows/0/0?rows=1e3,5", 400, "'rows' must be two numbers, such as rows=0,64"),
+        ("rows/0/0", 400, "'rows' must be two numbers, such as rows=0,64"),
+        ("tile/0/0?rows=0,5&columns=0,24&size=5,5", 422, "there are no places 0 to 24 among 23"),
+        ("tile/0/0?rows=7,5&columns=0,23&size=5,5", 422, "there are no places 7 to 5 among 23"),
+        ("tile/0/0?rows=0,5&columns=0,5&size=0,5", 422, "a map has 1 to 512 rows and columns, not 0 and 5"),
+        ("tile/0/0?rows=0,5&columns=0,5&size=5,513", 422, "a map has 1 to 512 rows and columns, not 5 and 513"),
+    ],
+)
+def test_a_part_that_is_none(client: Client, path: str, status: int, message: str) -> None:
+    answer = client.get(f"{client.look(text(23))}/{path}")
+    assert (answer.status, answer.json) == (status, {"message": message})
+
+
+def test_the_last_few_inputs_are_kept(served: Serve) -> None:
+    client = served(sights=2)
+    first, second, third = (client.look(text(count)) for count in (5, 7, 11))
+    assert client.get(first).status == client.get(f"{first}/maps/0").status == 404
+    assert client.get(first).json == {"message": "this sight is no longer kept: look at the input again"}
+    assert client.get(second).status == client.get(third).status == 200
+
+
+def test_sights_that_are_large_are_let_go_but_the_last(served: Serve) -> None:
+    client = served(sight_bytes=1)
+    first, second = client.look(text(5)), client.look(text(7))
+    assert (client.get(first).status, client.get(second).status) == (404, 200)
+
+
+def test_one_look_at_a_time_and_so_many_waiting(served: Serve) -> None:
+    client = served(waiting=1)
+    begun, go_on = threading.Event(), threading.Event()
+    threads = []
+
+    def hold(given: Any) -> None:
+        threads.append(threading.get_ident())
+        begun.set()
+        assert go_on.wait(30)
+
+    client.viewer.before = hold
+    first = f"/looks/{client('POST', '/looks', {'text': 'first'}).json['id']}"
+    assert begun.wait(30)
+    second = f"/looks/{client('POST', '/looks', {'text': 'second'}).json['id']}"
+    refused = client("POST", "/looks", {"text": "third"})
+    assert (refused.status, refused.json) == (503, {"message": "the model has too much to do; try again in a moment"})
+    running, waiting = client.get(first), client.get(second)
+    assert (running.status, running.json["state"]) == (202, "running")
+    assert running.json["seconds"] >= 0
+    assert (waiting.status, waiting.json) == (202, {"state": "waiting"})
+    go_on.set()
+    assert client.wait(first).status == client.wait(second).status == 200
+    assert len(threads) == 2
+    assert len(set(threads)) == 1
+
+
+def test_a_file_is_data_and_bounded(served: Serve) -> None:
+    client, given = served("image", file_bytes=5), []
+    client.viewer.before = given.append
+    data = base64.b64encode(b"\x01\x02\x03\x04\x05").decode()
+    begun = client("POST", "/looks", {"name": "../../etc/passwd", "data": data})
+    assert client.wait(f"/looks/{begun.json['id']}").status == 200
+    assert given == [File("../../etc/passwd", b"\x01\x02\x03\x04\x05")]
+    large = client("POST", "/looks", {"name": "a", "data": base64.b64encode(b"123456").decode()})
+    assert large.status == 413
+    assert client("POST", "/looks", {"name": "a", "data": "no base64!"}).json == {"message": "the file is no base64"}
+    assert client("POST", "/looks", {"text": "a"}).status == 400
+    assert len(given) == 1
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with bound(Place()) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(UserError, match=rf"^cannot listen at 127\.0\.0\.1, port {port}: Address already in use$"):
+            bound(Place(port=port))
+    with pytest.raises(UserError, match=r"^port is 70000, but must be from 0 to 65535$"):
+        bound(Place(port=70_000))
+    with pytest.raises(UserError, match="cannot listen at no such host, port 0: "):
+        bound(Place("no such host"))
