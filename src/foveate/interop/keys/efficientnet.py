@@ -1,24 +1,40 @@
-"""timm's names for an EfficientNet-Lite: `tf_efficientnet_lite0` and the others."""
+"""Other libraries' names for an EfficientNet-Lite: timm's, and those of the package `efficientnet-lite-pytorch`."""
+
+from collections.abc import Iterator
 
 from foveate.models.vision.efficientnet import EXPANSIONS, STRIDES, EfficientNetConfig
 
-_LAYERS = "conv_pw", "conv_dw", "conv_pwl"
-
-_LAYERS_WITHOUT_EXPANSION = "conv_dw", "conv_pw"
-
 
 def timm(config: EfficientNetConfig) -> dict[str, str]:
-    """A block's layers have a name more where they are added to its input."""
+    """Of `tf_efficientnet_lite0` and the others."""
     names = {"stem.convolution": "conv_stem", "stem.norm": "bn1", "output": "classifier"}
     names |= {"features.convolution": "conv_head", "features.norm": "bn2"}
-    width = config.stem_width
+    for branch, stage, block, _ in _branches(config):
+        layers = ("conv_pw", "conv_dw", "conv_pwl") if EXPANSIONS[stage] > 1 else ("conv_dw", "conv_pw")
+        for number, layer in enumerate(layers):
+            names[f"{branch}.{number}.convolution"] = f"blocks.{stage}.{block}.{layer}"
+            names[f"{branch}.{number}.norm"] = f"blocks.{stage}.{block}.bn{number + 1}"
+    return names
+
+
+def lite_package(config: EfficientNetConfig) -> dict[str, str]:
+    """Of `efficientnet-lite-pytorch`, which numbers the blocks of all stages together."""
+    names = {"stem.convolution": "_conv_stem", "stem.norm": "_bn0", "output": "_fc"}
+    names |= {"features.convolution": "_conv_head", "features.norm": "_bn1"}
+    for branch, stage, _, place in _branches(config):
+        layers = [("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2")]
+        for number, (layer, norm) in enumerate(layers if EXPANSIONS[stage] > 1 else layers[1:]):
+            names[f"{branch}.{number}.convolution"] = f"_blocks.{place}.{layer}"
+            names[f"{branch}.{number}.norm"] = f"_blocks.{place}.{norm}"
+    return names
+
+
+def _branches(config: EfficientNetConfig) -> Iterator[tuple[str, int, int, int]]:
+    """Of each block: our name of its branch, its stage, its number there and its number among all blocks."""
+    width, place = config.stem_width, 0
     for stage, (count, outer) in enumerate(zip(config.blocks, config.widths, strict=True)):
         for block in range(count):
             added = width == outer and (block > 0 or STRIDES[stage] == 1)
-            branch = f"stages.{stage}.{block}" + (".branch" if added else "")
-            layers = _LAYERS if EXPANSIONS[stage] > 1 else _LAYERS_WITHOUT_EXPANSION
-            for number, layer in enumerate(layers):
-                names[f"{branch}.{number}.convolution"] = f"blocks.{stage}.{block}.{layer}"
-                names[f"{branch}.{number}.norm"] = f"blocks.{stage}.{block}.bn{number + 1}"
-            width = outer
-    return names
+            # A block that is added to its input is a module around its branch.
+            yield f"stages.{stage}.{block}" + (".branch" if added else ""), stage, block, place
+            width, place = outer, place + 1
