@@ -129,7 +129,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("rnn-attentive", encoder="embeddings", embedding=10, **VOCABULARIES),
-            "a dot product needs states and source of one width, not 256 and 10; make `embedding` equal to `width`",
+            "a dot product needs states and source of the same width, not 256 and 10; make `embedding` equal to",
         ),
         (lambda: models.build("transfromer", None), "unknown family of models 'transfromer'; did you mean transformer"),
     ],

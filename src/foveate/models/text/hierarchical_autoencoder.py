@@ -1,9 +1,8 @@
-"""Hierarchical auto-encoder for paragraphs (Li, Luong and Jurafsky 2015, https://arxiv.org/abs/1506.01057): words make
-sentence vectors, these a paragraph vector; it makes sentence vectors again, and these words.
+"""Hierarchical auto-encoder for paragraphs (Li, Luong and Jurafsky 2015, https://arxiv.org/abs/1506.01057).
 
-A paragraph's last sentence is empty, which is how the writer says that the paragraph ends. What makes sentence vectors
-reads at each step that of the sentence before, as the reader of words made it, so that all sentences of a paragraph are
-trained at once.
+Words are encoded into sentence vectors, and these into a paragraph vector. It is decoded into sentence vectors, and
+these into words. An empty last sentence marks the end of a paragraph. The input of each step of the sentence decoder is
+the encoded vector of the sentence before, so all sentences of a paragraph are trained at once.
 """
 
 from dataclasses import dataclass
@@ -30,28 +29,28 @@ from foveate.nn import (
 
 @dataclass
 class HierarchicalAutoencoderConfig:
-    """The sizes of a hierarchical auto-encoder, and whether its sentences attend to those that were read."""
+    """The sizes of a hierarchical auto-encoder, and whether its decoder attends to the encoded sentences."""
 
     vocabulary: FromData
     """Size of the vocabulary."""
     embedding: int = 256
-    """Width of the word embeddings, which reader and writer share."""
+    """Width of the word embeddings, which encoder and decoder share."""
     width: int = 512
-    """Width C of all recurrent states, and of a sentence's and a paragraph's vector."""
+    """Width C of all recurrent states and of the vectors of sentences and paragraphs."""
     layers: int = 1
     """Recurrent layers of each of the four networks."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
     bidirectional: bool = True
-    """Read words and sentences both ways, or left to right only."""
+    """Read words and sentences in both directions, or only from left to right."""
     score: Literal["none", "additive"] = "none"
-    """How a sentence that is written scores those that were read; "none" leaves it the paragraph's vector."""
+    """The score of encoded sentences for a decoded one; "none" for a decoder without attention."""
     dropout: float = 0.1
     """Share of embeddings and outputs that is dropped in training."""
 
 
 class HierarchicalAutoencoder(nn.Module):
-    """Reads a paragraph into a vector, sentence by sentence, and writes it again."""
+    """Encodes a paragraph into a vector and decodes it."""
 
     def __init__(self, config: HierarchicalAutoencoderConfig) -> None:
         super().__init__()
@@ -75,9 +74,10 @@ class HierarchicalAutoencoder(nn.Module):
         paragraph_lengths: Int[Tensor, "B"],
         target: Int[Tensor, "P T"],
     ) -> Output:
-        """Logits of the token after each target token, for the P sentences of B paragraphs one below the other.
+        """Logits of the token after each target token, for the P sentences of B paragraphs.
 
-        `paragraphs` has the rows of each paragraph's sentences, filled up with any; its last sentence is empty.
+        `paragraphs` are the rows of the sentences of each paragraph, padded with any row. The last sentence of a
+        paragraph is empty.
         """
         sentences, state = self._read(source, source_lengths, paragraphs, paragraph_lengths)
         before = torch.cat([torch.zeros_like(sentences[:, :1]), sentences[:, :-1]], 1)
@@ -92,7 +92,7 @@ class HierarchicalAutoencoder(nn.Module):
         paragraphs: Int[Tensor, "B K"],
         paragraph_lengths: Int[Tensor, "B"],
     ) -> Float[Tensor, "B C"]:
-        """What the model keeps of each paragraph; where it attends, it also keeps the sentences' vectors."""
+        """The vector of each paragraph. A model with attention also uses the vectors of sentences."""
         sentences = self.reader(source, source_lengths)[paragraphs]
         _, last = self.paragraph_reader(sentences, lengths=paragraph_lengths)
         return last[0][-1]
@@ -104,13 +104,13 @@ class HierarchicalAutoencoder(nn.Module):
         paragraphs: Int[Tensor, "B K"],
         paragraph_lengths: Int[Tensor, "B"],
     ) -> RecurrentDecoderState:
-        """Read the paragraphs; the state before their first sentences."""
+        """Encode the paragraphs; returns the state before their first sentences."""
         return self._read(source, source_lengths, paragraphs, paragraph_lengths)[1]
 
     def plan(self, before: Float[Tensor, "R C"], state: RecurrentDecoderState) -> Float[Tensor, "R C"]:
-        """The vector of each paragraph's next sentence, for `writer` to write; changes the state in place.
+        """The vector of the next sentence of each paragraph, an input of `writer`; changes the state in place.
 
-        `before` has the vectors of the sentences before, by `reader`; zeros for the first.
+        `before` are the vectors of the sentences before, from `reader`; zeros for the first sentence.
         """
         planned, _ = self.planner(before[:, None], state)
         return planned.squeeze(1)
@@ -118,14 +118,14 @@ class HierarchicalAutoencoder(nn.Module):
     def _read(
         self, source: Tensor, source_lengths: Tensor, paragraphs: Tensor, paragraph_lengths: Tensor
     ) -> tuple[Float[Tensor, "B K C"], RecurrentDecoderState]:
-        """The vector of each sentence, and the planner's state before the first."""
+        """The vector of each sentence, and the state of the planner before the first."""
         sentences = self.reader(source, source_lengths)[paragraphs]
         read, last = self.paragraph_reader(sentences, lengths=paragraph_lengths)
         return sentences, self.planner.start(self.first(last[0][-1]), read, paragraph_lengths)
 
 
 def _planner(config: HierarchicalAutoencoderConfig) -> FixedVectorDecoder | BahdanauDecoder:
-    """Makes sentence vectors from a paragraph's."""
+    """The decoder of sentence vectors from a paragraph vector."""
     width = config.width
 
     def recurrent(further_width: int) -> Recurrent:
@@ -139,13 +139,13 @@ def _planner(config: HierarchicalAutoencoderConfig) -> FixedVectorDecoder | Bahd
 MODEL, CONFIG = HierarchicalAutoencoder, HierarchicalAutoencoderConfig
 
 PRESETS = {
-    "hierarchical-autoencoder": ("GRUs that keep a paragraph in one vector, for a laptop", {}),
+    "hierarchical-autoencoder": ("GRUs, a paragraph in one vector, for a laptop", {}),
     "hierarchical-autoencoder-attentive": (
-        "The same, whose sentences attend to those that were read",
+        "The same with attention to the encoded sentences",
         {"score": "additive"},
     ),
     "hierarchical-autoencoder-large": (
-        "LSTMs of the paper's width (Li et al. 2015), attentive",
+        "LSTMs of the paper's width (Li et al. 2015), with attention",
         {"embedding": 1000, "width": 1000, "cell": "lstm", "score": "additive", "dropout": 0.2},
     ),
 }

@@ -1,6 +1,5 @@
-"""Sequence auto-encoder (Dai and Le 2015, https://arxiv.org/abs/1511.01432): a recurrent network reads a sentence into
-one vector, another writes the sentence from that vector alone.
-"""
+"""Sequence auto-encoder (Dai and Le 2015, https://arxiv.org/abs/1511.01432): a recurrent network encodes a sentence
+into one vector, another decodes the sentence from that vector."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,21 +20,21 @@ class RNNAutoencoderConfig:
     vocabulary: FromData
     """Size of the vocabulary."""
     embedding: int = 256
-    """Width of the word embeddings, which reader and writer share."""
+    """Width of the word embeddings, which encoder and decoder share."""
     width: int = 512
-    """Width C of the recurrent states, and of a sentence's vector."""
+    """Width C of the recurrent states and of the vector of a sentence."""
     layers: int = 1
-    """Recurrent layers of reader and writer."""
+    """Recurrent layers of encoder and decoder."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
     bidirectional: bool = True
-    """Read sentences both ways, or left to right only."""
+    """Read in both directions, or only from left to right."""
     dropout: float = 0.1
     """Share of embeddings and outputs that is dropped in training."""
 
 
 class RNNAutoencoder(nn.Module):
-    """Reads a sentence into a vector, and writes it again."""
+    """Encodes a sentence into a vector and decodes it."""
 
     def __init__(self, config: RNNAutoencoderConfig) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class RNNAutoencoder(nn.Module):
         return Output(self.writer(self.vectors(source, source_lengths), target))
 
     def vectors(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
-        """What the model keeps of each sentence."""
+        """The vector of each sentence."""
         return self.reader(source, source_lengths)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
@@ -72,5 +71,5 @@ class RNNAutoencoder(nn.Module):
 MODEL, CONFIG = RNNAutoencoder, RNNAutoencoderConfig
 
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "rnn-autoencoder": ("GRU that keeps a sentence in one vector, for a laptop", {}),
+    "rnn-autoencoder": ("GRU, a sentence in one vector, for a laptop", {}),
 }

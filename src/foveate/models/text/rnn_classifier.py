@@ -1,8 +1,7 @@
-"""Recurrent classifiers: an acceptor, which decides by its last state, and encode - attend - predict.
+"""Recurrent classifiers: an acceptor, which classifies its last state, and a classifier with attention pooling.
 
-The attentive one is the word level of Yang et al. 2016 (Hierarchical Attention Networks for Document Classification,
-https://aclanthology.org/N16-1174).
-"""
+The one with attention is the word level of Yang et al. 2016 (Hierarchical Attention Networks for Document
+Classification, https://aclanthology.org/N16-1174)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,29 +22,29 @@ class RNNClassifierConfig:
     vocabulary: FromData
     """Size of the vocabulary."""
     classes: FromData
-    """How many classes there are to decide between."""
+    """Number of classes."""
     embedding: int = 200
     """Width of the word embeddings."""
     width: int = 100
-    """Width C of the recurrent states; both ways, each direction gets half."""
+    """Width C of the recurrent states; a bidirectional layer gives half to each direction."""
     layers: int = 1
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
     bidirectional: bool = True
-    """Read the text both ways, or left to right only."""
+    """Read in both directions, or only from left to right."""
     pooling: Literal["last", "mean", "attention"] = "attention"
-    """Decide by the state after the last word, the mean of all states, or what a query sees in them."""
+    """Classify the last state, the mean of all states, or attention to them by a query."""
     query: Literal["learned", "last"] = "learned"
-    """With attention: ask one learned query of every text, or the text's own last state."""
+    """With attention: a learned query for all texts, or the last state of the text."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
-    """With attention: how the query scores the states."""
+    """With attention: the score of the states for the query."""
     dropout: float = 0.5
-    """Share of embeddings and of the text's vector that is dropped in training."""
+    """Share of embeddings and of the pooled vector that is dropped in training."""
 
 
 class RNNClassifier(nn.Module):
-    """Reads a text word by word, makes one vector of it, and decides."""
+    """Encodes a text into one vector and classifies it."""
 
     def __init__(self, config: RNNClassifierConfig) -> None:
         super().__init__()
@@ -67,7 +66,7 @@ class RNNClassifier(nn.Module):
         return Output(self.output(self.dropout(vector))[:, None])
 
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
-        """The text as one vector."""
+        """The pooled vector of each text."""
         return self.reader(tokens, lengths)
 
 
@@ -75,7 +74,7 @@ MODEL, CONFIG = RNNClassifier, RNNClassifierConfig
 
 PRESETS = {
     "rnn-acceptor": (
-        "LSTM that reads left to right and decides by its last state",
+        "LSTM from left to right, classifies its last state",
         {"cell": "lstm", "bidirectional": False, "pooling": "last"},
     ),
     "rnn-acceptor-large": (
@@ -83,11 +82,11 @@ PRESETS = {
         {"cell": "lstm", "bidirectional": False, "pooling": "last", "embedding": 512, "width": 1024},
     ),
     "rnn-attentive-classifier": (
-        "GRU both ways, additive attention with a learned query (Yang et al. 2016, their sizes)",
+        "Bidirectional GRU, additive attention with a learned query (Yang et al. 2016, their sizes)",
         {},
     ),
     "rnn-own-query-classifier": (
-        "The same, but each text asks itself: its last state is the query of a biaffine score",
+        "The same, with the last state of each text as the query of a biaffine score",
         {"query": "last", "score": "biaffine"},
     ),
 }

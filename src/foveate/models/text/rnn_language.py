@@ -1,6 +1,5 @@
-"""Recurrent language model (Mikolov et al. 2010; Zaremba et al. 2014, https://arxiv.org/abs/1409.2329), and generation
-from a condition: the vector c of a category is fed at every step, s_{j+1} = R(s_j, [t_j; c]).
-"""
+"""Recurrent language model (Mikolov et al. 2010; Zaremba et al. 2014, https://arxiv.org/abs/1409.2329), optionally with
+a condition: the vector c of a category is an input of every step, s_{j+1} = R(s_j, [t_j; c])."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +22,7 @@ class RNNLanguageConfig:
     vocabulary: FromData
     """Size of the vocabulary."""
     conditions: FromData = 1
-    """How many conditions there are; the first one stands for none."""
+    """Number of conditions; condition 0 means none."""
     embedding: int = 256
     """Width of the word embeddings."""
     width: int = 256
@@ -33,24 +32,24 @@ class RNNLanguageConfig:
     cell: Literal["lstm", "gru", "vanilla"] = "lstm"
     """The recurrent cell."""
     tie: bool = False
-    """Use the embeddings as the output layer's weights too; they need the states' width."""
+    """Use the embedding as the weights of the output layer; needs embedding = width."""
     dropout: float = 0.2
-    """Share of embeddings, of what goes from layer to layer, and of outputs that is dropped in training."""
+    """Share of embeddings, of the inputs of layers and of outputs that is dropped in training."""
     condition: int | None = None
-    """Width of the vector of a condition; without, the model knows of no conditions."""
+    """Width of the vector of a condition; None for a model without conditions."""
     condition_dropout: float = 0.1
-    """Share of training passages whose condition is hidden, so that the model can also do without."""
+    """Share of training passages with condition 0 instead, so that the model also works without a condition."""
 
 
 @dataclass
 class LanguageState:
-    """What the model remembers: one row (the second dimension of `hidden`) for each text."""
+    """The state of the model, one row (the second dimension of `hidden`) for each text."""
 
     hidden: RecurrentState
     condition: Float[Tensor, "R D"]
-    """The vector that is fed at every step; of width 0 where there are no conditions."""
+    """The vector c of each text; of width 0 in a model without conditions."""
     ahead: Float[Tensor, "R C"] | None
-    """The output after the prompt, until the first step asks for it."""
+    """The output after the prompt, for the first step."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
@@ -59,7 +58,7 @@ class LanguageState:
 
 
 class RNNLanguage(nn.Module):
-    """Writes a text word by word, or goes on from its beginning."""
+    """Predicts the next token of a text."""
 
     def __init__(self, config: RNNLanguageConfig) -> None:
         super().__init__()
@@ -80,7 +79,7 @@ class RNNLanguage(nn.Module):
         target_lengths: Int[Tensor, "B"] | None = None,
         condition: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token. `condition` 0 is none."""
+        """Logits of the token after each target token. Condition 0 means none."""
         if self.training and condition is not None:
             hidden = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(hidden, 0)
@@ -93,7 +92,7 @@ class RNNLanguage(nn.Module):
         prompt_lengths: Int[Tensor, "B"],
         condition: Int[Tensor, "B"] | None = None,
     ) -> LanguageState:
-        """Read the beginnings of texts, each with its START; the step that is fed START goes on from there."""
+        """Read prompts, each with its START. The first step, whose token is START, continues from there."""
         vectors = self._vectors(len(prompt), condition)
         _, hidden = self.recurrent(self._inputs(prompt, vectors), lengths=prompt_lengths)
         return LanguageState(hidden, vectors, ahead=hidden[0][-1])
@@ -115,7 +114,7 @@ class RNNLanguage(nn.Module):
         return self.condition(condition)
 
     def _inputs(self, tokens: Int[Tensor, "R T"], vectors: Float[Tensor, "R D"]) -> Float[Tensor, "R T F"]:
-        """Each word's embedding with the text's vector beside it: [t_j; c]."""
+        """Concatenate the embedding of each word and the vector of its text: [t_j; c]."""
         words = self.dropout(self.embedding(tokens))
         return torch.cat([words, vectors[:, None].expand(-1, tokens.shape[1], -1)], -1)
 
@@ -124,19 +123,19 @@ MODEL, CONFIG = RNNLanguage, RNNLanguageConfig
 
 PRESETS = {
     "rnn-language": (
-        "LSTM language model of a laptop's size, embeddings tied",
+        "LSTM for a laptop, with tied embeddings",
         {"embedding": 320, "width": 320, "tie": True},
     ),
     "rnn-conditioned": (
-        "The same, told at every step what kind of text to write",
+        "The same with a condition as an input of every step",
         {"embedding": 320, "width": 320, "tie": True, "condition": 32},
     ),
     "rnn-language-medium": (
-        "LSTM language model of medium size (Zaremba et al. 2014)",
+        "LSTM of medium size (Zaremba et al. 2014)",
         {"embedding": 650, "width": 650, "layers": 2, "dropout": 0.5},
     ),
     "rnn-language-large": (
-        "LSTM language model of large size (Zaremba et al. 2014)",
+        "LSTM of large size (Zaremba et al. 2014)",
         {"embedding": 1500, "width": 1500, "layers": 2, "dropout": 0.65},
     ),
 }

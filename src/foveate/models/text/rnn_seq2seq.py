@@ -1,10 +1,9 @@
-"""Recurrent encoder and decoder, without attention (Sutskever et al. 2014) and with it.
+"""Recurrent encoder-decoder without attention (Sutskever et al. 2014) and with attention.
 
-With attention, the score reads the decoder's state before the step and the context enters the step (Bahdanau et al.
-2015, https://arxiv.org/abs/1409.0473), or it reads the state after the step (Luong et al. 2015,
-https://arxiv.org/abs/1508.04025). It looks everywhere or through a local window (Luong), and takes the mean of what it
-sees, one place (Xu et al. 2015, https://arxiv.org/abs/1502.03044), or the places from left to right (Raffel et al.
-2017, https://arxiv.org/abs/1704.00784).
+The query of attention is the decoder's state before the step (Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473) or
+after it (Luong et al. 2015, https://arxiv.org/abs/1508.04025). Attention is global or in a local window (Luong), and
+soft, hard (Xu et al. 2015, https://arxiv.org/abs/1502.03044) or monotonic (Raffel et al. 2017,
+https://arxiv.org/abs/1704.00784).
 """
 
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from foveate.nn.local_windows import DiagonalWindow, LocalWindow, PredictedWindo
 
 @dataclass
 class RNNSeq2SeqConfig:
-    """The sizes of a recurrent translator, and how (or whether) its decoder attends."""
+    """The sizes of a recurrent encoder-decoder, and the attention of its decoder."""
 
     src_vocab: FromData
     """Size of the source vocabulary."""
@@ -49,23 +48,23 @@ class RNNSeq2SeqConfig:
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
     encoder: Literal["bidirectional", "unidirectional", "embeddings"] = "bidirectional"
-    """Read the source both ways, left to right only, or not at all: plain word embeddings."""
+    """Read the source in both directions, only from left to right, or use the word embeddings without an encoder."""
     score: Literal["none", "additive", "dot", "scaled-dot", "biaffine"] = "additive"
-    """How the decoder scores source positions; "none" leaves it with one fixed vector of the source."""
+    """The score of source positions; "none" for a decoder without attention, with one fixed vector of the source."""
     select: Literal["soft", "hard", "monotonic"] = "soft"
-    """Take the mean of the source by its weights, one place (sampled in training), or places from left to right."""
+    """The weighted mean of the source, one position (sampled in training), or positions from left to right."""
     mean_share: float = 0.5
-    """With hard selection: how often training takes the mean all the same, which shows the decoder where to look."""
+    """With hard selection: the share of training steps that use the weighted mean instead, which helps learning."""
     window: Literal["none", "local-m", "local-p"] = "none"
-    """Look everywhere, or near a place: at step t near place t (m: monotonic), or where the decoder predicts (p)."""
+    """Attend to all positions, or near a centre: position t at step t (local-m), or a predicted one (local-p)."""
     window_radius: int = 10
-    """With a window: how many places it reaches to either side."""
+    """With a window: positions on either side of its centre."""
     score_from: Literal["before", "after"] = "after"
-    """Score from the state before the step (Bahdanau) or after it (Luong)."""
+    """The query is the state before the step (Bahdanau) or after it (Luong)."""
     input_feeding: bool = False
-    """With the score from "after": feed what the last step attended to into the next (Luong)."""
+    """With score_from "after": the attentional state is an input of the next step (Luong)."""
     fixed_vector: Literal["first", "every"] = "first"
-    """Without attention: the source's vector starts the decoder's state, or is also fed at every step."""
+    """Without attention: the source vector gives the first state, or is also an input of every step."""
     dropout: float = 0.2
     """Share of embeddings and outputs that is dropped in training."""
     tie: Literal["none", "output", "all"] = "none"
@@ -73,7 +72,7 @@ class RNNSeq2SeqConfig:
 
 
 class RNNSeq2Seq(nn.Module):
-    """Reads a source sentence word by word, writes the target word by word."""
+    """Encodes the source and decodes the target token by token."""
 
     def __init__(self, config: RNNSeq2SeqConfig) -> None:
         super().__init__()
@@ -89,7 +88,7 @@ class RNNSeq2Seq(nn.Module):
         self.output = nn.Linear(config.width, config.tgt_vocab)
         if config.tie != "none":
             tie_output(self.output, self.target_embedding)
-            # Drawn for an input layer, they would make the first outputs far too sure.
+            # With the initial values of an input layer, the first outputs would be overconfident.
             nn.init.normal_(self.target_embedding.weight, std=0.1)
 
     def forward(
@@ -99,7 +98,7 @@ class RNNSeq2Seq(nn.Module):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token; with hard attention, the places that it chose."""
+        """Logits of the token after each target token, and the choices of hard attention."""
         hidden, choices = self._advance(target, self.start(source, source_lengths))
         return Output(self.output(hidden), choices)
 
@@ -118,7 +117,7 @@ class RNNSeq2Seq(nn.Module):
 
 
 class WordEncoder(nn.Module):
-    """No encoder at all: each word is its embedding, the sentence their mean."""
+    """No encoder: the word embeddings, and their mean as the state."""
 
     def __init__(self, width: int, states: int, layers: int) -> None:
         super().__init__()
@@ -172,7 +171,7 @@ def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
         return Biaffine(config.width, source_width)
     if source_width != config.width:
         raise UserError(
-            f"a dot product needs states and source of one width, not {config.width} and {source_width}; "
+            f"a dot product needs states and source of the same width, not {config.width} and {source_width}; "
             "make `embedding` equal to `width`, or use the additive or biaffine score"
         )
     return Dot() if config.score == "dot" else ScaledDot()
@@ -181,12 +180,12 @@ def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
 MODEL, CONFIG = RNNSeq2Seq, RNNSeq2SeqConfig
 
 TRAINED = {"learning_rate": 4e-3}
-"""On 29,000 pairs 0.005 gives six BLEU more than 0.002 after the same six epochs; 0.004 also teaches every score and
+"""On 29,000 pairs, 0.005 gives six BLEU more than 0.002 after six epochs. 0.004 also works for every score and
 selection on short messages."""
 
 PRESETS = {
     "rnn": (
-        "GRU without attention: the source is one fixed vector (Sutskever et al. 2014)",
+        "GRU without attention, with one fixed vector of the source (Sutskever et al. 2014)",
         {"score": "none"},
         TRAINED,
     ),
@@ -201,22 +200,22 @@ PRESETS = {
         TRAINED,
     ),
     "rnn-attentive": (
-        "GRU with scaled dot-product attention after each step: the fastest of the attentive ones",
+        "GRU with scaled dot-product attention after each step, the fastest one with attention",
         {"score": "scaled-dot"},
         TRAINED,
     ),
     "rnn-local": (
-        "LSTM with biaffine attention through a window that it moves itself, and input feeding (Luong et al. 2015)",
+        "LSTM with biaffine attention in a window with a predicted centre, and input feeding (Luong et al. 2015)",
         {"cell": "lstm", "score": "biaffine", "input_feeding": True, "window": "local-p"},
         TRAINED,
     ),
     "rnn-hard": (
-        "GRU that looks at one place at each step and learns it by REINFORCE (Xu et al. 2015)",
+        "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)",
         {"score": "additive", "select": "hard"},
         TRAINED,
     ),
     "rnn-monotonic": (
-        "GRU that looks at one place at each step, from left to right (Raffel et al. 2017)",
+        "GRU with monotonic attention, from left to right (Raffel et al. 2017)",
         {"score": "additive", "select": "monotonic"},
         TRAINED,
     ),

@@ -1,5 +1,5 @@
-"""A tag for each word, by a recurrent network: a transducer, which reads left to right and tags each word at once, or
-one that has read both ways (Schuster and Paliwal 1997; Graves and Schmidhuber 2005)."""
+"""Recurrent taggers: a transducer, which tags each word from left to right, and a bidirectional tagger (Schuster and
+Paliwal 1997; Graves and Schmidhuber 2005)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,27 +18,27 @@ class RNNTaggerConfig:
     """The sizes of a recurrent tagger."""
 
     vocabulary: FromData
-    """Words with a vector of their own."""
+    """Number of words with a vector."""
     spellings: FromData
-    """Vectors for features of spelling."""
+    """Number of vectors of spelling features."""
     tags: FromData
-    """How many tags there are."""
+    """Number of tags."""
     embedding: int = 128
-    """Width of the words' vectors."""
+    """Width of the word embeddings."""
     width: int = 256
-    """Width C of the recurrent states; both ways, half of it for each."""
+    """Width C of the recurrent states; a bidirectional layer gives half to each direction."""
     layers: int = 1
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "lstm"
     """The recurrent cell."""
     bidirectional: bool = True
-    """Read the sentence both ways, or left to right only: then a tag knows nothing of what comes after its word."""
+    """Read in both directions, or only from left to right, so that a tag does not depend on later words."""
     dropout: float = 0.3
     """Share of embeddings and states that is dropped in training."""
 
 
 class RNNTagger(nn.Module):
-    """Embeds the words, reads them in order, and scores the tags at each."""
+    """Embeds the words, encodes them and classifies each."""
 
     def __init__(self, config: RNNTaggerConfig) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class RNNTagger(nn.Module):
         self.output = nn.Linear(config.width, config.tags)
 
     def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"], lengths: Int[Tensor, "B"]) -> Output:
-        """Logits of each word's tag."""
+        """Logits of the tag of each word."""
         states, _ = self.recurrent(self.dropout(self.embedding(words, spellings)), lengths=lengths)
         return Output(self.output(self.dropout(states)))
 
@@ -61,11 +61,11 @@ MODEL, CONFIG = RNNTagger, RNNTaggerConfig
 
 PRESETS = {
     "rnn-transducer": (
-        "LSTM that reads left to right and tags each word before it sees the next",
+        "LSTM from left to right, tags each word before it reads the next one",
         {"bidirectional": False},
     ),
     "birnn-tagger": (
-        "LSTM that reads both ways, then tags each word (Graves and Schmidhuber 2005)",
+        "Bidirectional LSTM (Graves and Schmidhuber 2005)",
         {},
     ),
 }

@@ -1,7 +1,7 @@
-"""Siamese networks: two texts are read by the same encoder, and their vectors compared: do they belong together?
+"""Siamese networks: encode two texts by the same encoder and compare their vectors, to predict whether they match.
 
 Bromley et al. 1993, Signature Verification using a "Siamese" Time Delay Neural Network; for sentences Mueller and
-Thyagarajan 2016. The features that are compared are those of Mou et al. 2016 (https://arxiv.org/abs/1512.08422).
+Thyagarajan 2016. The features of the comparison are those of Mou et al. 2016 (https://arxiv.org/abs/1512.08422).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from foveate.nn import Dropout, Recurrent, SentenceReader, pooling
 
 @dataclass
 class SiameseConfig:
-    """The sizes of the encoder, how one vector is made of a text, and how two are compared."""
+    """The sizes of the encoder, the pooling and the comparison."""
 
     src_vocab: FromData
     """Size of the first text's vocabulary."""
@@ -28,27 +28,27 @@ class SiameseConfig:
     embedding: int = 128
     """Width of the word embeddings."""
     width: int = 256
-    """Width C of the recurrent states; both ways, each direction gets half."""
+    """Width C of the recurrent states; a bidirectional layer gives half to each direction."""
     layers: int = 1
     """Recurrent layers."""
     cell: Literal["lstm", "gru", "vanilla"] = "gru"
     """The recurrent cell."""
     bidirectional: bool = True
-    """Read the texts both ways, or left to right only."""
+    """Read in both directions, or only from left to right."""
     one_encoder: bool = True
-    """The same encoder for both texts (one vocabulary), or one with weights of its own for each."""
+    """Use one encoder for both texts (with one vocabulary), or one for each."""
     pooling: Literal["last", "mean", "attention"] = "attention"
-    """A text's vector: the state after the last word, the mean of all states, or what a learned query sees in them."""
+    """The vector of a text: the last state, the mean of all states, or attention to them by a learned query."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
-    """With attention: how the query scores the states."""
+    """With attention: the score of the states for the query."""
     compare: Literal["features", "biaffine"] = "features"
-    """Decide by the product and the difference of both vectors, or by a learned biaffine form of them."""
+    """Classify the product and the difference of both vectors, or a learned bilinear form of them."""
     dropout: float = 0.2
     """Share of embeddings and of vectors that is dropped in training."""
 
 
 class Siamese(nn.Module):
-    """Reads two texts, each without knowing the other, and decides whether they belong together."""
+    """Encodes two texts independently and predicts whether they match."""
 
     def __init__(self, config: SiameseConfig) -> None:
         super().__init__()
@@ -73,9 +73,11 @@ class Siamese(nn.Module):
         target_lengths: Int[Tensor, "A"],
         others: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of "no" and "yes" for each pair, (B, 1, 2); with `others` also for each source with the target of
-        the row that `others` names, (B, 2, 2): each text is read once and compared twice. Targets behind the first B
-        are there for `others` alone."""
+        """Logits of "no" and "yes" for each pair, (B, 1, 2).
+
+        With `others`, also for each source and the target of row `others`, (B, 2, 2); each text is encoded once.
+        Targets after the first B are only used by `others`.
+        """
         first = self.dropout(self.source_encoder(source, source_lengths))
         second = self.dropout(self.target_encoder(target, target_lengths))
         own = second[: len(first)]
@@ -84,7 +86,7 @@ class Siamese(nn.Module):
 
 
 class ByFeatures(nn.Module):
-    """Decides by what two vectors share and by how they differ: `[u * v, |u - v|]`, the same in either order."""
+    """Classifies `[u * v, |u - v|]`, which is symmetric in both vectors."""
 
     def __init__(self, config: SiameseConfig) -> None:
         super().__init__()
@@ -109,11 +111,11 @@ MODEL, CONFIG = Siamese, SiameseConfig
 
 PRESETS = {
     "siamese-acceptor": (
-        "LSTM that reads each text left to right; their last states are compared (Mueller and Thyagarajan 2016)",
+        "LSTM from left to right, compares the last states (Mueller and Thyagarajan 2016)",
         {"cell": "lstm", "bidirectional": False, "pooling": "last"},
     ),
     "siamese-attentive": (
-        "GRU both ways, additive attention with a learned query; what each text gives is compared",
+        "Bidirectional GRU, additive attention with a learned query, compares the pooled vectors",
         {},
     ),
 }

@@ -29,7 +29,7 @@ from foveate.nn import (
 
 @dataclass
 class TransformerConfig:
-    """The sizes of a Transformer and the choices that its paper leaves to variants."""
+    """The sizes of a Transformer, and its variants."""
 
     src_vocab: FromData
     """Size of the source vocabulary."""
@@ -46,17 +46,17 @@ class TransformerConfig:
     decoder_layers: int = 6
     """Blocks of the decoder."""
     norm: Literal["post", "pre"] = "post"
-    """Layer norm after each residual sum (the paper), or before each layer (more stable)."""
+    """Layer norm after each residual connection (as in the paper), or before each layer (more stable)."""
     activation: Literal["relu", "gelu", "silu"] = "relu"
-    """What bends the feed-forward layers."""
+    """Activation function of the feed-forward layers."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
     activation_dropout: float = 0.0
-    """Share of what is inside the feed-forward layers that is dropped in training."""
+    """Share of the inner activations of feed-forward layers that is dropped in training."""
     positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal"
-    """Positions as waves of any length, as a learned table, or as what each head adds to its scores for a distance."""
+    """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     max_length: int = 1024
     """Rows of the learned table."""
     tie: Literal["none", "output", "all"] = "output"
@@ -64,7 +64,7 @@ class TransformerConfig:
 
 
 class Transformer(nn.Module):
-    """Reads a source sentence at once, writes the target from left to right."""
+    """Encodes the source and decodes the target from left to right."""
 
     decoder: Iterable[DecoderBlock]
 
@@ -75,13 +75,13 @@ class Transformer(nn.Module):
         self.source_embedding, self.target_embedding = word_embeddings(
             config.src_vocab, config.tgt_vocab, config.width, shared=config.tie == "all"
         )
-        told = config.positions, config.width, config.heads, config.max_length
-        self.source_positions, self.source_distances = position_encoding(*told)
-        self.target_positions, self.target_distances = position_encoding(*told)
+        scheme = config.positions, config.width, config.heads, config.max_length
+        self.source_positions, self.source_distances = position_encoding(*scheme)
+        self.target_positions, self.target_distances = position_encoding(*scheme)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
-        # Post-norm blocks end with a norm of their own.
+        # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
         self.output = nn.Linear(config.width, config.tgt_vocab, bias=False)
@@ -96,7 +96,7 @@ class Transformer(nn.Module):
         target: Int[Tensor, "B T"],
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token. Padding behind a target's end changes nothing before it."""
+        """Logits of the token after each target token. Padding after the end of a target has no effect before it."""
         source_mask = padding(source_lengths)
         encoded = self.encode(source, source_mask)
         x = self._embed(target, self.target_embedding, self.target_positions)
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
         return Output(self.output(self.decoder_norm(x)))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
-        """The source, each token seen in the light of all others."""
+        """The output of the encoder."""
         x = self._embed(source, self.source_embedding, self.source_positions)
         for block in self.encoder:
             x = block(x, mask=mask, bias=self.source_distances)
@@ -129,29 +129,29 @@ class Transformer(nn.Module):
             x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
         return self.output(self.decoder_norm(x)).squeeze(1)
 
-    def _embed(self, tokens: Tensor, embedding: nn.Embedding, placed: nn.Module, start: int = 0) -> Tensor:
-        return self.dropout(placed(embedding(tokens) * math.sqrt(self.config.width), start))
+    def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: nn.Module, start: int = 0) -> Tensor:
+        return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
 
 
 @dataclass
 class TransformerState:
-    """For each row the tokens so far, and for each source the source, as keys and values of every decoder block."""
+    """The keys and values of each decoder block: of the tokens so far for each row, and of each source."""
 
     past: list[Memory]
     source: list[Memory]
     source_lengths: Int[Tensor, "E"]
     beams: BeamSources
-    """Which source each row reads. What a beam search keeps of one source is one row of the source's memory, and does
-    not move while the beams change places."""
+    """The source of each row. The beams of a sentence share its row in `source`, which is not copied when beams are
+    reordered."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         for memory in self.past:
             memory.reorder(rows)
-        self.beams, still_read = self.beams.select(rows)
-        if still_read is not None:
+        self.beams, sources = self.beams.select(rows)
+        if sources is not None:
             for memory in self.source:
-                memory.reorder(still_read)
-            self.source_lengths = self.source_lengths[still_read]
+                memory.reorder(sources)
+            self.source_lengths = self.source_lengths[sources]
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
@@ -173,7 +173,7 @@ def _decoder_block(config: TransformerConfig) -> DecoderBlock:
 MODEL, CONFIG = Transformer, TransformerConfig
 
 TRAINED = {"learning_rate": 3e-3}
-"""On 29,000 pairs 600 steps with it give 35 BLEU, with 0.001 19 (docs/log.md)."""
+"""On 29,000 pairs, 600 steps give 35 BLEU, and 19 with a learning rate of 0.001 (docs/log.md)."""
 
 PRESETS = {
     "transformer-tiny": (

@@ -1,4 +1,4 @@
-"""The encoder of the Transformer alone (Vaswani et al. 2017), with one decision about the whole text."""
+"""The encoder of the Transformer (Vaswani et al. 2017) as a classifier of texts."""
 
 import math
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, initialize, p
 
 @dataclass(kw_only=True)
 class TransformerClassifierConfig(EncoderConfig):
-    """The sizes of the encoder, and how one vector is made of what it gives."""
+    """The sizes of the encoder, and its pooling."""
 
     vocabulary: FromData
     """Size of the vocabulary."""
     classes: FromData
-    """How many classes there are to decide between."""
+    """Number of classes."""
     pooling: Literal["attention", "mean", "first"] = "first"
-    """Decide by what a learned query sees in the encoded text, by its mean, or by its first place (START)."""
+    """Classify attention to the encoded text by a learned query, its mean, or its first position (START)."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
-    """With attention: how the query scores the places."""
+    """With attention: the score of the positions for the query."""
 
 
 class TransformerClassifier(nn.Module):
-    """Reads a text at once, makes one vector of it, and decides."""
+    """Encodes a text into one vector and classifies it."""
 
     def __init__(self, config: TransformerClassifierConfig) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class TransformerClassifier(nn.Module):
         return Output(self.output(self.dropout(self.vector(tokens, lengths)))[:, None])
 
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
-        """The text as one vector."""
+        """The pooled vector of each text."""
         encoded = self.encoder(self.embedding(tokens) * math.sqrt(self.config.width), lengths)
         return self.pooling(encoded, lengths)
 
@@ -66,7 +66,7 @@ PRESETS = {
         },
     ),
     "transformer-classifier-base": (
-        "6 blocks, width 512, 8 heads: the encoder of the paper's base model, decides by the first place",
+        "6 blocks, width 512, 8 heads: the encoder of the paper's base model, classifies the first position",
         {},
     ),
     "transformer-classifier-large": (

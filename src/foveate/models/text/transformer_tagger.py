@@ -1,4 +1,4 @@
-"""A tag for each word, by the encoder of the Transformer alone (Vaswani et al. 2017)."""
+"""The encoder of the Transformer (Vaswani et al. 2017) as a tagger of words."""
 
 import math
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, WordEmbedding
 
 @dataclass(kw_only=True)
 class TransformerTaggerConfig(EncoderConfig):
-    """The sizes of the encoder, and how many words and tags there are."""
+    """The sizes of the encoder, of the vocabulary and of the tag set."""
 
     vocabulary: FromData
-    """Words with a vector of their own."""
+    """Number of words with a vector."""
     spellings: FromData
-    """Vectors for features of spelling."""
+    """Number of vectors of spelling features."""
     tags: FromData
-    """How many tags there are."""
+    """Number of tags."""
 
 
 class TransformerTagger(nn.Module):
-    """Sees all words of the sentence at once, and scores the tags at each."""
+    """Embeds the words, encodes them and classifies each."""
 
     def __init__(self, config: TransformerTaggerConfig) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class TransformerTagger(nn.Module):
         initialize(self, config.width)
 
     def forward(self, words: Int[Tensor, "B T"], spellings: Int[Tensor, "B T F"], lengths: Int[Tensor, "B"]) -> Output:
-        """Logits of each word's tag."""
-        # so many vectors are summed for each word, whose sum must not drown the positions
+        """Logits of the tag of each word."""
+        # Divided by the number of summed vectors, so that their sum does not hide the positions.
         summed = 1 + spellings.shape[-1]
         embedded = self.embedding(words, spellings) * math.sqrt(self.config.width / summed)
         return Output(self.output(self.dropout(self.encoder(embedded, lengths))))
