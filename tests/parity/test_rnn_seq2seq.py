@@ -174,7 +174,7 @@ def test_every_score(way: str, score: str) -> None:
     compare(score=score, **WAYS[way])
 
 
-@pytest.mark.parametrize("encoder", ["one-way", "embeddings"])
+@pytest.mark.parametrize("encoder", ["unidirectional", "embeddings"])
 @pytest.mark.parametrize("way", ["fixed, every", "bahdanau", "luong"])
 def test_every_encoder(way: str, encoder: str) -> None:
     compare(encoder=encoder, **{"score": "additive", **WAYS[way]})
