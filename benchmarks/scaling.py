@@ -77,7 +77,7 @@ def steps(update: Updater, along: dict[str, int]) -> tuple[dict[str, Tensor], Te
     gradients: dict[str, Tensor] = {}
 
     def keep(*_: object) -> None:
-        for name, parameter in update.placed.working.named_parameters():
+        for name, parameter in update.placement.working.named_parameters():
             gradient = parameter.grad
             assert gradient is not None
             whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
@@ -93,7 +93,7 @@ def steps(update: Updater, along: dict[str, int]) -> tuple[dict[str, Tensor], Te
 def work(parallel: str, threads: int, folder: Path) -> None:
     """What one of the processes does; the main one writes what came of it."""
     torch.set_num_threads(threads)
-    with join_process_group(choose_device("cpu")) as processes, processes.watched():
+    with join_process_group(choose_device("cpu")) as processes, processes.watch():
         # Not ReLU: what is nearly 0 falls to the other side of it when a sum is rounded differently.
         gradients, losses = steps(*updater(parallel, processes, dropout=0.0, activation="gelu"))
         (train, _), data, tokens, began = updater(parallel, processes), batches(), 0, 0.0

@@ -68,7 +68,7 @@ def counted(update: Updater, batch: Batch) -> int:
     """The operations of one step: the backward pass multiplies twice where the forward pass multiplies once."""
     given = batch.to(update.device).inputs
     with torch.no_grad():
-        return 3 * flops(lambda: update.placed(**given))
+        return 3 * flops(lambda: update.placement(**given))
 
 
 def able(device: torch.device, kind: torch.dtype) -> float:

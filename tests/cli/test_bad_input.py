@@ -257,9 +257,7 @@ def test_a_recipe_that_was_taken_out(fails: Fails, copy: Path, trained: Trained,
 def test_a_training_that_another_one_would_spoil(fails: Fails, trained: Trained) -> None:
     before = {path.name: path.read_bytes() for path in trained.folder.glob("*.*")}
     message = fails(*train("--data", trained.data, "--out", trained.folder, *FLAGS, "--architecture.width", "46"))
-    assert (
-        "holds a training with architecture.width 48, not 46: resume it with 48, or train in another folder" in message
-    )
+    assert "has a training with architecture.width 48, not 46: resume it with 48, or train in another folder" in message
     assert {path.name: path.read_bytes() for path in trained.folder.glob("*.*")} == before
 
 

@@ -42,7 +42,7 @@ def with_stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 def test_a_training_replaces_no_file_of_others(data: Path, tmp_path: Path, fails: Fails, name: str) -> None:
     (tmp_path / name).write_text("mine")
     (tmp_path / "notes.txt").write_text("mine too")
-    assert fails(*train(data, tmp_path, *FEW)).startswith(f"{tmp_path} holds {name}, which is of no training of")
+    assert fails(*train(data, tmp_path, *FEW)).startswith(f"{tmp_path} has {name}, which foveate did not write")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "notes.txt"])
 
 
@@ -75,14 +75,14 @@ def test_what_a_training_is_resumed_with(data: Path, tmp_path: Path, fails: Fail
     text.write_bytes(data.read_bytes())
     run(train(text, out, *FEW))
     match = train(text, out, "--vocabulary", "120", task="match")
-    assert fails(*match) == f"{out} holds a training of another task, translate: give that, or train in another folder"
+    assert fails(*match) == f"{out} has a training of another task, translate: use that, or train in another folder"
     other = [*FEW, "--model", "rnn"]
-    assert fails(*train(text, out, *other)).startswith(f"{out} holds a training with model 'rnn-attentive', not 'rnn'")
+    assert fails(*train(text, out, *other)).startswith(f"{out} has a training with model 'rnn-attentive', not 'rnn'")
     text.write_bytes(data.read_bytes() + b"x\ty\n")
-    told = f"{out} holds a training that began with another {text}: put that back, or train in another folder"
+    told = f"{out} has a training that started with another {text}: restore it, or train in another folder"
     assert fails(*train(text, out, *FEW)) == told
     text.unlink()
-    assert fails(*train(text, out, *other)).startswith(f"{out} holds a training with model 'rnn-attentive', not 'rnn'")
+    assert fails(*train(text, out, *other)).startswith(f"{out} has a training with model 'rnn-attentive', not 'rnn'")
     assert fails(*train(text, out, *FEW)) == f"there is no file {text}"
 
 

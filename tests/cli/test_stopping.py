@@ -45,8 +45,7 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_end(
         assert status == 2
         reached = checkpoints(tmp_path / "run")[-1]
         assert err.splitlines()[-1] == (
-            f"foveate: stopped after step {reached:,}; all is saved in {tmp_path / 'run'}, "
-            "the same command goes on from there"
+            f"foveate: stopped after step {reached:,}; saved in {tmp_path / 'run'}, run the same command to continue"
         )
         assert "Traceback" not in err
     else:

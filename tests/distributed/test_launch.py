@@ -43,7 +43,7 @@ def test_one_of_several() -> None:
         (
             "WORLD_SIZE",
             None,
-            "WORLD_SIZE is not set, but RANK=5 is: start several processes by torchrun, which",
+            "WORLD_SIZE is not set, but RANK=5 is: start several processes with torchrun",
         ),
         ("RANK", None, "RANK is not set, but WORLD_SIZE=7 is: "),
         ("WORLD_SIZE", "two", "WORLD_SIZE is 'two', but must be a whole number: "),
@@ -79,10 +79,10 @@ def test_who_speaks_before_processes_know_of_each_other(monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("second_of_three")
 def test_each_process_of_a_machine_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_device("cpu") == torch.device("cpu")
-    with pytest.raises(UserError, match=r"device 'cuda:1' cannot be that of 7 processes: name cuda \(each takes one\)"):
+    with pytest.raises(UserError, match=r"device 'cuda:1' cannot serve 7 processes: use cuda \(a GPU for each\)"):
         choose_device("cuda:1")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(UserError, match="3 processes on this machine, but 2 GPUs: start as many processes as there"):
+    with pytest.raises(UserError, match="3 processes on this machine, but 2 GPUs: start one process for each GPU"):
         choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(torch, "empty", lambda *_, device: None)

@@ -133,7 +133,7 @@ def test_processes_that_read_different_data(told: Any) -> None:
 
 def test_parameters_that_cannot_be_replicated_or_sharded(told: Any) -> None:
     for each in told:
-        assert each["unused"].startswith("'idle.weight' takes no part in the loss, and replicas of a model must exch")
+        assert each["unused"].startswith("the loss does not depend on 'idle.weight', but replicas must exchange all")
         assert each["unused shards"] == "nothing was wrong"
         assert each["single"] == "'offset' is a single number, which cannot be sharded: use parallel 'replicate'"
 
@@ -145,8 +145,8 @@ def test_a_process_that_needs_nobody_notices_a_missing_one_too(tmp_path: Path) -
     assert (first.returncode, second.returncode) == (1, -9)
     assert error.splitlines() == [
         "",
-        "foveate: rank 1 of 2 processes ended without a word (killed, or out of memory?); the same command goes on "
-        "from the last checkpoint",
+        "foveate: rank 1 of 2 processes ended without a message (killed, or out of memory?); run the same command "
+        "to continue from the last checkpoint",
     ]
 
 

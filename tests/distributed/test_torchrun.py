@@ -72,8 +72,8 @@ def stopped(arguments: list[str], folder: Path, number: signal.Signals, rank: in
 def lost(rank: int) -> list[str]:
     """What is said of a process that is killed."""
     return [
-        f"foveate: rank {rank} of 2 processes ended without a word (killed, or out of memory?); the same command goes "
-        "on from the last checkpoint"
+        f"foveate: rank {rank} of 2 processes ended without a message (killed, or out of memory?); "
+        "run the same command to continue from the last checkpoint"
     ]
 
 
@@ -92,9 +92,7 @@ def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytes
 
     said, _ = stopped(by_replicas, folder, signal.SIGINT, rank=None)
     step = reached(folder)
-    assert said == [
-        f"foveate: stopped after step {step:,}; all is saved in {folder}, the same command goes on from there"
-    ]
+    assert said == [f"foveate: stopped after step {step:,}; saved in {folder}, run the same command to continue"]
 
     capfd.readouterr()
     last = [*command(data, folder, step + 7), "--parallel", "shard"]

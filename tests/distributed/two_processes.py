@@ -113,7 +113,7 @@ def gradients(parallel: str = "auto") -> dict[str, torch.Tensor]:
         updater = Updater(Model(), CrossEntropy(0.1), settings, processes)
 
         def keep(*_: Any) -> None:
-            for name, parameter in updater.placed.working.named_parameters():
+            for name, parameter in updater.placement.working.named_parameters():
                 gradient = parameter.grad
                 assert gradient is not None
                 whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient

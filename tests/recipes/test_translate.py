@@ -111,7 +111,7 @@ def test_a_training_goes_on_with_no_other_text_by_the_same_name(tmp_path: Path) 
     splits = words.splits(40)
     train(words.recipe(tmp_path, steps=1), splits)
     other = ParallelText.from_pairs(list(splits.train)[::-1], splits.train.name)
-    with pytest.raises(UserError, match=r"holds a training that began with another words\.40: put that back"):
+    with pytest.raises(UserError, match=r"has a training that started with another words\.40: restore it"):
         train(words.recipe(tmp_path, steps=2), replace(splits, train=other))
 
 
@@ -120,17 +120,17 @@ def test_a_training_goes_on_with_no_other_text_by_the_same_name(tmp_path: Path) 
     [
         (
             {"architecture": {**words.SIZES, "width": 24}},
-            "holds a training with architecture.width 48, not 24: resume it with 48",
+            "has a training with architecture.width 48, not 24: resume it with 48",
         ),
-        ({"vocabulary": 121}, "holds a training with text.vocabulary 120, not 121"),
-        ({"learning_rate": 0.5}, "holds a training with learning_rate 0.01, not 0.5"),
-        ({"model": "rnn-bahdanau"}, "holds a training with "),
+        ({"vocabulary": 121}, "has a training with text.vocabulary 120, not 121"),
+        ({"learning_rate": 0.5}, "has a training with learning_rate 0.01, not 0.5"),
+        ({"model": "rnn-bahdanau"}, "has a training with "),
     ],
 )
 def test_another_training_is_not_resumed(trained, change: dict, message: str) -> None:
     recipe = words.recipe(trained.folder, 300, **{"schedule": "linear", "log_every": 20, **change})
     before = (trained.folder / "model.safetensors").read_bytes()
-    with pytest.raises(UserError, match="holds a training") as caught:
+    with pytest.raises(UserError, match="has a training") as caught:
         train(recipe, words.splits())
     assert message in str(caught.value)
     assert (trained.folder / "model.safetensors").read_bytes() == before
@@ -156,7 +156,7 @@ def test_a_file_that_was_changed_is_no_longer_what_is_being_learned(tmp_path: Pa
     path = tsv(tmp_path / "pairs.tsv", 61)
     train(words.recipe(tmp_path / "run", steps=2, data=(path,)))
     path.write_text(path.read_text(encoding="utf-8").replace("cat", "bat"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"holds a training that began with another .*pairs\.tsv: put that back, or"):
+    with pytest.raises(UserError, match=r"has a training that started with another .*pairs\.tsv: restore it, or"):
         train(words.recipe(tmp_path / "run", steps=3, data=(path,)))
 
 

@@ -85,7 +85,7 @@ def test_a_truncated_newest_checkpoint_is_told_and_passed_over(tmp_path: Path, l
     assert len(damaged) == 1
     assert "step-00000020.safetensors is truncated or damaged" in damaged[0]
     checkpoints.path(10).write_bytes(b"")
-    with pytest.raises(UserError, match=r"no checkpoint in .* can be read, remove them to begin anew: .*00000020"):
+    with pytest.raises(UserError, match=r"no checkpoint in .* can be read; remove them to start again: .*00000020"):
         checkpoints.resume(whole(model), optimizer)
 
 
@@ -106,7 +106,7 @@ def test_what_is_saved_after_one_that_was_passed_over_stays(tmp_path: Path, full
 def test_a_foreign_file_is_no_checkpoint(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     bundle.write_tensors(checkpoints.path(10), model.state_dict())
-    with pytest.raises(UserError, match="is no checkpoint that this version of foveate wrote"):
+    with pytest.raises(UserError, match="is not a checkpoint of this version of foveate"):
         checkpoints.resume(whole(model), optimizer)
 
 
@@ -119,7 +119,7 @@ def test_no_space_left_while_saving(tmp_path: Path, full_disk: Callable[[int], A
     message = str(caught.value)
     assert message.startswith(f"could not write step-00000020.safetensors in {tmp_path / 'checkpoints'}: ")
     assert "File too large" in message
-    assert message.endswith("step-00000010.safetensors is intact: the same command resumes from there")
+    assert message.endswith("step-00000010.safetensors is intact: run the same command to resume from it")
     assert "\n" not in message
     assert [path.name for path in checkpoints.folder.iterdir()] == ["step-00000010.safetensors"]
     assert checkpoints.path(10).read_bytes() == before
@@ -131,16 +131,14 @@ def test_another_model_is_refused(tmp_path: Path):
     checkpoints.save(whole(model), optimizer, Progress(step=10))
     model.hidden = nn.Linear(7, 5)
     with pytest.raises(
-        UserError, match=r"'hidden.weight' is \(7, 7\) there, but \(5, 7\) in the model: probably the mod"
+        UserError, match=r"'hidden.weight' is \(7, 7\) there, but \(5, 7\) in the model: probably the arch"
     ):
         checkpoints.resume(whole(model), optimizer)
 
 
 def test_settings_that_change_the_result_may_not_change(tmp_path: Path):
     run(tmp_path, steps=14)
-    with pytest.raises(
-        UserError, match=r"holds a training with learning_rate 0.02, not 0.03: resume it with 0.02, or t"
-    ):
+    with pytest.raises(UserError, match=r"has a training with learning_rate 0.02, not 0.03: resume it with 0.02, or t"):
         run(tmp_path, steps=14, learning_rate=0.03)
     assert run(tmp_path, steps=20, patience=50, average=1)[1].step == 20
 
@@ -166,7 +164,7 @@ def test_refuse(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     checkpoints.refuse()
     checkpoints.save(whole(model), optimizer, Progress(step=1030))
-    with pytest.raises(UserError, match=r"holds a training at step 1,030: resume it, or name another folder"):
+    with pytest.raises(UserError, match=r"has a training at step 1,030: resume it, or choose another folder"):
         checkpoints.refuse()
 
 
@@ -174,5 +172,5 @@ def test_a_trained_model_without_its_checkpoints_is_kept(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
     (tmp_path / bundle.CONFIG).write_text("{}")
     (tmp_path / bundle.WEIGHTS).touch()
-    with pytest.raises(UserError, match="holds a trained model without its checkpoints: train in another folder"):
+    with pytest.raises(UserError, match="has a trained model without checkpoints: train in another folder"):
         checkpoints.resume(whole(model), optimizer)

@@ -225,7 +225,7 @@ def test_a_non_finite_loss_leaves_the_last_checkpoint(tmp_path: Path):
 def test_do_not_resume(tmp_path: Path):
     run(tmp_path, steps=14)
     settings = Training(steps=14, device="cpu")
-    with pytest.raises(UserError, match="holds a training at step 14: resume it, or name another folder"):
+    with pytest.raises(UserError, match="has a training at step 14: resume it, or choose another folder"):
         train(TinyModel(), TinyBatches(), CrossEntropy(), settings, tmp_path, resume=False)
 
 
@@ -239,7 +239,7 @@ def test_two_trainings_never_share_a_folder(tmp_path: Path):
     """The second is refused while the first one runs, and let in afterwards."""
 
     def measure(model: nn.Module) -> dict[str, float]:
-        with pytest.raises(UserError, match=r"another training is under way in .*: wait for its end, or give another"):
+        with pytest.raises(UserError, match=r"another training is running in .*: wait for its end, or choose another"):
             run(tmp_path)
         return {"score": 0.0}
 

@@ -1,4 +1,4 @@
-"""Training: one visible loop, its settings, objectives and checkpoints."""
+"""Training: the loop, its settings, objectives and checkpoints."""
 
 from foveate.training.interruption import Interrupted
 from foveate.training.loop import Batches, Result, train

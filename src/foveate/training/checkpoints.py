@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file for all that a training must remember.
+"""Checkpoints: the complete state of a training in one safetensors file.
 
     model/...        the model's state
     optimizer/...    the optimizer's state, by the number of the parameter
@@ -6,9 +6,9 @@
     random/1/...     those of the process of rank 1, and so on
     metadata         progress and settings, as JSON
 
-From the newest one a training on a CPU goes on and ends bit for bit where it would have ended without the break. It may
-go on with another number of processes, however the model lies on them: then all but its random numbers are the same.
-The main process alone reads and writes; the others are told.
+A training on a CPU that resumes from the newest checkpoint ends with the same bits as an uninterrupted one. It may
+resume with another number of processes or another placement; then only its random numbers differ. The main process
+reads and writes, and broadcasts to the others.
 """
 
 import json
@@ -29,10 +29,10 @@ from foveate.training.randomness import begin_random_numbers, random_states, res
 from foveate.training.settings import FREE, Progress, Training
 
 FORMAT = "foveate-checkpoint/1"
-CHANGED = "the model is built differently from when this training began"
+CHANGED = "the architecture of the model has changed since this training started"
 
 CONTENT = " (content of "
-"""What stands between the name of a setting and that of a file, in an identity, before the digest of what it holds."""
+"""Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
 
 class Checkpoints:
@@ -45,25 +45,25 @@ class Checkpoints:
         self.settings = settings
         self.processes = processes or Processes()
         self.latest: Progress | None = None
-        """What the last checkpoint that was written or read says."""
-        # through JSON, so that it compares equal to what a file gives back
+        """The progress in the last checkpoint that was written or read."""
+        # Through JSON, so that it compares equal to values from a file.
         self.fixed = json.loads(json.dumps({**_flat(identity), **settings.fixed()}))
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}.safetensors"
 
     def steps(self) -> list[int]:
-        """The steps that have a checkpoint, from the first to the last."""
+        """The steps that have a checkpoint, in order."""
         names = [path.stem.removeprefix("step-") for path in self.folder.glob("step-*.safetensors")]
         return sorted(int(name) for name in names if name.isdigit())
 
-    def save(self, placed: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-        """Write a checkpoint, then remove those that nothing needs any more. All processes take part."""
-        random = self.processes.gathered(random_states(placed.device))
-        with placed.gathered() as model:
+    def save(self, placement: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        """Write a checkpoint, then remove those that are no longer needed. Called by all processes."""
+        random = self.processes.gather(random_states(placement.device))
+        with placement.full_model() as model:
             tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
             for index, state in optimizer.state_dict()["state"].items():
-                tensors |= {f"optimizer/{index}/{name}": placed.whole(value) for name, value in state.items()}
+                tensors |= {f"optimizer/{index}/{name}": placement.whole(value) for name, value in state.items()}
             for rank, states in enumerate(random):
                 tensors |= {f"{_random(rank)}{name}": state for name, state in states.items()}
             self.processes.on_main(lambda: self._write(tensors, progress))
@@ -79,48 +79,49 @@ class Checkpoints:
 
     def _intact(self) -> str:
         if step := self._newest_readable():
-            return f"{self.path(step).name} is intact: the same command resumes from there"
+            return f"{self.path(step).name} is intact: run the same command to resume from it"
         return "there was no checkpoint yet"
 
     def check(self) -> None:
-        """Raise UserError where this training cannot go on: before data is read, which may take long."""
-        if step := self._newest_readable():  # what is damaged is told by `resume`
+        """Raise UserError if this training cannot resume, before data are read, which may take long."""
+        if step := self._newest_readable():  # `resume` reports damaged ones
             self._compare(self._metadata(step)[0], self.path(step))
 
     def refuse(self) -> None:
-        """Raise UserError where the folder has checkpoints of another training."""
+        """Raise UserError if the folder has checkpoints."""
         if steps := self.steps():
             raise UserError(
-                f"{self.folder.parent} holds a training at step {steps[-1]:,}: resume it, or name another folder"
+                f"{self.folder.parent} has a training at step {steps[-1]:,}: resume it, or choose another folder"
             )
 
-    def resume(self, placed: Placement, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
-        """Put everything back as the newest readable checkpoint says; change nothing where there is none.
+    def resume(self, placement: Placement, optimizer: torch.optim.Optimizer) -> tuple[Progress, list[str]]:
+        """Restore the newest readable checkpoint, if there is one.
 
-        The second value is a line for each newer checkpoint that was damaged and passed over. Raises UserError where
-        all are damaged, where a setting changed that may not change, and where the model is another. All processes
-        take part, and have equal weights afterwards.
+        The second value has a line for each newer checkpoint that is damaged. Raises UserError if all are damaged, if a
+        setting changed that must not, or if the model is another. Called by all processes, which have equal weights
+        afterwards.
         """
         tensors: dict[str, Tensor] = {}
 
         def read() -> dict[str, Any]:
             progress, damaged = self._read(tensors)
             if progress.step:
-                bundle.fill(placed.model, _part(tensors, "model/"), str(self.path(progress.step)), CHANGED)
+                bundle.fill(placement.model, _part(tensors, "model/"), str(self.path(progress.step)), CHANGED)
             return {"progress": asdict(progress), "damaged": damaged}
 
         found = self.processes.on_main(read)
         progress = from_dict(Progress, found["progress"], str(self.folder))
-        self.processes.equalise(placed.model.state_dict().values())
-        placed.scatter()
+        self.processes.synchronize(placement.model.state_dict().values())
+        placement.scatter()
         if progress.step:
-            _restore_optimizer(optimizer, placed, self.processes.sent(_part(tensors, "optimizer/")))
-            self._restore_random(dict(self.processes.sent(_part(tensors, "random/"))), placed.device, progress.step)
+            _restore_optimizer(optimizer, placement, self.processes.broadcast(_part(tensors, "optimizer/")))
+            random = dict(self.processes.broadcast(_part(tensors, "random/")))
+            self._restore_random(random, placement.device, progress.step)
             self.latest = replace(progress)
         return progress, found["damaged"]
 
     def _read(self, tensors: dict[str, Tensor]) -> tuple[Progress, list[str]]:
-        """The progress of the newest readable checkpoint, with a line for each that is not; fills `tensors` with it."""
+        """The progress of the newest readable checkpoint, and a line for each damaged one; adds it to `tensors`."""
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
@@ -132,7 +133,7 @@ class Checkpoints:
             self._compare(fixed, self.path(step))
             return progress, damaged
         if damaged:
-            raise UserError(f"no checkpoint in {self.folder} can be read, remove them to begin anew: {damaged[0]}")
+            raise UserError(f"no checkpoint in {self.folder} can be read; remove them to start again: {damaged[0]}")
         check_folder(self.folder.parent)
         return Progress(), []
 
@@ -145,11 +146,11 @@ class Checkpoints:
             begin_random_numbers(self.settings.seed, rank, step)
 
     def fill(self, model: nn.Module, steps: Sequence[int]) -> None:
-        """Give `model` the mean of the weights it had at `steps`."""
+        """Load the mean of the weights at `steps` into `model`."""
         bundle.fill(model, self.average(steps), str(self.folder), CHANGED)
 
     def last_regular(self, newest: int) -> list[int]:
-        """The last checkpoints up to `newest` that were due, for averaging: none that an interruption wrote between."""
+        """The last regular checkpoints up to `newest`, for averaging; without those of interruptions."""
         regular = [step for step in self.steps() if step <= newest and (self.settings.saves(step) or step == newest)]
         return regular[-self.settings.average :]
 
@@ -157,7 +158,7 @@ class Checkpoints:
         return next((step for step in reversed(self.steps()) if not self.damaged([step])), None)
 
     def damaged(self, steps: Iterable[int]) -> dict[int, str]:
-        """What is wrong with those of the checkpoints at `steps` that cannot be read."""
+        """An error message for each checkpoint of `steps` that cannot be read."""
         found = {}
         for step in steps:
             try:
@@ -167,7 +168,8 @@ class Checkpoints:
         return found
 
     def average(self, steps: Sequence[int]) -> dict[str, Tensor]:
-        """The mean of the models at `steps`; what is no floating-point number (a counter) is that of the last."""
+        """The mean of the models at `steps`. Tensors that are not floating-point (a counter) are those of the last
+        one."""
         sums: dict[str, Tensor] = {}
         last: dict[str, Tensor] = {}
         for step in steps:
@@ -178,37 +180,37 @@ class Checkpoints:
         return {name: means[name] if tensor.is_floating_point() else tensor for name, tensor in last.items()}
 
     def _metadata(self, step: int) -> tuple[dict[str, Any], Progress]:
-        """The settings that a checkpoint may not be resumed without, and its progress."""
+        """The fixed settings of a checkpoint, and its progress."""
         path = self.path(step)
         metadata = bundle.read_metadata(path)
         if metadata.get("format") != FORMAT:
-            raise UserError(f"{path} is no checkpoint that this version of foveate wrote")
+            raise UserError(f"{path} is not a checkpoint of this version of foveate")
         try:
             fixed, progress = (json.loads(metadata[part]) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
         except UserError:
             raise
         except (KeyError, ValueError, TypeError):
-            raise UserError(f"{path} is damaged: it does not tell how it was trained, and how far") from None
+            raise UserError(f"{path} is damaged: its settings or its progress are missing") from None
 
     def _compare(self, then: dict[str, Any], path: Path) -> None:
         run = path.parent.parent
         contents = {name.partition(CONTENT)[2]: value for name, value in self.fixed.items() if CONTENT in name}
-        for name in sorted(then.keys() - FREE, key=_importance):  # an earlier version may have fixed more, or less
+        for name in sorted(then.keys() - FREE, key=_importance):  # the fixed settings of earlier versions may differ
             file = name.partition(CONTENT)[2]
             before, now = then[name], contents.get(file) if file else self.fixed.get(name)
-            if before == now or (file and now is None):  # of what is not there, its reader will tell
+            if before == now or (file and now is None):  # a missing file is reported where it is read
                 continue
             if file:
-                other = f"that began with another {file.removesuffix(')')}: put that back"
+                other = f"that started with another {file.removesuffix(')')}: restore it"
             elif name == "task":
-                other = f"of another task, {before}: give that"
+                other = f"of another task, {before}: use that"
             else:
                 other = f"with {name} {before!r}, not {now!r}: resume it with {before!r}"
-            raise UserError(f"{run} holds a training {other}, or train in another folder")
+            raise UserError(f"{run} has a training {other}, or train in another folder")
 
     def _prune(self, progress: Progress) -> None:
-        """Remove what nothing needs any more, and what is later: it could not be read when training was resumed."""
+        """Remove checkpoints that are no longer needed, and later ones, which were damaged when training resumed."""
         kept = {*self.last_regular(progress.step), progress.best_step}
         for step in self.steps():
             if step not in kept:
@@ -216,23 +218,23 @@ class Checkpoints:
 
 
 def _restore_optimizer(
-    optimizer: torch.optim.Optimizer, placed: Placement, tensors: Iterable[tuple[str, Tensor]]
+    optimizer: torch.optim.Optimizer, placement: Placement, tensors: Iterable[tuple[str, Tensor]]
 ) -> None:
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors:
         index, key = name.split("/")
-        state.setdefault(int(index), {})[key] = placed.part(tensor, parameters[int(index)])
+        state.setdefault(int(index), {})[key] = placement.part(tensor, parameters[int(index)])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _importance(name: str) -> tuple[bool, bool, str]:
-    """What comes first where several settings differ: the task and the model explain most others."""
+    """The order in which differing settings are reported: task and model explain most others."""
     return name != "task", name != "model", name
 
 
 def _random(rank: int) -> str:
-    """How the names of a process' random states begin."""
+    """The prefix of the names of a process' random states."""
     return f"random/{rank}/" if rank else "random/"
 
 

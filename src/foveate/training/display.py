@@ -1,4 +1,4 @@
-"""What a user sees while a model trains: a live bar on a terminal, now and then a line elsewhere."""
+"""The display of a training: a live progress bar on a terminal, otherwise a line now and then."""
 
 import time
 
@@ -11,29 +11,29 @@ from foveate.training.metrics_log import Row
 from foveate.training.settings import Progress, Training
 
 QUIET_SECONDS = 60
-"""Between two lines where there is no terminal; validations always get one."""
+"""Seconds between two lines without a terminal. Validations are always printed."""
 
 
 class Display:
-    """A writer of rows that shows the latest figures, how far training is and how long it will still take."""
+    """A writer of rows that shows the latest metrics, the progress and the remaining time."""
 
     def __init__(
         self, console: Console, settings: Training, progress: Progress, metric: str | None, unit: str = "tokens"
     ) -> None:
-        """`metric` is the one whose best value is shown; `unit` is what labels are of, whose speed is shown."""
+        """`metric` is the one whose best value is shown; `unit` is the name of labelled items in the speed."""
         self.console, self.settings, self.metric, self.unit = console, settings, metric, unit
         self.began, self.done_before = time.monotonic(), progress.done(settings)
         self.figures = ""
         self.best = _best(metric, progress)
         self.spoke = self.began
         columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
-        # even a quiet console's bar takes over what is printed, and drops it
+        # The bar of a quiet console would redirect standard output and drop it.
         silent = console.quiet or not console.is_terminal
         self.bar = Bar(*columns, console=console, disable=silent, transient=True)
         self.task = self.bar.add_task("", total=1.0)
 
     def tick(self, progress: Progress) -> None:
-        """Show that another step is done."""
+        """Show the progress after a step."""
         self.bar.start()
         done = progress.done(self.settings)
         self.best = _best(self.metric, progress)
@@ -70,7 +70,7 @@ class Display:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a clock shows them: 1:02:03 or 2:03."""
+    """Seconds as 1:02:03 or 2:03."""
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 

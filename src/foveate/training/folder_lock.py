@@ -1,4 +1,4 @@
-"""One training to a folder, and nothing else: two would overwrite each other's checkpoints."""
+"""A lock on the folder of a training: two trainings would overwrite each other's checkpoints."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,26 +15,24 @@ from foveate.training.parallel import Processes
 LOCK = f"{CHECKPOINTS}/.lock"
 
 METRICS = "metrics.jsonl"
-"""The record of a training, beside its checkpoints."""
+"""The metrics log of a training, next to its checkpoints."""
 
 
 def check_folder(folder: Path, files: Iterable[str] = (METRICS,)) -> None:
-    """Raise UserError for a folder that a training cannot write to, and one with `files` that are not of a training.
+    """Raise UserError if a training cannot write to the folder, or if it has `files` that no training wrote.
 
-    Those that a training has written which was killed before its first checkpoint are its own.
+    Files of a training that was killed before its first checkpoint are accepted.
     """
     if not _is_utf8(folder):
-        raise UserError(f"{str(folder)!r} is no name that all programs can read: name a folder in UTF-8")
+        raise UserError(f"the folder name {str(folder)!r} is not valid UTF-8: choose another one")
     check_writable(folder)
     if any((folder / CHECKPOINTS).glob("step-*.safetensors")):
         return
     if (folder / CONFIG).exists() and (folder / WEIGHTS).exists():
-        raise UserError(
-            f"{folder} holds a trained model without its checkpoints: train in another folder, or remove it"
-        )
+        raise UserError(f"{folder} has a trained model without checkpoints: train in another folder, or remove it")
     foreign = [name for name in (CONFIG, *files) if os.path.lexists(folder / name)]
     if foreign and not (folder / LOCK).exists():
-        raise UserError(f"{folder} holds {foreign[0]}, which is of no training of foveate's: train in another folder")
+        raise UserError(f"{folder} has {foreign[0]}, which foveate did not write: train in another folder")
 
 
 def _is_utf8(path: Path) -> bool:
@@ -46,10 +44,10 @@ def _is_utf8(path: Path) -> bool:
 
 @contextmanager
 def lock_folder(folder: Path, processes: Processes) -> Iterator[None]:
-    """Keep other trainings out of `folder` during the block; however its process ends, the next one gets in.
+    """Lock `folder` for one training. The lock is released when the process exits.
 
-    Of several processes the main one keeps it for all. Raises UserError where a training is under way, or where the
-    folder cannot be written to.
+    Of several processes, the main one holds the lock. Raises UserError if another training is running, or if the folder
+    cannot be written to.
     """
     lock = FileLock(folder / LOCK)
     processes.on_main(lambda: _take(lock, folder))
@@ -64,14 +62,14 @@ def _take(lock: FileLock, folder: Path) -> None:
     try:
         (folder / LOCK).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"could not make the folder {folder}: {error.strerror}") from None
+        raise UserError(f"could not create the folder {folder}: {error.strerror}") from None
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        raise UserError(f"another training is under way in {folder}: wait for its end, or give another --out") from None
-    except NotImplementedError:  # some network disks know no locks
+        raise UserError(f"another training is running in {folder}: wait for its end, or choose another --out") from None
+    except NotImplementedError:  # some network file systems have no locks
         pass
     except OSError as error:
-        raise UserError(f"could not write in {folder}: {error.strerror}") from None
-    for place in (folder, (folder / LOCK).parent):  # what a training that was killed had not written to the end
+        raise UserError(f"could not write to {folder}: {error.strerror}") from None
+    for place in (folder, (folder / LOCK).parent):  # temporary files of a killed training
         clear_unfinished(place)

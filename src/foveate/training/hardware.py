@@ -1,4 +1,4 @@
-"""Where and in what precision to compute."""
+"""The device, the threads and the precision of training."""
 
 import os
 
@@ -10,17 +10,17 @@ from foveate.nn import cpu_has_bfloat16
 from foveate.training.parallel.launch import ProcessInfo, process_info
 
 WIDE = 64
-"""The width from which bfloat16 on a CPU pays.
+"""The width from which bfloat16 on a CPU is faster.
 
-Training on one core of a CPU with AVX512-BF16: a Transformer of width 64 became 1.3 times as fast, of 128 1.6 times, of
-256 1.9 times; an attentive GRU of either width 1.7 times.
+On one core of a CPU with AVX512-BF16, a Transformer of width 64 trains 1.3 times as fast, 1.6 times with width 128 and
+1.9 times with 256; a GRU with attention 1.7 times.
 """
 
 
 def choose_device(name: str) -> torch.device:
-    """The device a user named; "auto" is a CUDA GPU if there is one. Of several processes each has a GPU of its own.
+    """The device of this name. "auto" is a CUDA GPU if there is one. Each of several processes has its own GPU.
 
-    Raises UserError where it does not exist.
+    Raises UserError if it cannot be used.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -29,34 +29,33 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, ImportError) as error:  # torch raises any, with a page of text
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch raises any of them, with a long message
         reason = str(error).split("\n")[0].split(". ")[0]
         raise OwnError(f"device '{name}' cannot be used on this machine: {reason}") from None
     if device.type == "meta":
-        raise UserError("device 'meta' cannot be used on this machine: it holds no numbers")
+        raise UserError("device 'meta' cannot be used on this machine: it has no memory")
     return device
 
 
 def _own_device(name: str, here: ProcessInfo) -> str:
     """The device of one of several processes."""
     if name not in ("cpu", "cuda"):
-        raise UserError(f"device '{name}' cannot be that of {here.size} processes: name cuda (each takes one), or cpu")
+        raise UserError(f"device '{name}' cannot serve {here.size} processes: use cuda (a GPU for each), or cpu")
     if name == "cpu":
         return name
     if here.local_size > torch.cuda.device_count():
         gpus = torch.cuda.device_count()
         raise UserError(
-            f"{here.local_size} processes on this machine, but {gpus} GPUs: start as many processes as there are GPUs, "
+            f"{here.local_size} processes on this machine, but {gpus} GPUs: start one process for each GPU, "
             f"or train on the CPU"
         )
     return f"cuda:{here.local_rank}"
 
 
 def use_threads(threads: int | None) -> None:
-    """Compute on so many CPU threads; without a number, on PyTorch's own choice.
+    """Set the number of CPU threads; None leaves it to PyTorch.
 
-    torchrun allows each of several processes one thread, whatever the machine has, unless OMP_NUM_THREADS says
-    otherwise. Here they share the machine's processors evenly.
+    torchrun sets one thread for each of several processes. In that case, the processes share the processors evenly.
     """
     here = process_info()
     if threads is None and here and os.environ.get("OMP_NUM_THREADS") == "1":
@@ -66,12 +65,12 @@ def use_threads(threads: int | None) -> None:
 
 
 def _processors() -> int:
-    """Those that this process may use, where the system tells."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bool:
-    """Whether to multiply matrices in bfloat16, by the setting or, for "auto", where it pays."""
+    """Whether matrix products are in bfloat16: by the setting, or for "auto" if it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device.type == "cuda":

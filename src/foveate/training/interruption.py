@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill: the step in hand is finished and saved, then training ends with a way to go on."""
+"""Ctrl-C and SIGTERM: the current step is finished and saved before training ends."""
 
 import os
 import signal
@@ -12,16 +12,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(UserError):
-    """The user, or the system, stopped the training; its message says how to resume."""
+    """The user or the system stopped the training. The message says how to resume."""
 
 
 class Interruption:
-    """While it is entered, the first signal only sets `asked`; a second one does what it would have done without.
+    """A context in which the first signal only sets `asked`. A second one has its usual effect.
 
-    A signal that was ignored before, as a shell makes a job in the background ignore Ctrl-C, stays so.
-
-    Each of several processes gets the signals by itself; the main one speaks, unless another has ended before its time
-    and this one is about to be told why.
+    A signal that was ignored before stays ignored, such as Ctrl-C in a background job of a shell. Of several processes
+    that get the signal, the main one prints a line, unless another process has failed.
     """
 
     def __init__(self, processes: Processes | None = None) -> None:
@@ -30,16 +28,16 @@ class Interruption:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interruption":
-        if threading.current_thread() is threading.main_thread():  # Python lets no other thread handle signals
-            heard = [number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-            self._previous = {number: signal.signal(number, self._note) for number in heard}
+        if threading.current_thread() is threading.main_thread():  # only the main thread can handle signals
+            handled = [number for number in SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+            self._previous = {number: signal.signal(number, self._note) for number in handled}
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._restore()
 
     def over(self) -> None:
-        """From now on the first signal does what it would have done without: all is saved."""
+        """Restore the usual effect of signals: everything is saved."""
         self._restore()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -47,8 +45,8 @@ class Interruption:
         self._restore()
         if not self._processes.main or self._processes.broken:
             return
-        # print() could be in the middle of a line of its own, which it does not allow
-        os.write(2, b"\nstopping after this step and a checkpoint; once more to stop at once\n")
+        # Not print(): a signal handler may interrupt another print(), which is an error.
+        os.write(2, b"\nstopping after this step and a checkpoint; press again to stop at once\n")
 
     def _restore(self) -> None:
         for number, handler in self._previous.items():

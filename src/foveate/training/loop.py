@@ -1,4 +1,4 @@
-"""The training loop: all that happens to a model while it learns, in the order in which it happens."""
+"""The training loop."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -28,16 +28,16 @@ from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
 
-PASSED_OVER = "passed over a checkpoint: "
+SKIPPED = "skipped a checkpoint: "
 
 
 @runtime_checkable
 class Batches(Protocol):
-    """Training data, the same whenever the same epoch is asked for.
+    """Training data: the same batches each time for the same epoch.
 
-    Where `operator.length_hint` tells how many batches the first epoch has, `len` for instance, a schedule that ends
-    with the epochs falls from the first one on; a later one is taken to be as long as the one before.
-    """
+    `operator.length_hint` (`len`, for instance) may give the number of batches of the first epoch. A schedule that ends
+    with the epochs needs it to decrease during the first epoch. Later epochs are assumed to be as long as the one
+    before."""
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch (counted from 0) after the first `skip` ones."""
@@ -45,13 +45,13 @@ class Batches(Protocol):
 
 @dataclass
 class Result:
-    """What training ended with."""
+    """The result of a training."""
 
     step: int
     kept: str
-    """Which weights the model has now: "step 500", "the average of steps 100, 200, 300"."""
+    """The weights of the model: "step 500", "the average of steps 100, 200, 300"."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """Their validation, where there is one."""
+    """Their validation metrics, if any."""
 
 
 def train(
@@ -66,20 +66,20 @@ def train(
     console: Console | None = None,
     unit: str = "tokens",
 ) -> Result:
-    """Train `model` in place, and leave it with the weights that validate best: the best checkpoint's or the average's.
+    """Train `model` in place. It ends with the weights that validate best: the best checkpoint or the average.
 
-    `folder` gets `checkpoints/` and `metrics.jsonl`; a training that it holds already is resumed from its newest
-    checkpoint, unless not `resume`. `identity` (JSON values) is what else must be the same then: the model, the data.
-    `unit` is what the display calls what has a label: "tokens", "texts".
+    `folder` gets `checkpoints/` and `metrics.jsonl`. With `resume`, a training in it continues from its newest
+    checkpoint. `identity` (JSON values) must then be the same as before: the model, the data. `unit` is the display's
+    name of labelled items: "tokens", "texts".
 
-    Raises UserError for settings, data or a folder that do not work, where another training is under way in the folder,
-    and for a loss that is not finite; and Interrupted after Ctrl-C.
+    Raises UserError for invalid settings, data or folders, if another training runs in the folder, and for a loss that
+    is not finite. Raises Interrupted after Ctrl-C.
     """
     settings.check()
     folder, console = Path(folder), console or Console(stderr=True, soft_wrap=True)
     use_threads(settings.threads)
     processes = join_process_group(choose_device(settings.device))
-    with processes, lock_folder(folder, processes), Interruption(processes) as interruption, processes.watched():
+    with processes, lock_folder(folder, processes), Interruption(processes) as interruption, processes.watch():
         if not processes.main:
             console = Console(quiet=True)
         begin_random_numbers(settings.seed, processes.rank)
@@ -87,7 +87,7 @@ def train(
         checkpoints = Checkpoints(folder / bundle.CHECKPOINTS, settings, identity or {}, processes)
         if not resume:
             processes.on_main(checkpoints.refuse)
-        progress, damaged = checkpoints.resume(updater.placed, updater.optimizer)
+        progress, damaged = checkpoints.resume(updater.placement, updater.optimizer)
         _greet(console, progress, damaged)
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
@@ -102,7 +102,7 @@ def train(
 
 
 class _Run:
-    """A training that is under way."""
+    """The state of a running training."""
 
     def __init__(
         self,
@@ -113,18 +113,18 @@ class _Run:
         display: Display,
         progress: Progress,
     ) -> None:
-        self.updater, self.placed = updater, updater.placed
+        self.updater, self.placement = updater, updater.placement
         self.processes, self.settings = updater.processes, updater.settings
         self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
         self.metrics_log, self.display = metrics_log, display
         self.began = time.monotonic() - progress.seconds
-        self.placed.working.train()
+        self.placement.working.train()
 
     def step(self, rate: float, group: list[Batch], interruption: Interruption) -> None:
-        """One step, and all that is due after it. Raises Interrupted if that was asked for."""
+        """One step, and validation, logging and saving that are due after it. Raises Interrupted if requested."""
         progress, settings = self.progress, self.settings
         update = self.updater(group, rate, progress.step + 1)
-        # One clock for all processes, and one decision to stop.
+        # All processes share one clock and one decision to stop.
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
         progress.advance(update.tokens, seconds)
         self.metrics_log.add(update)
@@ -139,7 +139,7 @@ class _Run:
             raise self._interrupted()
 
     def end(self, interruption: Interruption) -> None:
-        """Validate and save what was not yet, after the last step."""
+        """Validate and save after the last step, if not done yet."""
         if self.progress.validated < self.progress.step:
             self._validate()
         if self.progress != self.checkpoints.latest:
@@ -148,18 +148,18 @@ class _Run:
             raise self._interrupted()
 
     def keep_the_best(self) -> Result:
-        """Give the model the average of the last checkpoints, or the best one if that validates better.
+        """Load the average of the last checkpoints, or the best checkpoint if it validates better.
 
-        Both are measured anew. The best one owes its place to chance too, the more so the more often the model was
-        validated: on other data than each time, if the task has them, it has nothing by chance alone.
+        Both are validated again, on other data if the task has them: the best of many validations is partly best by
+        chance.
         """
         kept, compared = self.processes.on_main(self._best)
-        self.processes.equalise(self.placed.model.state_dict().values())
+        self.processes.synchronize(self.placement.model.state_dict().values())
         self.metrics_log.final(self.progress, {"kept": kept, "compared": compared})
         return Result(self.progress.step, kept, compared.get(kept, {}))
 
     def _best(self) -> tuple[str, dict[str, dict[str, float]]]:
-        model = self.placed.model.to(self.placed.device)  # here alone: a shard's model rests on the CPU
+        model = self.placement.model.to(self.placement.device)  # a sharded model is on the CPU
         candidates, validation = self._candidates(), self.validation
         kept, compared = next(iter(candidates)), {}
         if validation is not None:
@@ -171,12 +171,12 @@ class _Run:
         return kept, compared
 
     def _candidates(self) -> dict[str, list[int]]:
-        """The steps of the average and the best step, by what the result calls them; damaged ones are left out."""
+        """The steps of the average and the best step, by name; without damaged checkpoints."""
         newest, best = self.progress.step, self.progress.best_step
         last = self.checkpoints.last_regular(newest)
         damaged = self.checkpoints.damaged({*last, best or newest})
         for line in damaged.values():
-            self.display.say(PASSED_OVER + line)
+            self.display.say(SKIPPED + line)
         last = [step for step in last if step not in damaged]
         best = 0 if best in damaged else best
         candidates = {f"the average of steps {', '.join(map(str, last))}": last} if len(last) > 1 else {}
@@ -190,29 +190,29 @@ class _Run:
         if validation is None:
             return
         self.metrics_log.training(self.progress)
-        with self.placed.gathered() as model:
+        with self.placement.full_model() as model:
             metrics = self.processes.on_main(lambda: validation.run(model))
         validation.note(metrics, self.progress)
         self.metrics_log.validation(self.progress, metrics)
         self.metrics_log.pause()
 
     def _save(self) -> None:
-        self.metrics_log.training(self.progress)  # what is not written yet would be lost to a resumed training
-        self.checkpoints.save(self.placed, self.updater.optimizer, self.progress)
+        self.metrics_log.training(self.progress)  # otherwise a resumed training would lose these rows
+        self.checkpoints.save(self.placement, self.updater.optimizer, self.progress)
         self.metrics_log.pause()
 
     def _interrupted(self) -> Interrupted:
         return Interrupted(
-            f"stopped after step {self.progress.step:,}; all is saved in {self.checkpoints.folder.parent}, the same "
-            f"command goes on from there"
+            f"stopped after step {self.progress.step:,}; saved in {self.checkpoints.folder.parent}, "
+            f"run the same command to continue"
         )
 
 
 def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterator[tuple[float, list[Batch]]]:
-    """The learning rate and the batches of each step to come, until a limit is reached or patience lost."""
+    """The learning rate and the batches of each further step, until a limit or the end of patience."""
     stream = _stream(batches, progress, settings.epochs)
     while progress.done(settings) < 1 and not progress.patience_lost(settings):
-        rate = learning_rate(settings, progress)  # before batches are taken, which counts them as behind
+        rate = learning_rate(settings, progress)  # before batches are taken, which changes `progress`
         group = list(islice(stream, settings.accumulate))
         if not group:
             return
@@ -220,7 +220,7 @@ def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterato
 
 
 def _stream(batches: Batches, progress: Progress, epochs: int | None) -> Iterator[Batch]:
-    """All batches to come, epoch after epoch; `progress` notes which ones were taken."""
+    """All further batches, epoch after epoch; updates `progress`."""
     while epochs is None or progress.epoch < epochs:
         for batch in batches.epoch(progress.epoch, skip=progress.position):
             progress.position += 1
@@ -243,6 +243,6 @@ def _writers(
 
 def _greet(console: Console, progress: Progress, damaged: list[str]) -> None:
     for line in damaged:
-        console.print(PASSED_OVER + line, markup=False, soft_wrap=True)
+        console.print(SKIPPED + line, markup=False, soft_wrap=True)
     if progress.step:
         console.print(f"resuming from step {progress.step:,}", markup=False, soft_wrap=True)

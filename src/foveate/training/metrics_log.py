@@ -1,4 +1,4 @@
-"""The record of a training: `metrics.jsonl`, one JSON object for each row, and whoever else wants the rows.
+"""The metrics of a training: `metrics.jsonl`, one JSON object a row, and other writers of rows.
 
 A row is {"step", "epoch", "seconds", "tokens", "loss", "cross_entropy", "accuracy", "tokens_per_second",
 "learning_rate", "gradient_norm"}, or {"step", "epoch", "seconds", "validation": {...}} after a validation; the last
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @runtime_checkable
 class Writer(Protocol):
-    """Takes the rows of a training, one by one."""
+    """Writes the rows of a training."""
 
     def write(self, row: Row) -> None: ...
 
@@ -29,7 +29,7 @@ class Writer(Protocol):
 
 
 class JsonLines:
-    """Appends rows to a file, after it took out those that come after `step`: they will be written again."""
+    """Appends rows to a file. It first removes rows after `step`, which a resumed training writes again."""
 
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
@@ -46,11 +46,11 @@ class JsonLines:
             raise UserError(f"could not write {self.path}: {error.strerror}; the checkpoints are intact") from None
 
     def close(self) -> None:
-        """Nothing is open between two rows."""
+        """The file is closed after each row."""
 
 
 class TensorBoard:
-    """Writes the numbers of the rows for TensorBoard. Raises UserError where it is not installed."""
+    """Writes rows for TensorBoard. Raises UserError if it is not installed."""
 
     def __init__(self, folder: Path, step: int) -> None:
         try:
@@ -71,22 +71,22 @@ class TensorBoard:
 
 
 class MetricsLog:
-    """Sums up steps into rows and hands them to its writers."""
+    """Sums steps into rows and passes them to its writers."""
 
     def __init__(self, writers: list[Writer]) -> None:
         self.writers = writers
         self._begin()
 
     def add(self, update: Update) -> None:
-        """Note one step, to be in the next row."""
+        """Add one step to the next row."""
         self._updates.append(update)
 
     def pause(self) -> None:
-        """Begin to count the seconds of the next row now: those behind went into something else than training."""
+        """Restart the clock of the next row, after something else than training."""
         self._since = time.perf_counter()
 
     def training(self, progress: Progress) -> None:
-        """Write the row of the steps since the last one, if there were any."""
+        """Write a row for the steps since the last one, if any."""
         if not self._updates:
             return
         tokens = sum(update.tokens for update in self._updates)
@@ -122,16 +122,16 @@ class MetricsLog:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file, even of one that is damaged."""
+    """The lines of a file, which may be damaged."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; remove it to go on") from None
+        raise UserError(f"cannot read {path}: {error.strerror}; remove it to continue") from None
 
 
 def _is_before(line: str, step: int) -> bool:
     try:
         row = json.loads(line)
         return row["step"] <= step and "final" not in row
-    except (ValueError, TypeError, KeyError):  # half a line, written when the process was killed
+    except (ValueError, TypeError, KeyError):  # an incomplete line of a killed process
         return False

@@ -1,4 +1,4 @@
-"""What training makes small: sums over the target tokens that count, which the loop divides by their number.
+"""Objectives: losses as sums over the target tokens that count. The loop divides them by the number of tokens.
 
 B  batch    T  target length    N  vocabulary
 """
@@ -16,27 +16,27 @@ from foveate.training.cross_entropy import smoothed_cross_entropy
 
 @dataclass
 class Loss:
-    """An objective's value for one batch, as sums over the labels that count."""
+    """The value of an objective for one batch, as sums over the labels that count."""
 
     total: Float[Tensor, ""]
-    """What to differentiate."""
+    """The differentiable loss."""
     log: dict[str, Tensor] = field(default_factory=dict)
-    """Detached sums to report, per label, beside it."""
+    """Detached sums to log, per label."""
 
 
 Objective = Callable[[Output, Batch], Loss]
-"""Compares what a model computed with the labels."""
+"""Compares the output of a model with the labels."""
 
 
 class CrossEntropy:
-    """Label-smoothed cross-entropy in nats, and REINFORCE where hard attention chose places.
+    """Label-smoothed cross-entropy in nats, plus REINFORCE for hard attention.
 
-    With smoothing e the target is 1 - e on the label and e spread evenly over the whole vocabulary (Szegedy et al.
-    2016), as in `torch.nn.functional.cross_entropy`, of which this is a faster and leaner form. Logs the
-    "cross_entropy" without smoothing and the "accuracy".
+    With smoothing e, the target is 1 - e on the label plus e distributed evenly over the vocabulary (Szegedy et al.
+    2016), as in `torch.nn.functional.cross_entropy`, but faster and with less memory. Logs the "cross_entropy" without
+    smoothing and the "accuracy".
 
-    Where there are choices, what `reinforce` gives is added, with its `choice_weight` and `entropy_bonus`. Its gradient
-    is right on average but noisy, and Adam takes noise for as good a direction as any: a small weight learns faster.
+    If the output has choices, `reinforce` is added with `choice_weight` and `entropy_bonus`. Its gradient is unbiased
+    but noisy, so a small weight learns faster with Adam.
     """
 
     def __init__(self, label_smoothing: float = 0.0, choice_weight: float = 0.1, entropy_bonus: float = 0.001) -> None:
@@ -50,8 +50,8 @@ class CrossEntropy:
         log = {"cross_entropy": -(log_prob * counts).sum(), "accuracy": (right & counts).sum()}
         if output.choices is None:
             return Loss(total, log)
-        of_choices = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)
-        return Loss(total + of_choices.total, log | of_choices.log)
+        choice_loss = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)
+        return Loss(total + choice_loss.total, log | choice_loss.log)
 
 
 def reinforce(
@@ -61,16 +61,16 @@ def reinforce(
     weight: float,
     entropy_bonus: float,
 ) -> Loss:
-    """What teaches hard attention where to look: the score function's gradient (Williams 1992; Xu et al. 2015, section
-    4.1) with a learned baseline, and a bonus for the entropy, in nats, so that it does not decide too early.
+    """The REINFORCE loss of hard attention (Williams 1992; Xu et al. 2015, section 4.1) with a learned baseline and an
+    entropy bonus, in nats, against early decisions.
 
-    The reward of a choice is the log-probability of its own label and, if choices are lasting, of all after it. The
-    baseline learns to expect it (by Huber's loss, whose gradient does not grow with the error), and what it did not
-    expect, the advantage, says how much likelier the choice should become. Of the value only the gradient means
-    something.
+    The reward of a choice is the log-probability of its own label and, if choices affect later steps, of all later
+    labels. The baseline predicts the reward and is trained by Huber's loss, whose gradient is bounded. The advantage,
+    reward minus baseline, weights the gradient of the choice. Only the gradient of the loss has a meaning, not its
+    value.
 
-    Logs the "choice_entropy" and the squares of what multiplies the gradients of the choices, "reward_square" without
-    the baseline and "advantage_square" with it: the variance of the gradient grows and falls with them.
+    Logs the "choice_entropy", the "reward_square" and the "advantage_square". The variance of the gradient without and
+    with the baseline is proportional to the squares.
     """
     reward = (label_log_prob * counts).detach()
     if choices.lasting:

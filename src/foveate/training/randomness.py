@@ -1,17 +1,17 @@
-"""The random numbers of a training: where they begin, and how to go on with them."""
+"""The random numbers of a training: seeding, saving and restoring them."""
 
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-APART = 1_000_003
-"""Between the seeds of two processes: each drops other places out."""
+SEED_STEP = 1_000_003
+"""The difference between the seeds of two processes, so that their dropout differs."""
 
 
 def begin_random_numbers(seed: int, rank: int, step: int = 0) -> None:
-    """Seed PyTorch's generators for one of the processes of a training that begins, or goes on without its states."""
-    torch.manual_seed(seed + APART * rank + step)
+    """Seed PyTorch's generators for a process of a training that starts, or resumes without saved states."""
+    torch.manual_seed(seed + SEED_STEP * rank + step)
 
 
 def random_states(device: torch.device) -> dict[str, Tensor]:
@@ -23,7 +23,7 @@ def random_states(device: torch.device) -> dict[str, Tensor]:
 
 
 def restore_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
-    """Undo what was drawn since `random_states`; the state of a generator that `device` lacks is left out."""
+    """Restore the result of `random_states`. The state of a generator that `device` lacks is ignored."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)

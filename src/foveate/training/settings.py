@@ -1,4 +1,4 @@
-"""What a user may choose about training, and the fraction of it that is behind."""
+"""The settings of training, and its progress."""
 
 import math
 from dataclasses import dataclass, field, fields
@@ -9,84 +9,83 @@ from foveate.errors import UserError, at_least, check_literals
 FREE = frozenset(
     ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]
 )
-"""Settings that may change when a training is resumed: when it ends, what is kept, where it runs, what it shows."""
+"""Settings that may change when a training resumes: its end, what is kept, where it runs, what it shows."""
 
 DEFAULT_STEPS = 10_000
 
 MOST_THREADS = 4096
-"""More than any machine has processors."""
+"""More than the processors of any machine."""
 
 ALL_BUT_OVER = 1 - 2**-20
-"""How much of an epoch is behind when as many batches are as were expected."""
+"""The share of an epoch that is done when it has more batches than expected."""
 
 
 @dataclass
 class Training:
-    """How to train. `steps`, `epochs` and `minutes` are limits: training ends at the first it meets; without any, after
+    """How to train. Training ends at the first of the limits `steps`, `epochs` and `minutes`; without a limit, after
     10,000 steps. A step is one update of the weights."""
 
     steps: int | None = None
-    """Stop after this many steps; after 10,000 where no limit is given."""
+    """Stop after this many steps; after 10,000 if no limit is given."""
     epochs: int | None = None
     """Stop after this many passes over the training data."""
     minutes: float | None = None
-    """Stop after this much time, resumed parts included."""
+    """Stop after this time, including the time before a resume."""
     patience: int | None = 10
-    """Stop when the metric was not better in this many validations in a row."""
+    """Stop when the metric has not improved in this many validations."""
 
     learning_rate: float = 1e-3
-    """What the learning rate rises to in the warm-up; cosine and linear fall meanwhile, and stay below it."""
+    """Peak learning rate, reached at the end of the warm-up. Cosine and linear schedules stay below it."""
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
-    """How the learning rate falls: inverse-sqrt after the warm-up; cosine and linear from the first step on, to 0 at
-    the limit that ends training. Where only epochs do, these two do not fall in the first one if nobody knows how long
-    it is: pairs of texts beyond 100,000 lines."""
+    """Decay of the learning rate: inverse-sqrt after the warm-up; cosine and linear from the first step on, to 0 at the
+    limit that ends training. If only epochs limit it and the length of the first one is unknown (parallel text of more
+    than 100,000 lines), these two do not decay in the first epoch."""
     warmup: int = 500
-    """Steps in which the learning rate rises from 0."""
+    """Steps of the warm-up, in which the learning rate rises from 0."""
     accumulate: int = 1
-    """Batches per step: their gradients are summed, as if they were one large batch."""
+    """Batches in a step. Their gradients are summed, as of one large batch."""
     weight_decay: float = 0.01
-    """Decoupled weight decay of AdamW; biases, norms and other vectors have none."""
+    """Decoupled weight decay of AdamW, for matrices only."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """AdamW's decay rates of the two running means of the gradient."""
+    """Decay rates of AdamW's two moments of the gradient."""
     epsilon: float = 1e-8
-    """AdamW's addition to the denominator."""
+    """AdamW's constant in the denominator."""
     clip: float | None = 1.0
-    """Scale the gradient down to this norm where it is longer."""
+    """Largest norm of the gradient; longer gradients are scaled down."""
     label_smoothing: float = 0.1
-    """The part of the probability that is asked to be spread evenly over the vocabulary."""
+    """Share of the target probability that is distributed evenly over the vocabulary."""
     choice_weight: float = 0.1
-    """Hard attention: how much the consequences of its choices count beside the loss; more teaches it faster, if the
-    noise that comes with it lets it."""
+    """Hard attention: weight of the REINFORCE loss. A larger weight learns faster, but its gradient is noisier."""
     entropy_bonus: float = 0.001
-    """Hard attention: what a nat of entropy of its choices is worth, so that it does not decide too early."""
+    """Hard attention: weight of the entropy of choices, against early decisions."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """What matrices are multiplied in; weights stay float32. Auto takes bfloat16 where it pays: on GPUs that have it,
-    and on CPUs that have it for models of width 64 or more."""
+    """Precision of matrix products; weights stay in float32. Auto uses bfloat16 where it is faster: on GPUs that
+    support it, and on CPUs that support it for models of width 64 or more."""
 
     validate_every: int = 500
     """Steps between two validations."""
     save_every: int = 500
-    """Steps between two checkpoints; each validation is followed by one too."""
+    """Steps between two checkpoints. Each validation also writes one."""
     average: int = 5
-    """How many of the last checkpoints are averaged in the end; the better of the average and the best checkpoint is
-    kept. 1 averages nothing."""
+    """Number of last checkpoints to average in the end. The better one of the average and the best checkpoint is kept.
+    1 disables averaging."""
     log_every: int = 50
     """Steps between two lines of metrics.jsonl."""
 
     seed: int = 1
-    """Seed of all that is random."""
+    """Seed of all random numbers."""
     device: str = "auto"
-    """Where to train: "cpu", "cuda", "cuda:1", "mps". Auto takes a CUDA GPU if there is one."""
+    """Device: "cpu", "cuda", "cuda:1", "mps". Auto uses a CUDA GPU if there is one."""
     threads: int | None = None
-    """CPU threads; PyTorch's own choice if not given."""
+    """Number of CPU threads; by default PyTorch's choice."""
     parallel: Literal["auto", "replicate", "shard"] = "auto"
-    """Of several processes (torchrun) each holds a replica of the model, or a shard of it. Auto shards a model whose
-    weights, gradients and optimizer would fill more than half of a process' memory."""
+    """Each of several processes (torchrun) has a replica of the model or a shard of it. Auto shards a model whose
+    weights, gradients and optimizer state need more than half of a process' memory."""
     tensorboard: bool = False
-    """Write TensorBoard logs too (needs `pip install tensorboard`)."""
+    """Also write TensorBoard logs (needs `pip install tensorboard`)."""
 
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
+        """Raise UserError for an invalid value."""
         for name in ("accumulate", "validate_every", "save_every", "average", "log_every"):
             at_least(1, name, getattr(self, name))
         for name in ("steps", "epochs", "patience"):
@@ -105,7 +104,7 @@ class Training:
 
     @property
     def last_step(self) -> int | None:
-        """The step that ends training, None where only epochs or minutes do."""
+        """The step that ends training; None if only epochs or minutes limit it."""
         unlimited = self.steps is None and self.epochs is None and self.minutes is None
         return DEFAULT_STEPS if unlimited else self.steps
 
@@ -114,26 +113,26 @@ class Training:
         return step % self.save_every == 0 or step % self.validate_every == 0
 
     def fixed(self) -> dict[str, Any]:
-        """The settings that a resumed training must share with the interrupted one, as JSON values."""
+        """The settings that must not change when a training resumes, as JSON values."""
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in FREE}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 @dataclass
 class Progress:
-    """Where a training stands. Every checkpoint holds one."""
+    """The progress of a training. Every checkpoint has one."""
 
     step: int = 0
     epoch: int = 0
-    """Epochs behind."""
+    """Completed epochs."""
     position: int = 0
-    """Batches of the current epoch behind."""
+    """Completed batches of the current epoch."""
     epoch_length: int = 0
-    """Batches in an epoch; 0 during the first where nobody knows."""
+    """Batches in an epoch; 0 during the first one if unknown."""
     tokens: int = 0
-    """Target tokens seen."""
+    """Number of target tokens so far."""
     seconds: float = 0.0
-    """Time spent, in all processes that worked on this training."""
+    """Time spent so far, including the time before a resume."""
     validated: int = 0
     """The step of the last validation."""
     best: dict[str, float] = field(default_factory=dict)
@@ -143,12 +142,12 @@ class Progress:
     """Validations since the best one."""
 
     def done(self, settings: Training) -> float:
-        """The part of training that is behind, 0 to 1, by the nearest of the limits."""
+        """The completed share of training, 0 to 1, by the nearest limit."""
         parts = [0.0]
         if settings.last_step is not None:
             parts.append(self.step / settings.last_step)
         if settings.epochs is not None:
-            # An epoch may have more batches than the one before, and ends where it has no more.
+            # An epoch may have more batches than expected.
             within = min(ALL_BUT_OVER, self.position / self.epoch_length) if self.epoch_length else 0.0
             parts.append((self.epoch + within) / settings.epochs)
         if settings.minutes is not None:
@@ -156,22 +155,22 @@ class Progress:
         return min(1.0, max(parts))
 
     def advance(self, tokens: int, seconds: float) -> None:
-        """Count one step on so many `tokens`; `seconds` is the time spent so far."""
+        """Count one step of `tokens` tokens; `seconds` is the time so far."""
         self.step += 1
         self.tokens += tokens
         self.seconds = seconds
 
     def patience_lost(self, settings: Training) -> bool:
-        """Whether the metric has not got better for as long as the user wants to wait."""
+        """Whether the metric has not improved for `patience` validations."""
         return settings.patience is not None and self.stale >= settings.patience
 
 
 def learning_rate(settings: Training, progress: Progress) -> float:
-    """The learning rate of the step that comes after `progress`.
+    """The learning rate of the step after `progress`.
 
-    A linear warm-up, then the inverse square root of the step (Vaswani et al. 2017, section 5.3, scaled so that
-    `settings.learning_rate` is its peak) or nothing; or the warm-up times half a cosine (Loshchilov and Hutter 2017) or
-    a line, which fall from the first step on and end at 0.
+    A linear warm-up, followed by the inverse square root of the step (Vaswani et al. 2017, section 5.3, scaled so that
+    `settings.learning_rate` is the peak) or a constant. Cosine (Loshchilov and Hutter 2017) and linear are the product
+    of the warm-up and a decay to 0 from the first step on.
     """
     step, warmup = progress.step + 1, max(settings.warmup, 1)
     rate = settings.learning_rate * min(1.0, step / warmup)
@@ -187,13 +186,13 @@ def learning_rate(settings: Training, progress: Progress) -> float:
 
 
 def check_seed(seed: int) -> None:
-    """Raise UserError for what PyTorch takes no random numbers from."""
+    """Raise UserError for a seed that PyTorch does not accept."""
     if not 0 <= seed < 2**63:
         raise UserError(f"seed is {seed}, but must be at least 0 and below 2 ** 63")
 
 
 def check_threads(threads: int) -> None:
-    """Raise UserError for a number of threads that no machine can be asked for."""
+    """Raise UserError for an invalid number of threads."""
     at_least(1, "threads", threads)
     if threads > MOST_THREADS:
         raise UserError(f"threads is {threads}, but must be at most {MOST_THREADS}")

@@ -17,21 +17,21 @@ from foveate.training.settings import Training
 
 @dataclass
 class Update:
-    """What one step did."""
+    """The result of one step."""
 
     tokens: int
-    """Target tokens that counted."""
+    """Number of target tokens that count."""
     sums: dict[str, float]
-    """The loss and what the objective logs, summed over them."""
+    """The loss and the logged values of the objective, summed over these tokens."""
     gradient_norm: float
     """Before clipping."""
     learning_rate: float
 
 
 class Updater:
-    """Changes `model` by one step of AdamW at each call. Moves the model to the device of the settings.
+    """Updates `model` by one step of AdamW at each call. Moves the model to the device of the settings.
 
-    Several processes make each step together, each with its share of the examples, and all with the same result.
+    Several processes share the examples of a step and get the same result.
     """
 
     def __init__(
@@ -39,16 +39,16 @@ class Updater:
     ) -> None:
         self.device = choose_device(settings.device)
         self.processes = processes or Processes()
-        self.placed = place(model, self.device, settings.parallel, self.processes)
+        self.placement = place(model, self.device, settings.parallel, self.processes)
         self.objective = objective
         self.settings = settings
-        self.optimizer = adamw(self.placed.working, settings, self.device)
+        self.optimizer = adamw(self.placement.working, settings, self.device)
         self.bfloat16 = wants_bfloat16(settings.precision, model, self.device)
 
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
-        """One step on the batches of `group`, whose loss is divided by all their target tokens together.
+        """One step on the batches of `group`. The loss is divided by the number of all their target tokens.
 
-        Raises UserError, before anything changed, where a loss or the gradient is not finite.
+        Raises UserError, without a change of weights, if a loss or the gradient is not finite.
         """
         tokens = sum(batch.tokens for batch in group)
         losses = [self._backward(batch, tokens, number == len(group)) for number, batch in enumerate(group, 1)]
@@ -63,30 +63,30 @@ class Updater:
 
     def _backward(self, batch: Batch, tokens: int, last: bool) -> Loss:
         batch = self.processes.share(batch).to(self.device)
-        with self.placed.gradients_of(last):
+        with self.placement.gradients_of(last):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
-                output = self.placed(**batch.inputs)
+                output = self.placement(**batch.inputs)
             loss = self.objective(output, batch)
-            # The gradient becomes the mean of the processes' gradients, but must be their sum.
+            # Gradients are averaged over processes, but must be summed.
             (loss.total * self.processes.size / tokens).backward()
         return Loss(loss.total.detach(), loss.log)
 
     def _clip(self) -> float:
-        parameters = list(self.placed.working.parameters())
-        norm = self.placed.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
+        parameters = list(self.placement.working.parameters())
+        norm = self.placement.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         if self.settings.clip is not None:
             nn.utils.clip_grads_with_norm_(parameters, self.settings.clip, norm)
         return float(norm)
 
     def _summed(self, losses: list[Loss], group: list[Batch], step: int) -> tuple[list[float], dict[str, float]]:
-        """The loss of each batch; the loss and what is logged of all of them. Over all processes."""
+        """The loss of each batch, and the sums of losses and logged values, over all processes."""
         logged: Counter[str] = Counter()
         for loss in losses:
             logged.update({name: float(value) for name, value in loss.log.items()})
         data = fingerprint(group)
         sums = self.processes.total([data, *(float(loss.total) for loss in losses), *logged.values()])
         if sums[0] != data * self.processes.size:
-            raise UserError(f"step {step} stopped: the processes read different data; give all of them the same text")
+            raise UserError(f"step {step} stopped: the processes read different data; give all of them the same data")
         totals = sums[1 : 1 + len(losses)]
         return totals, {"loss": sum(totals), **dict(zip(logged, sums[1 + len(losses) :], strict=True))}
 
@@ -106,7 +106,7 @@ class Updater:
 def adamw(model: nn.Module, settings: Training, device: torch.device) -> torch.optim.AdamW:
     """AdamW (Loshchilov and Hutter 2019) with weight decay on matrices only.
 
-    Fused where PyTorch offers it: for 5 million weights in 100 tensors a step on two CPU cores takes 2 ms, against 9
+    Fused if PyTorch supports it: for 5 million weights in 100 tensors, a step on two CPU cores takes 2 ms instead of 9
     with `foreach` and 8 with neither.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

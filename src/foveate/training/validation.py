@@ -1,4 +1,4 @@
-"""How to tell which of two models is better."""
+"""Validation of a model during training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from foveate.training.settings import Progress
 
 @dataclass
 class Validation:
-    """A measurement of a model, and which of its figures decides."""
+    """A measurement of a model, and the metric that decides."""
 
     measure: Callable[[nn.Module], dict[str, float]]
-    """Figures of a model, which comes in eval mode and without gradients: {"bleu": 31.2, "loss": 1.7}."""
+    """Returns metrics, {"bleu": 31.2, "loss": 1.7}. Called in eval mode without gradients."""
     metric: str
-    """The one of them that decides: which checkpoint is the best, and when training stops early."""
+    """The metric that chooses the best checkpoint and stops training early."""
     higher_is_better: bool = True
     thorough: Callable[[nn.Module], dict[str, float]] | None = None
-    """The same figures from other data, and of the model as it will be used: what chooses in the end, if given."""
+    """Metrics of the same names from other data, of the model as it will be used, for the choice in the end."""
 
     def run(self, model: nn.Module, in_the_end: bool = False) -> dict[str, float]:
-        """Measure `model` and leave it, and all that is random, as it was. Raises UserError for an unknown metric."""
+        """Measure `model` without a change of its mode or of random states. Raises UserError for an unknown metric."""
         measure = self.thorough if in_the_end and self.thorough else self.measure
         device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
         states, training = random_states(device), model.training
@@ -38,14 +38,14 @@ class Validation:
         return metrics
 
     def better(self, metrics: dict[str, float], than: dict[str, float]) -> bool:
-        """Whether `metrics` beat the others. Any number beats none at all, and NaN; NaN beats nothing."""
+        """Whether `metrics` are better. Any number is better than none or NaN; NaN is never better."""
         value, rival = metrics[self.metric], than.get(self.metric)
         if rival is None or rival != rival:
             return value == value
         return value > rival if self.higher_is_better else value < rival
 
     def note(self, metrics: dict[str, float], progress: Progress) -> None:
-        """Enter the figures of the step that `progress` stands at."""
+        """Record the metrics of the current step in `progress`."""
         progress.validated = progress.step
         if self.better(metrics, progress.best):
             progress.best, progress.best_step, progress.stale = metrics, progress.step, 0

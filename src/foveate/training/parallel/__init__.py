@@ -1,7 +1,7 @@
-"""Several processes that train one model as if they were one: started by torchrun, found by its environment variables.
+"""Training on several processes, started by torchrun and found by its environment variables.
 
-`launch` says which process this is, `processes` what they tell each other, `watch` notices when one ends; `placement`,
-`replicas`, `shards` and `plan` say how the model lies on them, `batch_sharding` which examples each one gets.
+`launch` tells which process this is, `processes` how they communicate, and `watch` notices when one ends. `placement`,
+`replicas`, `shards`, `strategy` and `plan` distribute the model, `batch_sharding` the examples.
 """
 
 from foveate.training.parallel.batch_sharding import fingerprint

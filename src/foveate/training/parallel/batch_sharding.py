@@ -1,4 +1,4 @@
-"""Each process' share of a batch."""
+"""The share of each process in a batch."""
 
 import zlib
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from foveate.contracts import IGNORE, Batch
 
 
 def share(batch: Batch, rank: int, size: int) -> Batch:
-    """Every `size`-th example of `batch` from the `rank`-th on: long and short ones are evenly spread.
+    """Every `size`-th example of `batch` from `rank` on, which distributes lengths evenly.
 
-    A process for which there is none gets the first one with no label that counts: its gradients are zeros, but it
-    takes part in all that the processes do together.
+    A process without an example gets the first one with ignored labels, so that its gradients are zero, but it takes
+    part in all communication.
     """
     if rank < batch.examples:
         return batch.rows(slice(rank, None, size))
@@ -22,7 +22,7 @@ def share(batch: Batch, rank: int, size: int) -> Batch:
 
 
 def fingerprint(batches: Iterable[Batch]) -> int:
-    """A number that is another one for other labels (as good as always)."""
+    """A checksum of the labels, to detect processes that read different data."""
     found = 0
     for batch in batches:
         found = zlib.crc32(batch.labels.cpu().numpy().tobytes(), found)

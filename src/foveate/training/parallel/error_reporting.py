@@ -1,4 +1,4 @@
-"""Who tells the user of an error that ends a training: one of its processes, not each."""
+"""Which of several processes reports an error that ends a training, so that it is printed once."""
 
 import threading
 
@@ -12,33 +12,33 @@ _chosen: bool | None = None
 
 
 def claim(store: Store | None) -> bool:
-    """Make this process the one that speaks, if none was before; whether that came to be by this call.
+    """Try to become the process that reports the error; True if this call succeeded.
 
-    Without a store each process speaks for itself.
+    Without a store, each process reports its own errors.
     """
     global _chosen
     with _lock:
         if _chosen is not None:
             return False
         try:
-            _chosen = store is None or store.add("foveate/spoken", 1) == 1
-        except RuntimeError:  # whoever kept the store is gone
+            _chosen = store is None or store.add("foveate/reported", 1) == 1
+        except RuntimeError:  # the process of the store has ended
             _chosen = True
         return _chosen
 
 
-def be_silent() -> None:
-    """All is said, here or by another process."""
+def silence() -> None:
+    """Do not report: this or another process has reported the error."""
     global _chosen
     with _lock:
         _chosen = False
 
 
 def reports_errors(own: bool = False) -> bool:
-    """Whether this process shall tell the user why it ends.
+    """Whether this process reports the error that ends it.
 
-    Before processes know of each other, what one finds wrong (a flag, a file) all of its machine find: there the first
-    one speaks. What is a process' `own` (its GPU, its memory) it tells by itself.
+    Before processes communicate, all processes of a machine find the same errors (a flag, a file), and the first one
+    reports. A process reports an error of its `own` (its GPU, its memory) by itself.
     """
     if _chosen is not None:
         return _chosen

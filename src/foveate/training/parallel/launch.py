@@ -1,4 +1,4 @@
-"""What a launcher such as torchrun tells each process that it starts: which of how many it is."""
+"""Which of several processes this one is, from the environment variables of torchrun."""
 
 import os
 from collections.abc import Mapping
@@ -8,28 +8,28 @@ import torch.distributed as dist
 
 from foveate.errors import UserError
 
-ADVICE = "start several processes by torchrun, which sets these variables, or one with none of them"
+ADVICE = "start several processes with torchrun, which sets these variables, or one process without them"
 
 
 @dataclass(frozen=True)
 class ProcessInfo:
-    """This process' place among the processes of one training."""
+    """The position of this process among the processes of a training."""
 
     rank: int
-    """Its number among all, from 0."""
+    """Its number, from 0."""
     size: int
-    """How many there are."""
+    """The number of processes."""
     local_rank: int
-    """Its number among those of this machine."""
+    """Its number on this machine, from 0."""
     local_size: int
-    """How many this machine has."""
+    """The number of processes on this machine."""
 
 
 def process_info(environment: Mapping[str, str] = os.environ) -> ProcessInfo | None:
-    """This process' place among several, None where it is the only one.
+    """The position of this process; None if it is the only one.
 
-    It is that of the process group, if the caller made one, else what the launcher's environment variables say. Raises
-    UserError, one line, where these cannot be true.
+    It is read from the process group, if the caller made one, or from the environment variables of the launcher. Raises
+    UserError if they are invalid.
     """
     if dist.is_available() and dist.is_initialized():
         rank, size = dist.get_rank(), dist.get_world_size()
@@ -50,7 +50,7 @@ def process_info(environment: Mapping[str, str] = os.environ) -> ProcessInfo | N
 
 
 def main_process() -> bool:
-    """Whether this is the process that prints, writes files and measures: the one of rank 0, or the only one."""
+    """Whether this process prints, writes files and validates: it has rank 0, or it is the only one."""
     here = process_info()
     return here is None or here.rank == 0
 

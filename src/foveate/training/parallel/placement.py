@@ -1,7 +1,7 @@
-"""How a model lies on the processes of a training: whole, a replica on each, or a shard on each.
+"""The placement of a model on the processes of a training: whole, a replica on each, or a shard on each.
 
-The caller's model is never wrapped: what a recipe holds is the plain one, which has the weights whenever it is asked
-for. What computes is `working`.
+The caller's model is never wrapped. The module that computes is `working`; the caller's model gets its weights on
+request.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from foveate.contracts import Output
 
 
 class Placement:
-    """A model that is whole on the only process."""
+    """A whole model on the only process."""
 
     working: nn.Module
 
@@ -26,23 +26,23 @@ class Placement:
         return self.working(**inputs)
 
     def gradients_of(self, last: bool) -> AbstractContextManager:
-        """The forward and backward pass of one batch run in it; the processes exchange gradients after the `last`."""
+        """A context for the forward and backward pass of a batch. Processes exchange gradients after the `last` one."""
         return nullcontext()
 
     @contextmanager
-    def gathered(self) -> Iterator[nn.Module]:
-        """The caller's model with the present weights, at the main process; all processes must ask for it."""
+    def full_model(self) -> Iterator[nn.Module]:
+        """The caller's model with the current weights, in the main process. Called by all processes."""
         yield self.model
 
     def scatter(self) -> None:
-        """Take over the weights that the caller's model has."""
+        """Load the weights of the caller's model."""
 
     def whole(self, tensor: Tensor) -> Tensor:
-        """All of a tensor of the optimizer, at the main process; all processes must ask for it."""
+        """A whole tensor of the optimizer, in the main process. Called by all processes."""
         return tensor
 
     def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """The reverse: of a whole tensor, what belongs to this process' part `like` of a parameter."""
+        """The part of a whole tensor that corresponds to this process' part `like` of a parameter."""
         return tensor
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:

@@ -1,8 +1,7 @@
-"""The parallel plan: which layers, by their class, have their weights gathered and let go together.
+"""The parallel plan: the classes of layers whose weights are gathered and freed together.
 
-Each block of a deep stack is a unit of its own: only the weights of the block that computes, and those of the one to
-come, are whole at a time. What is in no such block (embeddings, output, recurrent layers) forms one unit together,
-which also keeps tied weights in one place.
+Each block of a deep stack is a unit: only the weights of the current and the next block are whole at a time. All other
+layers (embeddings, output, recurrent layers) form one unit, which also keeps tied weights together.
 """
 
 from torch import nn
@@ -13,5 +12,5 @@ UNITS: tuple[type[nn.Module], ...] = (EncoderBlock, DecoderBlock, GatedConvoluti
 
 
 def units(model: nn.Module) -> list[nn.Module]:
-    """The units of `model`, in the order in which they were built; not the model itself, which is the last one."""
+    """The units of `model` in order, without the model itself, which is the last unit."""
     return [module for module in model.modules() if isinstance(module, UNITS)]

@@ -1,7 +1,7 @@
-"""What the processes of one training tell each other, beside gradients: few numbers at each step, and who may go on.
+"""Communication between the processes of a training, besides gradients: a few numbers at each step, and failures.
 
-`Processes` is the only process, `Group` one of several, with the same face. The main one, of rank 0, prints, writes
-files and validates; the others wait for it as long as it takes. Nothing that is sent is a pickle.
+`Processes` is a single process, `Group` one of several, with the same interface. The main process, of rank 0, prints,
+writes files and validates; the others wait for it. Messages are never pickled.
 """
 
 import json
@@ -26,7 +26,7 @@ Json = TypeVar("Json")
 
 
 class Processes:
-    """The only process: it agrees with itself."""
+    """A single process."""
 
     rank, size, local_size = 0, 1, 1
 
@@ -34,10 +34,10 @@ class Processes:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Nothing was begun."""
+        """Nothing to clean up."""
 
-    def watched(self) -> AbstractContextManager:
-        """While it is entered, another process that ends is noticed, and an error here is told to the others."""
+    def watch(self) -> AbstractContextManager:
+        """A context that notices the end of other processes and tells them about an error here."""
         return nullcontext()
 
     @property
@@ -47,39 +47,39 @@ class Processes:
 
     @property
     def broken(self) -> bool:
-        """Whether another process has ended before its time."""
+        """Whether another process has ended early."""
         return False
 
     def share(self, batch: Batch) -> Batch:
-        """This process' examples of a batch."""
+        """This process' share of a batch."""
         return batch
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """The sums of each process' values."""
+        """The sums of values over processes."""
         return list(values)
 
     def greatest(self, values: Sequence[float]) -> list[float]:
-        """The greatest of each process' values."""
+        """The greatest values over processes."""
         return list(values)
 
     def on_main(self, work: Callable[[], Json]) -> Json:
-        """What the main process' `work` gave (JSON values), or the UserError that it raised, at every process."""
+        """Run `work` in the main process; returns its result (JSON values) or raises its UserError in every process."""
         return work()
 
-    def sent(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-        """The main process' tensors on the CPU, one by one, at every process; what others give does not matter."""
+    def broadcast(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+        """The tensors of the main process, on the CPU, one by one in every process."""
         yield from tensors.items()
 
-    def gathered(self, tensors: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
-        """The tensors of every process, by its rank; they must have equal names and shapes everywhere."""
+    def gather(self, tensors: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
+        """The tensors of all processes, by rank. Names and shapes must be equal."""
         return [tensors]
 
-    def equalise(self, tensors: Iterable[Tensor]) -> None:
-        """Give tensors everywhere the values that they have at the main process."""
+    def synchronize(self, tensors: Iterable[Tensor]) -> None:
+        """Copy the values of the main process' tensors to those of all processes, in place."""
 
 
 class Group(Processes):
-    """One of several processes. To be entered; makes a process group unless there is one."""
+    """One of several processes. Entering it makes a process group if there is none."""
 
     def __init__(self, here: ProcessInfo, device: torch.device) -> None:
         self.rank, self.size, self.local_size = here.rank, here.size, here.local_size
@@ -89,29 +89,29 @@ class Group(Processes):
 
     def __enter__(self) -> "Group":
         if not dist.is_initialized():
-            self._store = _met(self)
+            self._store = _make_group(self)
         self._control = dist.new_group(backend="gloo", timeout=FOREVER)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # After an error, a GPU may have operations that nobody will answer, and would wait for them.
+        # After an error, a GPU may wait forever for pending operations.
         if self._store is not None and (error is None or self.device.type == "cpu"):
             dist.destroy_process_group()
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        self._watch = watch = Watch(self.rank, self.size, self._tell_who_is_missing)
+    def watch(self) -> Iterator[None]:
+        self._watch = watch = Watch(self.rank, self.size, self._report_missing)
         try:
             yield
         except BaseException as error:
-            # An operation fails where another process is missing; the watch knows, at once or after its neighbours.
+            # A RuntimeError may mean that another process is missing; the watch knows soon.
             missing = isinstance(error, RuntimeError) and watch.broken(within=2.0)
             if missing:
-                error_reporting.be_silent()
+                error_reporting.silence()
             else:
                 error_reporting.claim(self._store)
             watch.leave(FAILED)
-            dist.destroy_process_group(self._control)  # closes connections, so that nobody waits for this process
+            dist.destroy_process_group(self._control)  # closes connections, so that no process waits for this one
             watch.end(within=GRACE)
             if missing:
                 raise UserError(self._missing()) from None
@@ -136,19 +136,19 @@ class Group(Processes):
 
     def on_main(self, work: Callable[[], Json]) -> Json:
         if not self.main:
-            told = json.loads(bytes(self._bytes().tolist()))
-            if "error" in told:
-                raise UserError(told["error"])
-            return told["result"]
+            message = json.loads(bytes(self._bytes().tolist()))
+            if "error" in message:
+                raise UserError(message["error"])
+            return message["result"]
         try:
             result = work()
         except UserError as error:
-            self._tell({"error": str(error)})
+            self._send({"error": str(error)})
             raise
-        self._tell({"result": result})
+        self._send({"result": result})
         return result
 
-    def sent(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    def broadcast(self, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         def described() -> list[Any]:
             return [[name, str(tensor.dtype), list(tensor.shape)] for name, tensor in tensors.items()]
 
@@ -159,7 +159,7 @@ class Group(Processes):
             self._broadcast(tensor)
             yield name, tensor
 
-    def gathered(self, tensors: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
+    def gather(self, tensors: Mapping[str, Tensor]) -> list[Mapping[str, Tensor]]:
         found: list[dict[str, Tensor]] = [{} for _ in range(self.size)]
         for name, tensor in tensors.items():
             parts = [torch.empty_like(tensor) for _ in found]
@@ -168,7 +168,7 @@ class Group(Processes):
                 one[name] = part
         return list(found)
 
-    def equalise(self, tensors: Iterable[Tensor]) -> None:
+    def synchronize(self, tensors: Iterable[Tensor]) -> None:
         for tensor in tensors:
             value = tensor.detach().cpu().contiguous()
             self._broadcast(value)
@@ -180,45 +180,45 @@ class Group(Processes):
         dist.all_reduce(reduced, operation, group=self._control)
         return reduced.tolist()
 
-    def _tell(self, value: Any) -> None:
+    def _send(self, value: Any) -> None:
         self._bytes(json.dumps(value).encode())
 
-    def _bytes(self, told: bytes = b"") -> Tensor:
-        """The main process' bytes, at every process."""
-        length = torch.tensor([len(told)])
+    def _bytes(self, content: bytes = b"") -> Tensor:
+        """The bytes of the main process, in every process."""
+        length = torch.tensor([len(content)])
         self._broadcast(length)
-        content = torch.tensor(list(told) or [0] * int(length), dtype=torch.uint8)
-        self._broadcast(content)
-        return content
+        received = torch.tensor(list(content) or [0] * int(length), dtype=torch.uint8)
+        self._broadcast(received)
+        return received
 
     def _broadcast(self, tensor: Tensor) -> None:
-        # As bytes, because gloo does not know all types.
+        # As bytes, because gloo does not support all types.
         dist.broadcast(tensor.reshape(-1).view(torch.uint8), 0, group=self._control)
 
-    def _tell_who_is_missing(self, word: float) -> None:
-        """Called by the watch. The listener speaks for a process that ended without a word."""
+    def _report_missing(self, word: float) -> None:
+        """Called by the watch. The listener reports a process that ended without a message."""
         if word == GONE and error_reporting.claim(self._store):
-            # At once, because a launcher that misses a process kills the others. For print(), see Interruption.
+            # At once, because the launcher kills the other processes. Not by print(), see Interruption.
             os.write(2, f"\nfoveate: {self._missing()}\n".encode())
-            error_reporting.be_silent()
+            error_reporting.silence()
 
     def _missing(self) -> str:
         if self._watch is None or self._watch.word != GONE:
             return "another process of this training ended"
         return (
-            f"rank {self._watch.next} of {self.size} processes ended without a word (killed, or out of memory?); the "
-            f"same command goes on from the last checkpoint"
+            f"rank {self._watch.next} of {self.size} processes ended without a message (killed, or out of memory?); "
+            f"run the same command to continue from the last checkpoint"
         )
 
 
 def join_process_group(device: torch.device) -> Processes:
-    """The processes of a training on this `device` (the others have their own); to be entered by all of them."""
+    """The processes of a training, for this process' `device`. To be entered by all of them."""
     here = process_info()
     return Processes() if here is None else Group(here, device)
 
 
-def _met(group: Group) -> dist.Store:
-    """Make the process group: gloo between CPUs, NCCL between GPUs."""
+def _make_group(group: Group) -> dist.Store:
+    """Make the process group, of gloo for CPUs and NCCL for GPUs."""
     backend = "gloo"
     if group.device.type == "cuda":
         torch.cuda.set_device(group.device)
@@ -228,5 +228,5 @@ def _met(group: Group) -> dist.Store:
         dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     except RuntimeError as error:
         reason = str(error).split("\n")[0]
-        raise UserError(f"the {group.size} processes of this training did not find each other: {reason}") from None
+        raise UserError(f"the {group.size} processes of this training could not connect: {reason}") from None
     return store

@@ -1,5 +1,5 @@
-"""A replica of the model on each process: gradients are averaged while the backward pass still runs (DDP, Li et al.
-2020, https://arxiv.org/abs/2006.15704)."""
+"""A replica of the model on each process. Gradients are averaged during the backward pass (DDP, Li et al. 2020,
+https://arxiv.org/abs/2006.15704)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from foveate.training.parallel.placement import Placement
 
 
 class Replicas(Placement):
-    """A model of which each process has all."""
+    """A whole model on each process."""
 
     working: DistributedDataParallel
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         super().__init__(model, device)
-        # Weights are made equal when checkpoints are looked for.
+        # `Checkpoints.resume` synchronizes the weights.
         self.working = DistributedDataParallel(self.model, init_sync=False, gradient_as_bucket_view=True)
 
     @contextmanager
@@ -35,6 +35,6 @@ class Replicas(Placement):
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad and parameter.grad is None:
                 raise UserError(
-                    f"'{name}' takes no part in the loss, and replicas of a model must exchange all gradients: "
-                    f"train it on one process, or with parallel 'shard'"
+                    f"the loss does not depend on '{name}', but replicas must exchange all gradients: "
+                    f"train on one process, or with parallel 'shard'"
                 )

@@ -1,6 +1,5 @@
-"""A shard of the model on each process: its weights, gradients and optimizer's state are each on one process only, and
-weights come together for as long as a unit of the plan computes (FSDP2, Zhao et al. 2023,
-https://arxiv.org/abs/2304.11277)."""
+"""A shard of the model on each process. Weights, gradients and optimizer state are distributed, and weights are
+gathered while a unit of the plan computes (FSDP2, Zhao et al. 2023, https://arxiv.org/abs/2304.11277)."""
 
 import copy
 import warnings
@@ -22,8 +21,8 @@ from foveate.training.parallel.plan import units
 class Shards(Placement):
     """A model of which each process trains a part.
 
-    The caller's model rests on the CPU. A copy of it is sharded, unit by unit, so that no device ever holds more than
-    one unit of weights beside its shard, but for the main process' at validations.
+    The caller's model stays on the CPU. A copy of it is sharded unit by unit, so that a device holds its shard and one
+    unit of weights. Only the main process holds the whole model, during validation.
     """
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
@@ -36,7 +35,7 @@ class Shards(Placement):
         mesh = init_device_mesh(device.type, (dist.get_world_size(),))
         for unit in [*units(self.working), self.working]:
             fully_shard(unit, mesh=mesh)
-        # No objective changes logits in place, which this warning is about.
+        # The warning is about changing logits in place, which no objective does.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
 
     @contextmanager
@@ -46,7 +45,7 @@ class Shards(Placement):
         yield
 
     @contextmanager
-    def gathered(self) -> Iterator[nn.Module]:
+    def full_model(self) -> Iterator[nn.Module]:
         plain = self.model.state_dict()
         for name, tensor in self.working.state_dict().items():
             whole = self.whole(tensor)
@@ -71,7 +70,7 @@ class Shards(Placement):
     def part(self, tensor: Tensor, like: Tensor) -> Tensor:
         if not isinstance(like, DTensor) or tensor.shape != like.shape:
             return tensor
-        # Each process has all of it already and takes its own.
+        # Each process has the whole tensor and takes its part.
         return distribute_tensor(tensor.to(self.device), like.device_mesh, like.placements, src_data_rank=None)
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Whether a model lies whole, as replicas or in shards."""
+"""The strategy of distribution: one whole model, replicas, or shards."""
 
 import os
 from typing import Literal
@@ -11,18 +11,19 @@ from foveate.training.parallel.processes import Processes
 from foveate.training.parallel.replicas import Replicas
 
 BYTES = 16
-"""What each weight needs in training: itself, its gradient and AdamW's two means, of four bytes each."""
+"""Bytes for each weight in training: the weight, its gradient and AdamW's two moments, four bytes each."""
 
 
 def place(
     model: nn.Module, device: torch.device, parallel: Literal["auto", "replicate", "shard"], processes: Processes
 ) -> Placement:
-    """`model` on the processes, each with its own `device`, as `parallel` says, or "auto": by its size."""
+    """Place `model` on the processes, each with its own `device`. "auto" chooses `parallel` by the size of the
+    model."""
     if processes.size == 1:
         return Placement(model, device)
     (large,) = processes.greatest([is_large(model, device, processes.local_size)])
     if parallel == "shard" or (parallel == "auto" and large):
-        # Here, because what it needs of PyTorch takes more than a second to import.
+        # Here, because the import takes more than a second.
         from foveate.training.parallel.shards import Shards
 
         return Shards(model, device)
@@ -30,9 +31,9 @@ def place(
 
 
 def is_large(model: nn.Module, device: torch.device, local_size: int) -> bool:
-    """Whether a replica would take more than half of a process' memory, which leaves too little for activations.
+    """Whether a replica needs more than half of a process' memory, which leaves too little for activations.
 
-    The processes of a machine share the memory of its CPUs; each has that of its GPU alone.
+    The processes of a machine share its main memory, but each has its own GPU.
     """
     memory = _memory(device) if device.type == "cuda" else _memory(device) / local_size
     return BYTES * sum(parameter.numel() for parameter in model.parameters()) > memory / 2
