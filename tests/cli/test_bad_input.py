@@ -100,7 +100,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
             "max_length is 128, and START or END takes a place too, but the model learns only 128 positions: raise",
         ),
         (train("--device", "meta"), "device 'meta' cannot be used on this machine"),
-        (["bench", "stepping", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),
+        (["bench", "teacher-forcing", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),
         (["bench", "norms", "--learning-rates", "-1"], "learning_rates is -1.0, but must be at least 0"),
         (train("--max-length", "0"), "max_length is 0, but must be at least 1"),
         (train("--architecture.width", "130"), "width 130 is not a multiple of 4 heads"),
@@ -280,7 +280,7 @@ def test_no_space_left(fails: Fails, data: Path, tmp_path: Path, monkeypatch: py
         checkpoints = tmp_path / "run" / "checkpoints"
         assert fails(*command) == (
             f"could not write step-00000006.safetensors in {checkpoints}: No space left on device; "
-            "step-00000003.safetensors is intact: the same command resumes from there"
+            "step-00000003.safetensors is intact: run the same command to resume from it"
         )
     main(command)
     assert "resuming from step 3" in capsys.readouterr().err
