@@ -1,4 +1,4 @@
-"""Writing outputs with any model that speaks the step protocol of `foveate.contracts`, and scoring known ones."""
+"""Decoding with any model that has the step protocol of `foveate.contracts`, and scoring of known outputs."""
 
 from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam

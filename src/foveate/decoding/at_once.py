@@ -1,8 +1,7 @@
-"""Several batches decoded at once, each on threads of its own.
+"""Decoding several batches at once, each on its own threads.
 
-A step of decoding is many small operations. Threads that share each of them wait for each other every time; threads
-that have a batch of their own do not.
-"""
+A step of decoding consists of many small operations. Threads that share an operation wait for each other; threads with
+a batch each do not."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -17,11 +16,11 @@ from foveate.contracts import Hypothesis, State, StepDecoder
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 
 _MOST = 4
-"""A batch keeps Python, which serves one thread at a time, busy for about a quarter of its time."""
+"""The most batches at once. Each holds Python's global lock for about a quarter of its time."""
 
 
 def batches_at_once(device: torch.device) -> int:
-    """How many batches a device decodes at once in the least time."""
+    """The fastest number of batches to decode at once on a device."""
     return min(_MOST, torch.get_num_threads()) if device.type == "cpu" else 1
 
 
@@ -32,10 +31,10 @@ def decode_all(
     generator: torch.Generator | None = None,
     at_once: int = 1,
 ) -> Iterator[list[list[Hypothesis]]]:
-    """What `decode` gives for batch after batch of inputs, which have `source_lengths`; each once it is there.
+    """The results of `decode` for each batch of inputs, which include `source_lengths`, as soon as they are ready.
 
-    `at_once` batches share the CPU's threads. One after the other come random draws, what is looked at, and what
-    autocast rounds, which knows its own thread only.
+    `at_once` batches share the CPU's threads. Sampling, a model under `look` and autocast (which is local to a thread)
+    decode one batch at a time.
     """
     settings.check()
     at_once = min(at_once, len(batches))
@@ -76,14 +75,14 @@ def _decode_at_once(
     try:
         yield from pool.map(job, batches)
     finally:
-        # An error, an interruption, or nobody who wants the rest: nobody waits for it either.
+        # After an error, an interruption or an abandoned generator, do not wait for the remaining batches.
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
-        torch.set_num_threads(threads)  # for the threads that are still to come
+        torch.set_num_threads(threads)  # for later threads
 
 
 class _Stoppable:
-    """A model whose steps end once the event has come."""
+    """A model whose steps raise CancelledError after the event."""
 
     def __init__(self, model: StepDecoder, stop: Event) -> None:
         self.start, self._step, self._stop = model.start, model.step, stop

@@ -1,4 +1,4 @@
-"""Beam search: at each step only the likeliest few beginnings of every output are kept."""
+"""Beam search."""
 
 import math
 from bisect import insort
@@ -13,10 +13,10 @@ from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_prob
 from foveate.errors import UserError
 
 WIDEST = 1_000
-"""A wider beam finds nothing that a narrower one does not, and soon takes more memory than there is."""
+"""The greatest width: wider beams find nothing better and need too much memory."""
 
 PENALTY = 4
-"""A bound on length penalties: the longest output to that power is still a number of single precision."""
+"""Bound of length penalties: the longest output to this power is finite in single precision."""
 
 
 @torch.no_grad()
@@ -31,28 +31,26 @@ def beam(
     growth: float | None = None,
     threshold: float | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each example the `n_best` best hypotheses found, best first.
+    """The `n_best` best hypotheses of each example, best first.
 
-    At each step the `width` best continuations of an example's open hypotheses stay open; with a `threshold` only those
-    whose log-probability is at most so much below that of the `n_best`-th of them (Freitag and Al-Onaizan 2017,
-    https://arxiv.org/abs/1702.01806: absolute threshold pruning). One that ends among the `width` best is set aside and
-    ranked by log-probability / length ** `length_penalty`, where both count END. With a penalty of 1 that is the mean
-    log-probability of a token; less favours shorter outputs, more favours longer ones.
+    At each step, the `width` best continuations of an example's open hypotheses stay open. With a `threshold`, those
+    whose log-probability is lower than that of the `n_best`-th one by more than the threshold are dropped (absolute
+    threshold pruning, Freitag and Al-Onaizan 2017, https://arxiv.org/abs/1702.01806). A hypothesis that ends among the
+    `width` best is ranked by log-probability / length ** `length_penalty`; both include END. With a penalty of 1, this
+    is the mean log-probability of a token. A smaller penalty favours shorter outputs, a larger one longer ones.
 
-    An example leaves the batch as soon as
-    - no open hypothesis can overtake the `n_best` best of those that ended; each that cannot leaves before that. This
-      loses nothing, whatever the penalty: more tokens never raise a log-probability, so the best score within reach is
-      the present log-probability at the greatest length allowed (with a negative penalty: at the least). `growth` looks
-      less far, to that many times the present length: it may miss an output that becomes likely only then; or
-    - `patience * width` of its hypotheses have ended, although a longer one might still win: the rule of most toolkits,
-      with their patience of 1 (Kasai et al. 2022, https://arxiv.org/abs/2204.05424), which also counts what could not
-      win. None switches this rule off; or
-    - it has taken `max_length` steps (END takes one; one number, or one for each example). Only where fewer than
-      `n_best` hypotheses have ended, the best open ones follow them, with `ended=False`.
+    The search of an example ends at the first of these events:
+    - No open hypothesis can overtake the `n_best` best ended ones; those that cannot are dropped earlier. Further
+      tokens never raise a log-probability, so a bound of the score is the current log-probability at the greatest
+      allowed length (with a negative penalty: at the least). `growth` limits that length to a multiple of the current
+      one. It may miss an output that becomes likely only later.
+    - `patience * width` hypotheses have ended. Most toolkits have this rule with a patience of 1 (Kasai et al. 2022,
+      https://arxiv.org/abs/2204.05424). It counts all hypotheses that end. None disables it.
+    - `max_length` steps are done, END included (one number, or one for each example). If fewer than `n_best` hypotheses
+      have ended, the best open ones follow with `ended=False`.
 
-    With a width and a patience of 1 this is greedy search. Equal scores are ordered by beam, then by token id. The
-    model should be in evaluation mode. Raises UserError on a width, n_best, patience, growth, threshold or limit that
-    makes no sense.
+    A width and a patience of 1 give greedy search. Equal scores are ordered by beam, then by token id. The model should
+    be in evaluation mode. Raises UserError for invalid settings.
     """
     check_beam(width, n_best, length_penalty, patience, growth, threshold)
     steps = limits(inputs, max_length)
@@ -73,7 +71,7 @@ def check_beam(
     growth: float | None,
     threshold: float | None,
 ) -> None:
-    """Raise UserError for what no search can be asked for."""
+    """Raise UserError for invalid settings of a search."""
     if width < 1:
         raise UserError(f"the width of a beam must be at least 1, not {width}")
     if width > WIDEST:
@@ -83,17 +81,17 @@ def check_beam(
     if not abs(length_penalty) <= PENALTY:
         raise UserError(f"length_penalty must be from {-PENALTY} to {PENALTY}, not {length_penalty}")
     if patience is not None and not patience > 0:
-        raise UserError(f"patience must be greater than 0, not {patience}; None waits until no open hypothesis can win")
+        raise UserError(f"patience must be greater than 0, not {patience}; None disables this rule")
     if growth is not None and not growth >= 1:
-        raise UserError(f"growth must be at least 1, not {growth}; None looks as far as the longest output allowed")
+        raise UserError(f"growth must be at least 1, not {growth}; None bounds scores by the greatest allowed length")
     if threshold is not None and not threshold >= 0:
-        raise UserError(f"threshold must be at least 0, not {threshold}; None keeps what is unlikely open too")
+        raise UserError(f"threshold must be at least 0, not {threshold}; None disables pruning")
 
 
 class _Found:
-    """The best hypotheses of every example, best first, those that did not end last.
+    """The best hypotheses of every example, best first, followed by those that did not end.
 
-    `to_beat` is the score that another one of the example must beat to count: -inf as long as any is welcome, inf once
+    `to_beat` is the score that a further hypothesis must exceed: -inf while there are fewer than `n_best`, inf once
     enough have ended.
     """
 
@@ -106,7 +104,7 @@ class _Found:
     def add(
         self, examples: Int[Tensor, "M"], tokens: Int[Tensor, "M L"], log_prob: Float[Tensor, "M"], ended: bool
     ) -> None:
-        """Rank hypotheses, given without START and END, among the others of their examples."""
+        """Add hypotheses, without START and END, to the ranking of their examples."""
         scores = self.score(log_prob, tokens.shape[1] + ended)
         rows = zip(*(values.tolist() for values in (examples, tokens, log_prob, scores)), strict=True)
         for example, written, total, score in rows:
@@ -120,7 +118,7 @@ class _Found:
                 self.to_beat[example] = rivals[-1].score
 
     def score(self, log_prob: Tensor, length: int | Tensor) -> Tensor:
-        """What ranks hypotheses whose log-probability counts `length` tokens."""
+        """The scores of hypotheses of `length` tokens."""
         return log_prob / length**self.length_penalty
 
 
@@ -129,12 +127,11 @@ def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
 
 
 class _Search:
-    """The hypotheses still open, up to W to an example, the best first, of the examples still searched.
+    """The open hypotheses of the remaining examples, up to W for each, best first.
 
-    At first there is one for each example; later as many as the width, and a log-probability of -inf marks those that
-    are not there: a tiny vocabulary leaves them out, or they are not worth going on with. The model has a row for each
-    that is there, and what goes on keeps its row where it can, for a model's memory takes time to move. `rows` tells
-    which row each hypothesis has.
+    The search starts with one for each example. Later there are as many as the width; a log-probability of -inf marks
+    empty ones, which were dropped or do not exist in a tiny vocabulary. Each hypothesis has a row of the model, `rows`,
+    and keeps it if possible, because moving the memory of a model takes time.
     """
 
     def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found, growth: float, threshold: float):
@@ -147,34 +144,34 @@ class _Search:
 
     @property
     def last_tokens(self) -> Int[Tensor, "R"]:
-        """The last token of each of the model's rows."""
+        """The last token of each row of the model."""
         there = self.log_prob != -math.inf
         rows, last = self.rows[there], self.written[:, :, -1][there]
         return torch.empty_like(last).index_copy_(0, rows, last)
 
     def advance(self, logits: Float[Tensor, "R N"]) -> Int[Tensor, "K"]:
-        """Take one step; which of the model's rows each of its rows goes on from."""
+        """Take one step. Returns the old row of each new row of the model."""
         log_prob, parents, tokens = self._candidates(logits)
         ends = tokens == END
-        self._set_aside(ends, log_prob, parents)
-        # at least `width` of twice as many candidates go on: a beam ends in but one way
-        going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.width]
-        self.log_prob = log_prob.masked_fill(ends, -math.inf).gather(1, going_on)
-        parents = parents.gather(1, going_on)
-        self.written = torch.cat([_pick(self.written, parents), tokens.gather(1, going_on)[:, :, None]], 2)
+        self._store_ended(ends, log_prob, parents)
+        # At least `width` of twice as many candidates do not end, since each beam has one END.
+        continuing = ends.byte().argsort(dim=1, stable=True)[:, : self.width]
+        self.log_prob = log_prob.masked_fill(ends, -math.inf).gather(1, continuing)
+        parents = parents.gather(1, continuing)
+        self.written = torch.cat([_pick(self.written, parents), tokens.gather(1, continuing)[:, :, None]], 2)
         self.rows = self.rows.gather(1, parents)
-        self._part()
+        self._prune()
         there = self.log_prob != -math.inf
-        came_from = self.rows[there]
-        rows = assign_rows(came_from)
+        old_rows = self.rows[there]
+        rows = assign_rows(old_rows)
         self.rows = torch.zeros_like(self.rows).masked_scatter_(there, rows)
-        return torch.empty_like(rows).index_copy_(0, rows, came_from)
+        return torch.empty_like(rows).index_copy_(0, rows, old_rows)
 
     def _candidates(
         self, logits: Float[Tensor, "R N"]
     ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
         """The best continuations of each example, best first: log-probability, beam continued, token added."""
-        # PAD and START come before END and are never written; of each beam only END and `width` others can matter
+        # PAD and START are lower than END and never chosen. Only END and `width` other tokens of a beam matter.
         _, tokens = best(logits[:, END:], self.width + 1)
         continuations = tokens.shape[1]
         rows = self.rows.flatten()
@@ -184,30 +181,30 @@ class _Search:
         tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + END
         return log_prob, chosen // continuations, tokens
 
-    def _set_aside(
+    def _store_ended(
         self, ends: Bool[Tensor, "B K"], log_prob: Float[Tensor, "B K"], parents: Int[Tensor, "B K"]
     ) -> None:
-        """Note the hypotheses that end, those among the best `width` only."""
+        """Store the hypotheses that end among the best `width`."""
         ended = ends & (log_prob != -math.inf)
         ended[:, self.width :] = False
         if ended.any():
             examples = self.examples[ended.nonzero()[:, 0]]
             self.found.add(examples, _pick(self.written, parents)[ended][:, 1:], log_prob[ended], ended=True)
 
-    def _part(self) -> None:
-        """Let the examples that are done leave, and of the others the hypotheses that are not worth going on with."""
+    def _prune(self) -> None:
+        """Remove finished examples, and drop hypotheses that cannot win."""
         length = self.written.shape[2] - 1
         to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
-        least = length + 1  # END counts
+        least = length + 1  # with END
         greatest = self.steps.clamp_max(self.growth * least) if self.found.length_penalty > 0 else least
-        hopeless = to_beat[:, None] >= self.found.score(self.log_prob.T, greatest).T
-        done = (self.steps <= length) | hopeless[:, 0]
+        cannot_win = to_beat[:, None] >= self.found.score(self.log_prob.T, greatest).T
+        done = (self.steps <= length) | cannot_win[:, 0]
         if done.any():
             left = done[:, None] & (self.log_prob != -math.inf)
             examples = self.examples[left.nonzero()[:, 0]]
             self.found.add(examples, self.written[left][:, 1:], self.log_prob[left], ended=False)
-        if self.found.enough == math.inf:  # else some count that cannot win
-            self.log_prob = self.log_prob.masked_fill(hopeless, -math.inf)
+        if self.found.enough == math.inf:  # the patience rule counts all that end
+            self.log_prob = self.log_prob.masked_fill(cannot_win, -math.inf)
         n_best = self.found.n_best
         if self.log_prob.shape[1] > n_best:
             behind = self.log_prob[:, n_best:] < self.log_prob[:, n_best - 1 : n_best] - self.threshold

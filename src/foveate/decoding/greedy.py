@@ -1,4 +1,4 @@
-"""Greedy search, and the loop it shares with sampling: rows that are written side by side and never compete."""
+"""Greedy search, and the decoding loop that it shares with sampling."""
 
 from collections.abc import Callable
 from itertools import count
@@ -11,16 +11,15 @@ from foveate.contracts import END, START, Hypothesis, State, StepDecoder
 from foveate.decoding.ranking import hypothesis, limits, log_probs
 
 Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
-"""Picks a place in each row of logits."""
+"""Chooses an index in each row of logits."""
 
 
 @torch.no_grad()
 def greedy(model: StepDecoder, inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> list[Hypothesis]:
-    """For each example the sequence in which every token is the likeliest next one; its score is its log-probability.
+    """The greedy sequence of each example, of the likeliest next tokens; its score is its log-probability.
 
-    `max_length` is the most tokens of an output, END included: one number, or one for each example. An output that has
-    not ended by then says so (`ended=False`). The model should be in evaluation mode. Raises UserError on a bad limit.
-    """
+    `max_length` is the greatest number of tokens, END included: one number, or one for each example. A longer output
+    has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
     return write(model, model.start(**inputs), _likeliest, limits(inputs, max_length))
 
 
@@ -29,14 +28,14 @@ def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
 
 
 def write(model: StepDecoder, state: State, choose: Choice, steps: Int[Tensor, "R"]) -> list[Hypothesis]:
-    """Write every row of `state` until END or for its number of `steps`; rows that are done leave the batch."""
+    """Decode every row of `state` until END or its number of `steps`; finished rows leave the batch."""
     rows = torch.arange(len(steps), device=steps.device)
     written = torch.full_like(rows, START)[:, None]
     log_prob = torch.zeros(len(rows), device=steps.device)
     done: dict[int, Hypothesis] = {}
     for step in count(1):
         logits = model.step(written[:, -1], state)
-        # PAD and START come before END and are never written
+        # PAD and START are lower than END and never chosen.
         tokens = choose(logits[:, END:]) + END
         log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)

@@ -1,4 +1,4 @@
-"""What every way of decoding shares: the best of many scores, log-probabilities, length limits, finished hypotheses."""
+"""Helpers of all decoding methods: top scores, log-probabilities, length limits, hypotheses."""
 
 import math
 
@@ -10,35 +10,34 @@ from foveate.contracts import Hypothesis
 from foveate.errors import UserError
 
 _BLOCK = 128
-"""Scores of which only the greatest is looked at first."""
+"""Scores in a block, of which only the greatest is compared first."""
 
 _CACHED = 2**18
-"""Numbers of a temporary table that stays in the cache, and whose memory is used again for the next."""
+"""Numbers in a temporary table: few enough for the cache."""
 
 LONGEST = 2**31
-"""A bound on what sets the length of an output, above which a computer's whole numbers would overflow."""
+"""Bound of the settings of output lengths, against integer overflow."""
 
 
 def best(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """The `count` greatest scores of each row (all, if a row has fewer) and their places, best first.
+    """The `count` greatest scores of each row (all, if a row has fewer) and their indices, best first.
 
-    Of equal scores the one at the lower place comes first, which `torch.topk` does not promise; on a CPU this is faster
-    too. The best `count` scores lie in the `count` blocks with the greatest maxima, so only these are looked into.
-    """
+    Of equal scores, the lower index comes first, which `torch.topk` does not guarantee; this is also faster on a CPU.
+    The best `count` scores are in the `count` blocks with the greatest maxima, so only these are sorted."""
     width = scores.shape[1]
     if width < 2 * count * _BLOCK:
-        return _searched(scores, count)
+        return _best_of_short(scores, count)
     whole = width - width % _BLOCK
-    _, blocks = _searched(scores[:, :whole].unflatten(1, (-1, _BLOCK)).amax(2), count)
+    _, blocks = _best_of_short(scores[:, :whole].unflatten(1, (-1, _BLOCK)).amax(2), count)
     inside = blocks.sort(dim=1).values[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=scores.device)
     rest = torch.arange(whole, width, device=scores.device).expand(len(scores), -1)
     candidates = torch.cat([inside.flatten(1), rest], 1)
-    values, places = _searched(scores.gather(1, candidates), count)
+    values, places = _best_of_short(scores.gather(1, candidates), count)
     return values, candidates.gather(1, places)
 
 
-def _searched(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """As `best`, in rows that are not long: sorted only where scores that are equal leave the choice open."""
+def _best_of_short(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
+    """`best` for short rows. Whole rows are sorted only if equal scores make the choice ambiguous."""
     if scores.shape[1] > count:
         values, places = scores.topk(count + 1, dim=1)
         if not (values[:, count - 1] == values[:, count]).any():
@@ -57,25 +56,25 @@ def log_probs(logits: Float[Tensor, "R N"], tokens: Int[Tensor, "R K"]) -> Float
 
 
 def hypothesis(tokens: list[int], log_prob: float, score: float, ended: bool) -> Hypothesis:
-    """A finished hypothesis, refused if the model's numbers were not numbers."""
+    """A finished hypothesis. Raises UserError if its log-probability is NaN."""
     if math.isnan(log_prob):
         raise not_a_number(f"within {len(tokens) + 1} steps of decoding")
     return Hypothesis(tokens, log_prob, score, ended)
 
 
 def not_a_number(when: str) -> UserError:
-    """The error of a model whose numbers are not numbers."""
+    """The error of a model that returns NaN."""
     return UserError(f"the model gave NaN {when}; its weights are damaged or diverged")
 
 
 def limits(inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-    """How many steps each example may take, one number for each row of the inputs.
+    """The greatest number of steps of each example.
 
     Raises UserError if a limit is below 1 or there is not one for each example.
     """
     first = next(iter(inputs.values()))
     if not len(first):
-        raise UserError("nothing to decode: the inputs hold no example")
+        raise UserError("nothing to decode: the inputs have no example")
     lengths = torch.as_tensor(max_length, device=first.device)
     if lengths.ndim and len(lengths) != len(first):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Sampling: outputs drawn at random, token by token, from the model's distribution or from its likeliest part."""
+"""Sampling of outputs, token by token, from the model's distribution or from its likeliest part."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +10,7 @@ from foveate.decoding.ranking import best, limits, not_a_number
 from foveate.errors import UserError
 
 COLDEST, HOTTEST = 1e-37, 1e37
-"""Numbers of 32 bits can tell such temperatures, and one divided by them, from 0 and from infinity."""
+"""Bounds of the temperature: it and its reciprocal are neither 0 nor infinite in single precision."""
 
 
 @torch.no_grad()
@@ -24,16 +24,15 @@ def sample(
     top_p: float | None = None,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each example as many `samples`, drawn independently, in the order drawn.
+    """`samples` independent outputs for each example.
 
-    Logits are divided by the `temperature`; then only the `top_k` likeliest tokens are kept; then, of these, the fewest
-    likeliest ones (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
-    https://arxiv.org/abs/1904.09751). PAD and START are never drawn. `log_prob` and `score` are the model's own
-    log-probability, before temperature and truncation. A `generator` on the inputs' device makes draws repeat.
+    Logits are divided by the `temperature`. Then the `top_k` likeliest tokens are kept, and of these the smallest set
+    of likeliest tokens (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
+    https://arxiv.org/abs/1904.09751). PAD and START are never drawn. `log_prob` and `score` are the model's
+    log-probability before temperature and truncation. A `generator` on the inputs' device makes draws reproducible.
 
-    `max_length` is the most tokens of an output, END included: one number, or one for each example. The model should be
-    in evaluation mode. Raises UserError on a setting that makes no sense, and where the model gives NaN.
-    """
+    `max_length` is the greatest number of tokens, END included: one number, or one for each example. The model should
+    be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
     check_sampling(samples, temperature, top_k, top_p)
     steps = limits(inputs, max_length)
     state = model.start(**inputs)
@@ -43,7 +42,7 @@ def sample(
 
     def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
         logits = logits.float()
-        # Of the greatest none is left, which no temperature can make too large.
+        # The greatest becomes 0, so that no temperature can make it overflow.
         kept, tokens = candidates((logits - logits.amax(1, keepdim=True)) / temperature, top_k, top_p)
         shares = kept.softmax(1)
         if shares[:, 0].isnan().any():
@@ -58,7 +57,7 @@ def sample(
 def candidates(
     logits: Float[Tensor, "R N"], top_k: int | None, top_p: float | None
 ) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"] | None]:
-    """The logits that may be drawn, -inf where not, and the tokens these belong to (None: all, in their order)."""
+    """The logits of tokens that may be drawn, otherwise -inf, and their token ids (None: all, in order)."""
     tokens = None
     if top_k is not None:
         logits, tokens = best(logits, top_k)
@@ -70,25 +69,25 @@ def candidates(
 
 def _nucleus(logits: Float[Tensor, "R N"], top_p: float) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
     log_prob = logits.log_softmax(1)
-    # sorting a whole vocabulary takes longer than most models: look at more only if the nucleus is not among the few
+    # Sorting a whole vocabulary is slower than most models, so try few tokens first.
     for count in (64, 512, logits.shape[1]):
         kept, tokens = best(log_prob, count)
         reached = kept.exp().cumsum(1)
         if (reached[:, -1] >= top_p).all():
             break
     outside = reached - kept.exp() >= top_p
-    outside[:, 0] = False  # though `top_p` be too small for a number of 32 bits
+    outside[:, 0] = False  # even if `top_p` underflows in single precision
     return kept.masked_fill(outside, -torch.inf), tokens
 
 
 def check_sampling(samples: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Raise UserError for what cannot be drawn from."""
+    """Raise UserError for invalid settings of sampling."""
     if samples < 1:
         raise UserError(f"the number of samples must be at least 1, not {samples}")
     if not COLDEST <= temperature <= HOTTEST:
         raise UserError(
-            f"temperature must be from {COLDEST} to {HOTTEST}, not {temperature}; for the likeliest tokens use "
-            "greedy search"
+            f"temperature must be from {COLDEST} to {HOTTEST}, not {temperature}; use greedy search for the "
+            "likeliest tokens"
         )
     if top_k is not None and top_k < 1:
         raise UserError(f"top_k must be at least 1, not {top_k}; None draws from the whole vocabulary")

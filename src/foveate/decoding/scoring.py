@@ -1,4 +1,4 @@
-"""The log-probability that a model gives to known outputs: all places at once, or step by step."""
+"""The log-probability of known outputs: all positions at once, or step by step."""
 
 from collections.abc import Callable
 
@@ -13,14 +13,14 @@ from foveate.errors import UserError
 
 @torch.no_grad()
 def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
-    """The log-probability of each example's labels, IGNORE left out, from one teacher-forced call of the model.
+    """The log-probability of each example's labels, without IGNORE, from one teacher-forced call of the model.
 
-    Raises UserError if the model gives logits for another number of places than there are labels.
+    Raises UserError if the shapes of logits and labels differ.
     """
     logits = model(**batch.inputs).logits
     if logits.shape[:2] != batch.labels.shape:
         raise UserError(
-            f"the model gave logits of shape {tuple(logits.shape)} for labels of shape {tuple(batch.labels.shape)}"
+            f"the model returned logits of shape {tuple(logits.shape)} for labels of shape {tuple(batch.labels.shape)}"
         )
     losses = cross_entropy(logits.flatten(0, 1).float(), batch.labels.flatten(), ignore_index=IGNORE, reduction="none")
     return -losses.view(batch.labels.shape).sum(1)
@@ -28,9 +28,9 @@ def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
 
 @torch.no_grad()
 def step_scores(model: StepDecoder, batch: Batch) -> Float[Tensor, "B"]:
-    """The same as `score`, from feeding the labels to the model token by token, as in decoding.
+    """`score`, computed token by token as in decoding.
 
-    The model starts on the inputs whose names do not begin with "target".
+    `start` gets the inputs whose names do not begin with "target".
     """
     state = model.start(**{name: value for name, value in batch.inputs.items() if not name.startswith("target")})
     tokens = torch.full_like(batch.labels[:, 0], START)

@@ -1,4 +1,4 @@
-"""How a model's output is written, as one set of choices for configurations and the command line."""
+"""The settings of decoding, for configurations and the command line."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,43 +18,44 @@ from foveate.nn import longest_sequence
 
 @dataclass
 class Decoding:
-    """How outputs are searched for or drawn."""
+    """How outputs are decoded."""
 
     method: Literal["greedy", "beam", "sample"] = "beam"
-    """The likeliest token at each step, the best of several beginnings, or random draws."""
+    """Greedy search, beam search, or sampling."""
     n_best: int = 1
-    """Outputs for each input: the best of a beam search (at most its width), or as many random draws."""
+    """Outputs for each input: the best ones of beam search (at most its width), or the number of samples."""
     length_factor: float = 2.0
-    """An input of S tokens may give length_factor * S + length_extra tokens."""
+    """An input of S tokens may give at most length_factor * S + length_extra tokens."""
     length_extra: int = 10
-    """Tokens that every output may have, however short its input."""
+    """Tokens that every output may have, in addition to length_factor * S."""
     width: int = 5
-    """Beam search: how many beginnings are kept at each step."""
+    """Beam search: number of hypotheses that are kept at each step."""
     length_penalty: float = 1.0
-    """Beam search: outputs are ranked by log-probability / length ** length_penalty; more favours longer ones."""
+    """Beam search: outputs are ranked by log-probability / length ** length_penalty; a larger one favours longer
+    outputs."""
     patience: float | None = None
-    """Beam search: stop when patience * width outputs have ended, as most toolkits do with 1; None goes on until no
-    other can win."""
+    """Beam search: stop when patience * width outputs have ended, as most toolkits do with 1; None searches until no
+    open hypothesis can win."""
     growth: float | None = 1.15
-    """Beam search: those outputs can win that would, without growing less likely, at so many times their length; with
-    None at the greatest length allowed, for which searches go on a quarter longer."""
+    """Beam search: an open hypothesis can win if its log-probability would win at growth times its current length. None
+    uses the greatest allowed length, which takes a quarter more time."""
     threshold: float | None = 3.0
-    """Beam search: beginnings are given up that are e ** threshold times less likely than the best one (the n_best-th,
-    if more are asked for); None keeps width of them."""
+    """Beam search: drop hypotheses that are e ** threshold times less likely than the n_best-th one; None disables
+    pruning."""
     temperature: float = 1.0
-    """Sampling: below 1 keeps to likely tokens, above 1 takes more risks."""
+    """Sampling: below 1 prefers likely tokens, above 1 is more random."""
     top_k: int | None = None
     """Sampling: draw from this many likeliest tokens only."""
     top_p: float | None = None
-    """Sampling: draw from the fewest likeliest tokens that together have this probability."""
+    """Sampling: draw from the smallest set of likeliest tokens with this probability."""
 
     @property
-    def searched(self) -> tuple[int, int, float, float | None, float | None, float | None]:
-        """What `beam` is told, in its order."""
+    def beam_arguments(self) -> tuple[int, int, float, float | None, float | None, float | None]:
+        """The arguments of `beam`, in order."""
         return self.width, self.n_best, self.length_penalty, self.patience, self.growth, self.threshold
 
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
+        """Raise UserError for an invalid value."""
         check_literals(self)
         for name in ("length_factor", "length_extra"):
             if not 0 <= getattr(self, name) <= LONGEST:
@@ -63,13 +64,13 @@ class Decoding:
             raise UserError("length_factor and length_extra are both 0: no output may have a token")
         match self.method:
             case "beam":
-                check_beam(*self.searched)
+                check_beam(*self.beam_arguments)
             case "sample":
                 check_sampling(self.n_best, self.temperature, self.top_k, self.top_p)
             case "greedy":
                 if self.n_best != 1:
                     raise UserError(
-                        f"greedy search finds one output, not n_best={self.n_best}; use beam search or sampling"
+                        f"greedy search has one output, not n_best={self.n_best}; use beam search or sampling"
                     )
 
 
@@ -80,17 +81,17 @@ def decode(
     settings: Decoding,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each example its `n_best` outputs, written as `settings` say; the `generator` makes random draws repeat.
+    """The `n_best` outputs of each example by these `settings`; a `generator` makes samples reproducible.
 
-    `source_lengths` set how long an output may become, at most the positions that the model has learned; zeros where
-    inputs have no length. The model should be in evaluation mode. Raises UserError on settings that make no sense.
+    `source_lengths` determine the greatest length of an output, at most the number of learned positions; use zeros for
+    inputs without a length. The model should be in evaluation mode. Raises UserError for invalid settings.
     """
     settings.check()
     return decode_up_to(longest_outputs(model, source_lengths, settings), model, inputs, settings, generator)
 
 
 def longest_outputs(model: object, source_lengths: Int[Tensor, "B"], settings: Decoding) -> Int[Tensor, "B"]:
-    """How many tokens an output may have, END included: what is set, at most the positions that the model learned."""
+    """The greatest number of tokens of each output, END included, at most the number of learned positions."""
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
     return longest.clamp_max(min(longest_sequence(model), LONGEST))
 
@@ -102,9 +103,9 @@ def decode_up_to(
     settings: Decoding,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
-    """As `decode`, with outputs of at most so many tokens each."""
+    """`decode` with outputs of at most `longest` tokens."""
     if settings.method == "beam":
-        return beam(model, inputs, longest, *settings.searched)
+        return beam(model, inputs, longest, *settings.beam_arguments)
     if settings.method == "sample":
         return sample(
             model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator
