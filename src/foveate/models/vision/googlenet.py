@@ -47,7 +47,7 @@ class GoogLeNetConfig:
     """What normalizes: two layers of response normalization, as in the paper, or batch norm after each convolution,
     which makes training much faster (Ioffe and Szegedy 2015)."""
     stem: Literal["7x7", "3x3"] = "7x7"
-    """The first layers reduce an image to an eighth of its size, or, for small images, keep its size."""
+    """The first layers reduce an image to an eighth of its size, or, for small images, to a half."""
     auxiliary: bool = False
     """Whether two more classifiers read modules 4a and 4d in training."""
     divisor: int = 1
@@ -71,9 +71,9 @@ class GoogLeNet(nn.Module):
         layer = LAYERS[config.norm]
         width = max(1, 192 // config.divisor)
         self.stem = STEMS[config.stem](config, layer, max(1, 64 // config.divisor), width)
-        reduction, least = {"7x7": 8, "3x3": 1}[config.stem], 2 * max(1, config.last_pool - 1)
+        reduction, least = {"7x7": 8, "3x3": 2}[config.stem], 2 * max(1, config.last_pool - 1)
         self.stride = 4 * reduction
-        self.least = least if reduction == 1 else reduction * least - 1
+        self.least = reduction * least - (config.stem == "7x7")
         """Max pooling needs images of as many rows and columns."""
         self.inceptions, self.auxiliary = nn.ModuleDict(), nn.ModuleDict()
         for name, widths in INCEPTIONS.items():
@@ -151,8 +151,8 @@ def large_stem(config: GoogLeNetConfig, layer: Layer, width: int, outer: int) ->
 
 
 def small_stem(config: GoogLeNetConfig, layer: Layer, width: int, outer: int) -> nn.Module:
-    """A 3x3 convolution at the image's own size."""
-    return layer(config.channels, outer, 3)
+    """A 3x3 convolution and max pooling to half the image's size."""
+    return nn.Sequential(layer(config.channels, outer, 3), pool(3))
 
 
 def pool(side: int) -> nn.Module:
@@ -182,7 +182,7 @@ PRESETS = {
         {"norm": "batch", "wide_kernel": 3, "last_pool": 2, "dropout": 0.2},
     ),
     "googlenet-small-images": (
-        "A quarter of the width, batch norm, for small images",
+        "A quarter of the width, batch norm: for images from 8 x 8 pixels",
         {"norm": "batch", "stem": "3x3", "divisor": 4, "dropout": 0.2},
     ),
 }
