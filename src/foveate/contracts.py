@@ -97,6 +97,19 @@ class Hypothesis:
 
 
 @runtime_checkable
+class GridEncoder(Protocol):
+    """A model that gives a feature map of images, for detection, captioning and hybrid Transformers."""
+
+    grid_width: int
+    """Channels of the feature map."""
+    stride: int
+    """Pixels of the image from one place of the feature map to the next."""
+
+    def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
+        """The last feature map. Raises UserError for images that are too small for one."""
+
+
+@runtime_checkable
 class State(Protocol):
     """What a decoder remembers between two steps, one row for each hypothesis."""
 
