@@ -35,7 +35,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
         found = compare("translation", options, console)
         save(found, "translation", options)
         assert weights.stat().st_mtime_ns == before  # not trained again
-        with pytest.raises(UserError, match="was begun with another steps, 2 and not 3"):
+        with pytest.raises(UserError, match="was started with steps 2, not 3"):
             compare("translation", AttentionOnTranslation(folder, **{**HOW, "steps": 3}), console)
     return folder, found
 

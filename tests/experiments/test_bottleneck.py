@@ -10,7 +10,7 @@ from rich.console import Console
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, save
-from foveate.experiments.bottleneck import MODELS, Bottleneck, joined
+from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences
 from foveate.experiments.comparison import Comparison
 from foveate.recipes.translator import Translator
 
@@ -18,11 +18,11 @@ from foveate.recipes.translator import Translator
 def test_neighbours_are_joined() -> None:
     """Every sentence is there once, in order; from one to three of them make a line."""
     text = ParallelText.from_pairs([(f"a{number}", f"b{number}") for number in range(50)], "fifty")
-    found = list(joined(text, 3, 1, " / "))
+    found = list(join_sentences(text, 3, 1, " / "))
     assert " / ".join(source for source, _ in found).split(" / ") == [source for source, _ in text]
     assert {len(source.split(" / ")) for source, _ in found} == {1, 2, 3}
     assert all(target == source.replace("a", "b") for source, target in found)
-    assert found == list(joined(text, 3, 1, " / ")) != list(joined(text, 3, 2, " / "))
+    assert found == list(join_sentences(text, 3, 1, " / ")) != list(join_sentences(text, 3, 2, " / "))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Comparison]:
 def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
     quality, reading, writing = ran[1].tables
     assert quality.headings == ["words in the source", "sentences", *MODELS]
-    assert sum(int(row[1]) for row in quality.rows) == sum(1 for _ in joined(words.messages(20, 3), 2, 1, ", "))
+    assert sum(int(row[1]) for row in quality.rows) == sum(1 for _ in join_sentences(words.messages(20, 3), 2, 1, ", "))
     assert [row[0] for row in reading.rows] == ["8", "16", "32", "grows, last 3"]
     assert [row[0] for row in writing.rows] == ["8", "16", "grows, last 2"]
     assert (ran[0] / "bottleneck.png").stat().st_size > 1000
@@ -59,7 +59,7 @@ def test_only_what_is_named_so_attends(ran: tuple[Path, Comparison]) -> None:
 
 @pytest.mark.parametrize("tested", [False, True], ids=["a part held out", "text to measure on"])
 def test_text_of_ones_own(tested: bool, tmp_path: Path) -> None:
-    """Each sentence is once in one part only; sentences are joined by a space."""
+    """Each sentence is once in one part only; sentences are join_sentences by a space."""
     pairs = [(f"{number} red cats", f"{number} chats rouges") for number in range(500)]
     for name, some in (("train", pairs[:440]), ("test", pairs[440:])):
         lines = "".join(f"{source}\t{target}\n" for source, target in some)
@@ -76,12 +76,12 @@ def test_text_of_ones_own(tested: bool, tmp_path: Path) -> None:
     again = compare("bottleneck", options, Console(file=StringIO()))
     assert again.tables[0].rows == found.tables[0].rows
     options.data = (tmp_path / "test.tsv",)
-    with pytest.raises(UserError, match="was begun with another data"):
+    with pytest.raises(UserError, match="was started with data"):
         compare("bottleneck", options, Console(file=StringIO()))
 
 
 def test_text_to_measure_on_alone(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--test is for text of your own: give --data, too"):
+    with pytest.raises(UserError, match="--test needs --data"):
         compare("bottleneck", Bottleneck(tmp_path, test=(tmp_path / "test.tsv",)), Console(file=StringIO()))
 
 

@@ -196,11 +196,11 @@ def test_operations_of_attention_to_twice_as_many_places(mask: Mask | None, time
     ("name", "options", "message"),
     [
         ("layers", Layers(kernel=4), "kernel is 4, but must be an odd number of at least 3"),
-        ("layers", Layers(lengths=(16, 8)), "lengths are 16 8, but must grow from each to the next"),
-        ("layers", Layers(widths=(32, 96)), "a width of 32 does not divide into heads of width 64"),
+        ("layers", Layers(lengths=(16, 8)), "lengths are 16 8, but must increase"),
+        ("layers", Layers(widths=(32, 96)), "a width of 32 is not a multiple of head_width 64"),
         ("layers", Layers(lengths=(16,)), "the number of lengths is 1, but must be at least 2"),
         ("layers", Layers(threads=0), "threads is 0, but must be at least 1"),
-        ("teacher-forcing", TeacherForcing(lengths=(8, 4)), "lengths are 8 4, but must grow from each to the next"),
+        ("teacher-forcing", TeacherForcing(lengths=(8, 4)), "lengths are 8 4, but must increase"),
         ("dot-scaling", DotScaling(widths=()), "no width to measure"),
         ("norms", Norms(depths=()), "nothing to compare"),
         ("norms", Norms(depths=(1, 1)), "depths are 1 1, but must differ"),
@@ -209,14 +209,14 @@ def test_operations_of_attention_to_twice_as_many_places(mask: Mask | None, time
         (
             "teacher-forcing",
             TeacherForcing(models=("transformer-classifier",)),
-            "transformer-classifier writes no text from a source",
+            "transformer-classifier does not translate",
         ),
         (
             "teacher-forcing",
             TeacherForcing(models=("siamese-acceptor",)),
-            "siamese-acceptor writes no text from a source",
+            "siamese-acceptor does not translate",
         ),
-        ("teacher-forcing", TeacherForcing(models=("rnn-language",)), "rnn-language writes no text from a source"),
+        ("teacher-forcing", TeacherForcing(models=("rnn-language",)), "rnn-language does not translate"),
         ("teacher-forcing", TeacherForcing(models=("rnm",)), "unknown model 'rnm'; did you mean rnn"),
         ("products", Products(side=0), "side is 0, but must be at least 1"),
     ],
@@ -233,7 +233,7 @@ def test_an_unknown_comparison() -> None:
 
 def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"could not write into .*file/bench: Not a directory"):
+    with pytest.raises(UserError, match=r"could not write to .*file/bench: Not a directory"):
         save(found["products"], "products", Products(out=tmp_path / "file" / "bench"))
 
 

@@ -20,7 +20,7 @@ def test_measured_once(tmp_path: Path) -> None:
 def test_another_measurement_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "row.json"
     measure_once(path, {"steps": 3, "width": 5}, lambda: 1)
-    with pytest.raises(UserError, match=f"^{tmp_path} was begun with another steps, 3 and not 7; remove it or choose"):
+    with pytest.raises(UserError, match=f"^{tmp_path} was started with steps 3, not 7: remove it or choose"):
         measure_once(path, {"steps": 7, "width": 5}, lambda: 1)
 
 
@@ -31,7 +31,7 @@ def test_one_that_was_broken_off_goes_on_as_the_same_alone(tmp_path: Path) -> No
     path = tmp_path / "row.json"
     with pytest.raises(KeyboardInterrupt):
         measure_once(path, {"joined": 2}, broken_off)
-    with pytest.raises(UserError, match="was begun with another joined, 2 and not 3"):
+    with pytest.raises(UserError, match="was started with joined 2, not 3"):
         measure_once(path, {"joined": 3}, lambda: 1)
     assert measure_once(path, {"joined": 2}, lambda: 5) == 5
 
@@ -45,7 +45,7 @@ def test_the_conditions_of_each_measurement_are_kept_and_told(tmp_path: Path) ->
     measure_once(paths["none"], {}, lambda: 2, lambda: "torch 8")
     assert conditions_note(paths) == ["Trained with torch 7: dot, hard.", "Trained with torch 8: none."]
     paths["hard"].write_text('{"of": {}, "measured": 1}')
-    assert "Trained with what an earlier version did not keep: hard." in conditions_note(paths)
+    assert "Trained with an unknown environment: hard." in conditions_note(paths)
 
 
 def test_what_a_model_is_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,5 +57,5 @@ def test_what_a_model_is_trained_with(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_half_a_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "row.json"
     path.write_text('{"of": {')
-    with pytest.raises(UserError, match=r"row\.json is damaged; remove it, and it is measured again$"):
+    with pytest.raises(UserError, match=r"row\.json is damaged: remove it to measure again$"):
         measure_once(path, {}, lambda: 1)

@@ -1,7 +1,8 @@
-"""Comparisons: each is one command that measures something on the spot, and ends in a table and a figure.
+"""Experiments of `foveate bench`: comparisons that textbooks draw. Each measures something and makes a table and a
+figure.
 
-A comparison is a module with OPTIONS, a dataclass on top of `Options`, and `run(options, console)`, which gives a
-`Comparison`. Its line in the table below is all that it needs to be found.
+A comparison is a module with OPTIONS, a subclass of `Options`, and `run(options, console)`, which returns a
+`Comparison`. It is registered by one line in the table below.
 """
 
 import importlib
@@ -24,19 +25,19 @@ COMPARISONS = {
     "norms": ("foveate.experiments.norms", "post-norm against pre-norm, by depth and learning rate"),
     "teacher-forcing": (
         "foveate.experiments.teacher_forcing",
-        "reading a known target at once against writing it step by step",
+        "a known target at once (teacher forcing) against decoding step by step",
     ),
     "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
     "translation": (
         "foveate.experiments.attention_on_translation",
-        "every score and every selection on translation: quality, speed, alignment",
+        "all scores and selections of attention on translation: quality, speed, alignment",
     ),
     "bottleneck": (
         "foveate.experiments.bottleneck",
         "RNN without attention, with it, Transformer: BLEU and time by the length of the source",
     ),
 }
-"""Each comparison's module, and what it compares."""
+"""The module of each comparison, and what it compares."""
 
 __all__ = ["COMPARISONS", "Comparison", "Options", "Table", "compare", "comparison_module", "save"]
 
@@ -49,8 +50,10 @@ def comparison_module(name: str) -> Any:
 
 
 def compare(name: str, options: Options, console: Console) -> Comparison:
-    """Make a comparison with the threads and the seed of its options. Raises UserError for options that cannot be,
-    a folder that `save` could not write into among them."""
+    """Run a comparison with the threads and the seed of its options.
+
+    Raises UserError for invalid options and for an output folder that cannot be written to.
+    """
     module = comparison_module(name)
     check_writable(options.out)
     check_threads(options.threads)

@@ -1,7 +1,7 @@
-"""How well attention finds what belongs together, on messages of names: there it is known.
+"""The alignment error rate of attention, on messages of names, whose alignment is known.
 
 A message is a list of names, and its translation the list of their translations in the same order. So the tokens of the
-k-th target name belong to those of the k-th source name (with the comma behind it), and to no others.
+k-th target name are aligned with those of the k-th source name (with the comma after it), and with no others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,12 @@ from foveate.data import ParallelText
 from foveate.sight import look
 
 BATCH = 50
-"""Messages that are looked at together."""
+"""Messages in a batch."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """The tokens of a message and of its translation, and the number of the name that each belongs to."""
+    """The tokens of a message and of its translation, and the index of the name of each token."""
 
     source: list[int]
     target: list[int]
@@ -31,35 +31,35 @@ class Message:
 
 @dataclass(frozen=True)
 class AlignmentQuality:
-    """How well the weights of target tokens agree with what is known; shares from 0 to 1."""
+    """The agreement of the weights of target tokens with the known alignment; shares from 0 to 1."""
 
     error_rate: float
-    """AER (Och and Ney 2003) of one link for each target token, to the source token that it looks at most: with P the
-    pairs of tokens of one name and no sure links, `1 - |A ∩ P| / |A|`. A token that looks nowhere is an error too."""
+    """AER (Och and Ney 2003) of one link for each target token, to the source token with the greatest weight: with the
+    pairs P of tokens of one name and no sure links, `1 - |A ∩ P| / |A|`. A token without weights counts as an error."""
     own_name: float
-    """The weight on the tokens of the own name, on average over all target tokens."""
+    """The mean weight of target tokens on the tokens of their own name."""
     entropy: float
-    """Of the weights of a target token, in nats, likewise."""
+    """The mean entropy of the weights of target tokens, in nats."""
 
 
 def messages(text: ParallelText, source: Tokenizer, target: Tokenizer) -> list[Message]:
-    """Those messages whose names can be told apart."""
+    """The messages whose names can be told apart."""
     found = []
     for (left, right), emoji in zip(text, text.notes, strict=True):
-        if tellable(left, right, emoji):
-            read, read_names = _numbered(left.split(", "), source)
-            written, written_names = _numbered(right.split(", "), target)
+        if is_alignable(left, right, emoji):
+            read, read_names = _tokens_of_names(left.split(", "), source)
+            written, written_names = _tokens_of_names(right.split(", "), target)
             found.append(Message(read, written, read_names, written_names))
     return found
 
 
-def tellable(left: str, right: str, emoji: str) -> bool:
-    """Whether a message has several names, and none that has a comma of its own."""
+def is_alignable(left: str, right: str, emoji: str) -> bool:
+    """Whether a message has several names, and none contains a comma."""
     return 1 < len(emoji.split()) == len(left.split(", ")) == len(right.split(", "))
 
 
-def _numbered(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """The tokens of a list of names, and which name each belongs to. No token reaches across the space between two."""
+def _tokens_of_names(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The tokens of a list of names, and the index of the name of each. No token spans two names."""
     texts = [f"{name}," for name in names[:-1]] + [names[-1]]
     tokens = tokenizer.encode(texts)
     numbers = [number for number, each in enumerate(tokens) for _ in each]
@@ -67,9 +67,9 @@ def _numbered(names: Sequence[str], tokenizer: Tokenizer) -> tuple[list[int], li
 
 
 def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "decoder") -> AlignmentQuality | None:
-    """Of a model that reads messages with their translations; None if it does not attend at the site.
+    """The alignment quality of a model at a site, with forced translations; None if the model does not attend there.
 
-    A row of its map is the step that writes a token. The ends of sentences count only as places where none should look.
+    A row of the map is the step that predicts a token. Ends of sentences belong to no name.
     """
     rows, right, own, entropy = 0, 0.0, 0.0, 0.0
     for weights, belongs, entropies in _maps(model, known, site):
@@ -85,7 +85,7 @@ def alignment_quality(model: nn.Module, known: Sequence[Message], site: str = "d
 
 
 def diagonal(known: Sequence[Message]) -> float:
-    """The error rate of who looks straight along the diagonal and at nothing of the source: what is easily reached."""
+    """The error rate of a diagonal alignment, which does not depend on the text: a baseline."""
     right = rows = 0
     for message in known:
         steepness = (len(message.source) - 1) / max(1, len(message.target) - 1)
@@ -113,8 +113,8 @@ def _maps(
         of_queries = _table([[*one.target_names, -1] for one in some], -1)
         of_keys = _table([[*one.source_names, -1] for one in some], -1)
         belongs = (of_queries[:, :, None] == of_keys[:, None]) & (of_queries >= 0)[:, :, None]
-        seen = sight[site]
-        yield seen.weights()[:, 0], belongs, seen.entropy()[:, 0]
+        found = sight[site]
+        yield found.weights()[:, 0], belongs, found.entropy()[:, 0]
 
 
 def _table(rows: Sequence[Sequence[int]], fill: int) -> Int[Tensor, "B T"]:

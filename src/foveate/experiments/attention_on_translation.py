@@ -1,6 +1,6 @@
-"""Every score and every selection on translation: quality, speed, and whether attention looks where it should.
+"""All scores and selections of attention on translation: quality, speed, and alignment.
 
-The translators differ in nothing but how their decoder attends: the same text, encoder, sizes, number of steps.
+The translators differ only in the attention of their decoder: text, encoder, sizes and number of steps are the same.
 """
 
 import json
@@ -19,7 +19,7 @@ from foveate.data import PairBatches, ParallelText, Splits, open_source
 from foveate.decoding import Decoding, step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
-from foveate.experiments.alignment_error import alignment_quality, diagonal, messages, tellable
+from foveate.experiments.alignment_error import alignment_quality, diagonal, is_alignable, messages
 from foveate.experiments.comparison import Comparison, Options
 from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
@@ -33,7 +33,7 @@ from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
 RADIUS = 5
-"""Of the local windows: messages have about 20 tokens."""
+"""Radius of local windows: messages have about 20 tokens."""
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "none": ("rnn", {}),
@@ -50,29 +50,29 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "hard": ("rnn-hard", {}),
     "monotonic": ("rnn-monotonic", {}),
 }
-"""The preset of each row, and what it changes. Scores, soft where nothing else is said, are made after the step."""
+"""The preset of each row, and the fields that it changes. By default attention is soft and follows the step."""
 
-TOLD = "row.json"
-"""In each row's folder: what was measured, and of what."""
+RESULTS = "row.json"
+"""The file of results in the folder of each row."""
 
-DECISIVE = ("from_language", "to_language", "steps", "width", "vocabulary", "sentences", "seed")
-"""The options that what is measured of a row depends on."""
+FIXED = ("from_language", "to_language", "steps", "width", "vocabulary", "sentences", "seed")
+"""The options on which the results of a row depend."""
 
 BATCH_TOKENS, LONGEST = 1024, 128
-"""Of a batch, and of a message that is learned from."""
+"""The greatest number of tokens in a batch, and in a training message."""
 
 
 @dataclass
 class AttentionOnTranslation(Options):
-    """Train translators of emoji names that differ in how they attend, and compare them.
+    """Train translators of emoji names with different kinds of attention, and compare them.
 
-    Rows that are in `--out` already are not trained again; an interrupted one goes on where it was.
+    Rows that are already in `--out` are not trained again; an interrupted training is resumed.
     """
 
     rows: tuple[str, ...] = tuple(ROWS)
-    """Which to compare. "none" gives the decoder one vector of the source at first, "none-every" at every step;
-    "embeddings" attends to plain word vectors; "before" is additive, scored before the step; "fed" feeds into each step
-    what the last one attended to."""
+    """Rows to compare. "none" gives the decoder one vector of the source at the first step, "none-every" at every step;
+    "embeddings" attends to plain word embeddings; "before" is additive attention before the step; "fed" has input
+    feeding."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
     """Language to translate from."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
@@ -82,18 +82,18 @@ class AttentionOnTranslation(Options):
     width: int = 128
     """Width of embeddings and states."""
     vocabulary: int = 1000
-    """Subwords of both languages together."""
+    """Number of subwords of both languages together."""
     sentences: int = 1000
-    """Unseen messages to translate and to look at."""
+    """Unseen messages to translate and to align."""
     repeats: int = 5
-    """How often each speed is measured; the median counts."""
+    """Measurements of each speed, of which the median counts."""
 
 
 OPTIONS = AttentionOnTranslation
 
 
 def run(options: AttentionOnTranslation, console: Console) -> Comparison:
-    """Train what is not trained yet, and measure. Raises UserError for options that do not work."""
+    """Train the rows that are not trained yet, and measure all. Raises UserError for invalid options."""
     at_least(1, "the number of rows", len(options.rows))
     for name in options.rows:
         if name not in ROWS:
@@ -102,14 +102,14 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         at_least(1, name, getattr(options, name))
     splits = open_source("emoji", options.from_language, options.to_language)
     test = list(islice(zip(splits.test, splits.test.notes, strict=True), options.sentences))
-    if not any(tellable(left, right, emoji) for (left, right), emoji in test):
-        raise UserError(f"none of {len(test)} messages has several names that can be told apart; raise sentences")
+    if not any(is_alignable(left, right, emoji) for (left, right), emoji in test):
+        raise UserError(f"none of {len(test)} messages has several names that can be told apart: increase sentences")
     unseen = ParallelText.from_pairs([pair for pair, _ in test], splits.test.name, [emoji for _, emoji in test])
     measured = {}
     for number, name in enumerate(options.rows, 1):
         console.rule(f"{name}, {number} of {len(options.rows)}")
         measured[name] = _row(name, options, splits, unseen, console)
-    console.rule("speed, all taking turns")
+    console.rule("speed, interleaved")
     translators = {name: Translator.load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
@@ -128,7 +128,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         },
         [
             *translation_report.notes(measured, variances, options.steps, len(test)),
-            *conditions_note({name: _folder(options, name) / TOLD for name in options.rows}),
+            *conditions_note({name: _folder(options, name) / RESULTS for name in options.rows}),
         ],
     )
 
@@ -169,8 +169,8 @@ def _recipe(options: AttentionOnTranslation, name: str) -> Translate:
 def _row(
     name: str, options: AttentionOnTranslation, splits: Splits, unseen: ParallelText, console: Console
 ) -> Measured:
-    """What is measured of one translator, which is trained now unless an earlier run did it."""
-    of = {"row": list(ROWS[name])} | {what: getattr(options, what) for what in DECISIVE}
+    """The results of one translator, which is trained unless an earlier run did it."""
+    settings = {"row": list(ROWS[name])} | {what: getattr(options, what) for what in FIXED}
 
     def measure() -> dict[str, Any]:
         recipe = _recipe(options, name)
@@ -186,37 +186,37 @@ def _row(
             alignment=alignment_quality(translator.model, known),
             messages=len(known),
             diagonal=diagonal(known),
-            training=_last_figures(recipe.out / "metrics.jsonl"),
+            training=_last_metrics(recipe.out / "metrics.jsonl"),
         )
         return asdict(measured)
 
     folder = _folder(options, name)
-    told = folder / TOLD
-    found = measure_once(told, of, measure, lambda: training_conditions(Translator.load(folder).model))
-    return from_dict(Measured, found, str(told))
+    path = folder / RESULTS
+    found = measure_once(path, settings, measure, lambda: training_conditions(Translator.load(folder).model))
+    return from_dict(Measured, found, str(path))
 
 
-def _last_figures(path: Path) -> dict[str, float]:
-    """The last row of a training's record that tells of training."""
+def _last_metrics(path: Path) -> dict[str, float]:
+    """The last training row of a metrics log."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return next({name: float(value) for name, value in row.items()} for row in reversed(rows) if "loss" in row)
 
 
 def _batch(translators: dict[str, Translator], text: ParallelText, options: AttentionOnTranslation) -> Batch:
-    """A batch as all of them were trained on: the same text and vocabulary gave all the same tokenizer."""
+    """A training batch. All translators have the same tokenizer, trained on the same text."""
     first = next(iter(translators.values()))
     batches = PairBatches(text, first.source_tokenizer, first.target_tokenizer, BATCH_TOKENS, LONGEST, options.seed)
     return next(batches.epoch(0))
 
 
 def _speeds(translators: dict[str, Translator], batch: Batch, options: AttentionOnTranslation) -> Speeds:
-    """Target tokens a second of each translator, in training and in writing step by step, on the same batch."""
+    """Target tokens a second of each translator, in training and in decoding step by step, on the same batch."""
     models = {name: translator.model for name, translator in translators.items()}
     updaters = {name: Updater(model, CrossEntropy(0.1), Training(device="cpu")) for name, model in models.items()}
 
     def learn(name: str) -> None:
         models[name].train()
-        updaters[name]([batch], 0.0, 1)  # at a rate of 0 the weights stay what they are
+        updaters[name]([batch], 0.0, 1)  # a learning rate of 0 does not change the weights
 
     def write(name: str) -> None:
         step_scores(cast(StepDecoder, models[name].eval()), batch)

@@ -1,7 +1,7 @@
 """The bottleneck of one fixed vector: quality and time against the length of the source.
 
-An RNN without attention has to squeeze the source into one vector, however long it is, and takes O(n + m) time; one
-with attention looks back, and takes O(n m); a Transformer does nothing else.
+An RNN without attention encodes a source of any length into one vector and takes O(n + m) time. An RNN with attention
+takes O(n m) time. A Transformer consists of attention.
 """
 
 import random
@@ -37,67 +37,70 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "RNN with attention": ("rnn-attentive", {"tie": "all"}),
     "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2, "tie": "all"}),
 }
-"""The preset of each model, and what it changes for so little text."""
+"""The preset of each model, and the fields that it changes for little text."""
 
 
 @dataclass
 class Bottleneck(Options):
-    """Train an RNN without attention, one with it and a Transformer, and compare them by the length of the source.
+    """Train an RNN without attention, an RNN with attention and a Transformer, and compare them by source length.
 
-    Sentences of your own (`--data`, some ten thousand pairs) show what one vector cannot hold. The names of emoji, the
-    default because they are there in seconds, repeat their words the more the longer a message is.
+    Sentences of your own (`--data`, some ten thousand pairs) show the limits of one vector. Emoji names, the default,
+    are available in seconds, but long messages repeat their words.
 
-    Models that are in `--out` already are not trained again; an interrupted one goes on where it was.
+    Models that are already in `--out` are not trained again; an interrupted training is resumed.
     """
 
     text: str = "emoji"
-    """What to translate, by name: see `foveate data`."""
+    """Name of a text source, see `foveate data`."""
     data: tuple[Path, ...] = ()
-    """Your own text instead: a source and a target file, line by line, or one with source<TAB>target on each line."""
+    """Your own text instead: two line-aligned files, or one file of lines source<TAB>target."""
     test: tuple[Path, ...] = ()
-    """Text of your own to measure on, likewise. Without it, some sentences of the data are held out, from all over."""
+    """Your own test text, in the same format. By default, some sentences of the data are held out."""
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
-    """Language to translate from, for text by name."""
+    """Language to translate from, for a named source."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
-    """Language to translate to, likewise."""
+    """Language to translate to, for a named source."""
     joined: int = 2
-    """Up to so many neighbouring sentences are joined to a longer one, in training and test."""
+    """Up to this many neighbouring sentences are joined into a longer one, in training and test."""
     steps: int = 1500
     """Training steps of each model, of up to 1,024 tokens."""
     width: int = 128
     """Width of embeddings and states."""
     vocabulary: int = 1000
-    """Subwords of both languages together."""
+    """Number of subwords of both languages together."""
     groups: int = 6
-    """Groups of source lengths to tell apart."""
+    """Number of groups by source length."""
     lengths: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
-    """Tokens n = m of source and target whose time is measured."""
+    """Lengths n = m of source and target, in tokens, whose time is measured."""
     longest_written: int = 1024
-    """Up to which of these lengths the target is also written token by token."""
+    """The greatest of these lengths at which the target is also decoded token by token."""
     repeats: int = 3
-    """How often each time is measured; the median counts."""
+    """Measurements of each time, of which the median counts."""
 
 
 OPTIONS = Bottleneck
 
 
 def run(options: Bottleneck, console: Console) -> Comparison:
-    """Train what is not trained yet, and measure. Raises UserError for options that do not work."""
+    """Train the models that are not trained yet, and measure all. Raises UserError for invalid options."""
     for name in ("joined", "steps", "width", "vocabulary", "groups", "repeats"):
         at_least(1, name, getattr(options, name))
     check_growing("lengths", options.lengths)
     written = [length for length in options.lengths if length <= options.longest_written]
     at_least(2, "the number of lengths up to longest_written", len(written))
     splits = _texts(options)
-    between = " " if options.data else BETWEEN.get(options.text, " ")
-    parts = (joined(part, options.joined, options.seed, between) for part in (splits.train, splits.dev, splits.test))
+    separator = " " if options.data else BETWEEN.get(options.text, " ")
+    parts = (
+        join_sentences(part, options.joined, options.seed, separator)
+        for part in (splits.train, splits.dev, splits.test)
+    )
     splits = Splits(*parts)
     qualities = {}
     for number, name in enumerate(MODELS, 1):
         console.rule(f"{name}, {number} of {len(MODELS)}")
-        of = {"model": list(MODELS[name])} | _decisive(options)
+        settings = {"model": list(MODELS[name])} | _fixed(options)
         measure = partial(_by_length, _recipe(options, name), splits, options, console)
-        qualities[name] = measure_once(_told(options, name), of, measure, partial(_trained_with, options, name))
+        qualities[name] = measure_once(_results(options, name), settings, measure, partial(_conditions, options, name))
     translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
     times = {}
     for what, run_of, lengths in (
@@ -114,13 +117,13 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         {"by_length": qualities, "seconds": times},
         [
             *bottleneck_report.notes(options.steps, options.joined),
-            *conditions_note({name: _told(options, name) for name in MODELS}),
+            *conditions_note({name: _results(options, name) for name in MODELS}),
         ],
     )
 
 
-def _decisive(options: Bottleneck) -> dict[str, Any]:
-    """The options that the quality of a model depends on, as JSON has them."""
+def _fixed(options: Bottleneck) -> dict[str, Any]:
+    """The options on which the quality of a model depends, as JSON values."""
     of_text = ("text", "from_language", "to_language")
     numbers = {what: getattr(options, what) for what in ("joined", "steps", "width", "vocabulary", "groups", "seed")}
     if not options.data:
@@ -129,14 +132,14 @@ def _decisive(options: Bottleneck) -> dict[str, Any]:
 
 
 BETWEEN = {"emoji": ", "}
-"""What joins two sentences of a text, where it is more than a space: messages are lists of names."""
+"""The separator of joined sentences, by text, if it is not a space: messages are lists of names."""
 
 
 def _texts(options: Bottleneck) -> Splits:
-    """What to learn from, to validate on and to measure on, before sentences are joined."""
+    """The texts for training, validation and test, before sentences are joined."""
     if not options.data:
         if options.test:
-            raise UserError("--test is for text of your own: give --data, too")
+            raise UserError("--test needs --data")
         return open_source(options.text, options.from_language, options.to_language)
     learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs", instead="a longer --data")
     if options.test:
@@ -145,8 +148,8 @@ def _texts(options: Bottleneck) -> Splits:
     return Splits(learn, dev, test)
 
 
-def joined(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
-    """The text with 1 to `most` neighbouring sentences joined by `between`, as many as chance has it."""
+def join_sentences(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:
+    """The text with 1 to `most` neighbouring sentences, a random number, joined by `between`."""
     generator, left, pairs = random.Random(seed), iter(text), []
     while some := list(islice(left, generator.randint(1, most))):
         sources, targets = zip(*some, strict=True)
@@ -158,7 +161,7 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
     preset, fields = MODELS[name]
     widths, rate = dict.fromkeys(("embedding", "width"), options.width), 4e-3
     if preset.startswith("transformer"):
-        # With Adam the best rate for its matrices is inversely proportional to the width (Yang et al. 2022).
+        # With Adam, the best learning rate is inversely proportional to the width (Yang et al. 2022).
         widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
     return Translate(
         text=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
@@ -180,16 +183,16 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
     )
 
 
-def _told(options: Bottleneck, name: str) -> Path:
+def _results(options: Bottleneck, name: str) -> Path:
     return _recipe(options, name).out / "by_length.json"
 
 
-def _trained_with(options: Bottleneck, name: str) -> str:
+def _conditions(options: Bottleneck, name: str) -> str:
     return training_conditions(Translator.load(_recipe(options, name).out).model)
 
 
 def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
-    """The quality of one translator, trained now, by groups of source lengths in words."""
+    """Train a translator and measure its quality by groups of source lengths in words."""
     translator = train_translator(recipe, splits, console)
     sources, references = map(list, zip(*splits.test, strict=True))
     found = [prediction.text for prediction in translator.translate(sources, Decoding(method="greedy"))]
@@ -206,13 +209,13 @@ def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: 
 
 
 def _read(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
-    """One sentence with its translation, all steps at once where the model can."""
+    """One forward pass over a sentence and its translation."""
     with torch.inference_mode():
         model(source=source, source_lengths=torch.tensor([source.shape[1]]), target=target)
 
 
 def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
-    """A translation of this length token by token, as greedy search does; which tokens they are plays no role."""
+    """Decode a translation of this length token by token, as in greedy search."""
     with torch.inference_mode():
         state = model.start(source=source, source_lengths=torch.tensor([source.shape[1]]))
         for tokens in target.unbind(1):
@@ -222,7 +225,7 @@ def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
 def _times(
     translators: dict[str, Translator], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
 ) -> Times:
-    """Seconds for one sentence of each length, by model; all take turns."""
+    """Seconds for one sentence of each length, by model; measurements are interleaved."""
     found: Times = {name: {} for name in translators}
     for length in lengths:
         tokens = torch.randint(START + 3, min(len(each.source_tokenizer) for each in translators.values()), (1, length))

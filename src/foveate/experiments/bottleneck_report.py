@@ -10,13 +10,13 @@ from foveate.experiments.drawing import GREY, legend_below, line, panels, powers
 from foveate.experiments.measuring import exponent
 
 Group = dict[str, float]
-"""Of sentences of like length: "shortest" and "longest" in words, "sentences", "bleu", "chrf"."""
+"""The quality of sentences of similar length: "shortest" and "longest" in words, "sentences", "bleu", "chrf"."""
 
 Times = dict[str, dict[int, float]]
-"""The seconds of one sentence by model and by its length in tokens."""
+"""Seconds for one sentence, by model and by length in tokens."""
 
 LAST = 3
-"""The power by which time grows is that of so many last lengths: what grows fastest shows there."""
+"""The exponent of growth is fitted to this many of the greatest lengths, where the fastest term dominates."""
 
 
 def tables(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> list[Table]:
@@ -48,7 +48,7 @@ def _last(seconds: Mapping[int, float]) -> tuple[list[int], list[float]]:
 
 
 def notes(steps: int, joined: int) -> list[str]:
-    """What one has to know to read the tables."""
+    """Notes about the tables."""
     return [
         f"Each model was trained for {steps:,} steps on sentences of which up to {joined} neighbours were joined; "
         "greedy search, sacreBLEU's tokenisation 13a.",
@@ -57,7 +57,7 @@ def notes(steps: int, joined: int) -> list[str]:
 
 
 def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times]) -> Figure:
-    """BLEU against words, then time against tokens, both logarithmic, with a line that grows with n^1 and n^2."""
+    """BLEU by words, and time by tokens on logarithmic axes, with lines of slope n^1 and n^2."""
     drawn, grid = panels(1, 1 + len(times), width=4.4, height=3.6)
     by_length, *by_time = grid[0]
     for number, (name, groups) in enumerate(qualities.items()):
@@ -74,7 +74,7 @@ def figure(qualities: Mapping[str, Sequence[Group]], times: Mapping[str, Times])
 
 
 def _guides(axes: Axes, measured: Times) -> None:
-    """How steep n and n^2 are: grey lines that end at the slowest model's last time."""
+    """Grey lines of slope n and n^2, which end at the last time of the slowest model."""
     lengths = sorted(next(iter(measured.values())))
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}")

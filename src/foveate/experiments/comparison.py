@@ -1,4 +1,4 @@
-"""What a comparison is asked for and what it gives: tables, raw figures and pictures, printed and written."""
+"""The options and the results of a comparison: tables, raw numbers and pictures."""
 
 import json
 import platform
@@ -16,34 +16,34 @@ from foveate.errors import UserError, at_least
 
 @dataclass
 class Options:
-    """What every comparison can be told."""
+    """The options of all comparisons."""
 
     out: Path = Path("runs/bench")
-    """Folder for the table (.md), the raw figures (.json) and the picture (.png)."""
+    """Output folder of the table (.md), the raw numbers (.json) and the picture (.png)."""
     threads: int = 1
-    """Processor threads to compute with. With one, times are the processor's, which other programs hardly disturb."""
+    """Number of CPU threads. With one thread, times are CPU times, which other programs hardly affect."""
     seed: int = 1
-    """Seed of all that is random."""
+    """Seed of all random numbers."""
 
 
 def check_growing(name: str, sizes: Sequence[int]) -> None:
-    """Raise UserError for sizes by which nothing can be seen to grow."""
+    """Raise UserError unless there are at least two sizes in increasing order."""
     at_least(2, f"the number of {name}", len(sizes))
     if list(sizes) != sorted(set(sizes)):
-        raise UserError(f"{name} are {' '.join(map(str, sizes))}, but must grow from each to the next")
+        raise UserError(f"{name} are {' '.join(map(str, sizes))}, but must increase")
     at_least(1, name, sizes[0])
 
 
 @dataclass
 class Table:
-    """Rows of text under headings; the first column names the row, the others hold figures."""
+    """Rows of text under headings. The first column names the row, the others contain numbers."""
 
     headings: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
     title: str = ""
 
     def markdown(self) -> str:
-        """As Markdown, in which figures stand to the right."""
+        """As Markdown, with numbers aligned to the right."""
         rule = ["---", *["---:"] * (len(self.headings) - 1)]
         lines = [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.rows)]
         return "\n".join([*([f"**{self.title}**", ""] if self.title else []), *lines])
@@ -51,18 +51,18 @@ class Table:
 
 @dataclass
 class Comparison:
-    """What was found."""
+    """The results of a comparison."""
 
     title: str
     tables: list[Table]
     figures: dict[str, Picture]
-    """By the end of the file's name: "" for NAME.png, "steps" for NAME-steps.png."""
+    """Pictures by the suffix of the file name: "" for NAME.png, "steps" for NAME-steps.png."""
     raw: Any
-    """All that was measured, as JSON can hold it."""
+    """All measurements, as JSON values."""
     notes: list[str] = field(default_factory=list)
-    """What one has to know to read the tables, a sentence or two each."""
+    """Notes about the tables."""
     conditions: str = field(default_factory=lambda: f"Measured with {conditions()}.")
-    """What it was measured with, which is what the process has while a comparison is made."""
+    """The software and hardware of the measurement."""
 
     def markdown(self) -> str:
         parts = [f"# {self.title}", *(table.markdown() for table in self.tables), *self.notes, self.conditions]
@@ -70,18 +70,18 @@ class Comparison:
 
 
 def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
-    """Write the tables, the raw figures and the pictures; the paths of what was written.
+    """Write the tables, the raw numbers and the pictures. Returns their paths.
 
-    Raises UserError where the disk refuses.
+    Raises UserError if a file cannot be written.
     """
-    told = {"options": asdict(options), "conditions": comparison.conditions, "measured": comparison.raw}
-    texts = {f"{name}.md": comparison.markdown(), f"{name}.json": json.dumps(told, indent=1, default=str) + "\n"}
+    content = {"options": asdict(options), "conditions": comparison.conditions, "measured": comparison.raw}
+    texts = {f"{name}.md": comparison.markdown(), f"{name}.json": json.dumps(content, indent=1, default=str) + "\n"}
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         for file, text in texts.items():
             (options.out / file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"could not write into {options.out}: {error.strerror}") from None
+        raise UserError(f"could not write to {options.out}: {error.strerror}") from None
     pictures = {f"{name}-{end}.png" if end else f"{name}.png": figure for end, figure in comparison.figures.items()}
     for file, figure in pictures.items():
         viewer.save(figure, options.out / file)
@@ -89,7 +89,7 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
 
 
 def conditions() -> str:
-    """What this process computes with."""
+    """The version of torch, the number of threads and the processor."""
     threads = torch.get_num_threads()
     return f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {_processor()}"
 

@@ -1,7 +1,7 @@
-"""Why a dot product is scaled: what its size does to the softmax and to the gradient, by the width D of the keys.
+"""Dot product against scaled dot product: entropy of the weights and size of the gradient, by the width D of the keys.
 
-The dot product of two random vectors of D numbers varies by sqrt(D). Large scores make a softmax that chooses one key
-and lets no gradient through (Vaswani et al. 2017, section 3.2.1).
+The dot product of two random vectors of width D has a standard deviation of sqrt(D). Large scores saturate the softmax,
+so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1).
 """
 
 import math
@@ -21,13 +21,13 @@ from foveate.experiments.drawing import GREY, legend_below, line, panels, powers
 SCORES: dict[str, Score] = {"dot": Dot(), "scaled dot": ScaledDot()}
 
 LEAST = 1e-12
-"""Where smaller gradients leave the picture: single precision may tell them from zero, training does not."""
+"""Smaller gradients are not drawn: training cannot distinguish them from zero."""
 
 WORDS: dict[str, Any] = {"va": "bottom", "fontsize": "small", "color": GREY}
-"""How what is written into a panel looks."""
+"""The style of text in a panel."""
 
 ZERO = 1e-45
-"""Stands for a gradient of zero, which has no place on a logarithmic axis: far below the picture."""
+"""Replaces a gradient of zero on the logarithmic axis; it is below the drawn range."""
 
 
 @dataclass
@@ -37,9 +37,9 @@ class DotScaling(Options):
     widths: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     """Widths D of queries and keys."""
     positions: int = 64
-    """Vectors that attend to each other."""
+    """Number of vectors that attend to each other."""
     repeats: int = 20
-    """Draws of random vectors; what is told is their mean."""
+    """Number of draws of random vectors, over which results are averaged."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Measured:
     projected: bool
     width: int
     entropy: float
-    """Of a query's weights, in nats, the mean of all queries; the logarithm of the positions if all count alike."""
+    """The mean entropy of a query's weights, in nats; the logarithm of the positions for uniform weights."""
     gradient: float
-    """What arrives at the scores of a query (root mean square; the median of all queries), where what arrives at each
-    weight is standard normal."""
+    """The gradient of a query's scores (root mean square; the median over queries) for standard normal gradients of the
+    weights."""
 
 
 def run(options: DotScaling, console: Console) -> Comparison:
-    """Measure all scores at all widths. Raises UserError for sizes that cannot be."""
+    """Measure all scores at all widths. Raises UserError for invalid sizes."""
     at_least(2, "positions", options.positions)
     at_least(1, "repeats", options.repeats)
     if not options.widths:
@@ -73,12 +73,12 @@ def run(options: DotScaling, console: Console) -> Comparison:
                 parts = [_measure(x, x @ key if projected else x, score) for x, key in pairs]
                 entropy, gradient = torch.tensor(parts).mean(0).tolist()
                 found.append(Measured(name, projected, width, entropy, gradient))
-    return _shown(options, found)
+    return _report(options, found)
 
 
 def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> tuple[float, float]:
-    """The mean entropy of the weights, and the size of the gradient that arrives at the scores."""
-    bias = torch.zeros(len(q), len(k), requires_grad=True)  # added to the scores: its gradient is theirs
+    """The mean entropy of the weights, and the size of the gradient of the scores."""
+    bias = torch.zeros(len(q), len(k), requires_grad=True)  # its gradient is that of the scores
     weights = attend(q, k, torch.eye(len(k)), score=score, bias=bias, kernel="eager")
     (gradient,) = torch.autograd.grad(weights, bias, torch.randn_like(weights))
     weights = weights.detach()
@@ -86,7 +86,7 @@ def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> 
     return float(entropy), float(gradient.square().mean(-1).sqrt().median())
 
 
-def _shown(options: DotScaling, found: list[Measured]) -> Comparison:
+def _report(options: DotScaling, found: list[Measured]) -> Comparison:
     cases = [(score, projected) for projected in (False, True) for score in SCORES]
     names = {case: f"{case[0]}, {'keys projected' if case[1] else 'bare vectors'}" for case in cases}
     chosen = {case: [part for part in found if (part.score, part.projected) == case] for case in cases}

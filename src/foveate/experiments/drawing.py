@@ -1,4 +1,4 @@
-"""How the figures of comparisons look: one set of colours and marks, few lines, room for words."""
+"""The style of the figures of comparisons."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,16 +7,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"]
-"""Told apart by colour-blind eyes (Okabe and Ito 2008)."""
+"""A palette for colour-blind readers (Okabe and Ito 2008)."""
 
 MARKS = ["o", "s", "^", "D", "v", "P", "X"]
-"""One for each colour, for prints without any."""
+"""A marker for each colour, for prints in grey."""
 
 GREY = "#757575"
 
 
 def panels(rows: int, columns: int, width: float = 4.2, height: float = 3.2, **sharing: Any) -> tuple[Figure, Any]:
-    """A figure with a grid of axes, (rows, columns) of them; sizes of one in inches."""
+    """A figure and its grid of axes, (rows, columns); sizes of one panel in inches."""
     figure = Figure(figsize=(columns * width, rows * height), dpi=144, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, **sharing)
     for axes in grid.flat:
@@ -27,19 +27,19 @@ def panels(rows: int, columns: int, width: float = 4.2, height: float = 3.2, **s
 
 
 def line(axes: Axes, number: int, x: Sequence[float], y: Sequence[float], label: str | None = None, **how: Any) -> None:
-    """The line of the case with this number: its colour and mark are the same in all panels, together its own."""
+    """Draw the line of case `number`, which has the same colour and marker in all panels."""
     round_again, place = divmod(number, len(COLOURS))
     style = {"color": COLOURS[place], "marker": MARKS[place - round_again], "markersize": 4, "linewidth": 1.4}
     axes.plot(x, y, label=label, **{**style, **how})
 
 
 def powers_of_two(axes: Axes, sizes: Sequence[int]) -> None:
-    """Logarithmic axes whose lower one is marked at the sizes that were measured."""
+    """A logarithmic x axis with ticks at the measured sizes."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int = 5) -> None:
-    """One legend for all panels, below them."""
+    """One legend below all panels."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)

@@ -1,4 +1,4 @@
-"""Counting floating-point operations: a multiplication and an addition are two."""
+"""Counting floating-point operations. A multiplication and an addition are two."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,19 +15,19 @@ def _backward(gradient: Any, query: Any, key: Any, value: Any, *_: Any, out_shap
     return sdpa_backward_flop_count(gradient, query, key, value)
 
 
-WRITTEN = {
+FORMULAS = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _forward,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _backward,
 }
-"""Formulas for what torch's counter does not know: fused attention on a CPU, all pairs that the kernel visits."""
+"""Formulas for operations that torch does not count: fused attention on a CPU, all pairs that the kernel visits."""
 
 
 def flops(run: Callable[[], Any]) -> int:
-    """The operations of all matrix products, convolutions and attention of a run, as torch sees them go by.
+    """The number of operations of all matrix products, convolutions and attention in a run.
 
-    Elementwise functions and softmax are not counted, nor is what hides in fused recurrent kernels (an LSTM's on a
-    CPU; a GRU's is matrix products, which are seen).
+    Elementwise functions and softmax are not counted, nor are fused recurrent kernels (of an LSTM on a CPU; a GRU
+    consists of matrix products).
     """
-    with FlopCounterMode(display=False, custom_mapping=WRITTEN) as counter:
+    with FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter:
         run()
     return counter.get_total_flops()

@@ -1,4 +1,4 @@
-"""How much the gradient of hard choices varies from draw to draw, and what the learned baseline takes off that."""
+"""The variance of the gradient of hard attention, with and without the learned baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,28 +15,30 @@ from foveate.training.objectives import reinforce
 
 @dataclass
 class GradientVariance:
-    """Of REINFORCE's gradient of all parameters, on one batch: the mean squared distance from its mean."""
+    """The variance of REINFORCE's gradient of all parameters on one batch: the mean squared distance from its mean."""
 
     without: float
-    """With the reward itself as the signal."""
+    """Without a baseline."""
     learned: float
-    """With what the learned baseline did not expect of it."""
+    """With the learned baseline."""
 
 
 def gradient_variance(model: nn.Module, batch: Batch, seed: int, draws: int = 20) -> GradientVariance | None:
-    """Draw choices as in training, but without dropout; None for a model that makes none. The same seed draws the same,
-    whatever was drawn before."""
+    """Draw choices as in training, but without dropout. None for a model without choices.
+
+    The result depends on the seed, not on earlier random numbers.
+    """
     model.eval()
     for module in model.modules():
         module.train(isinstance(module, Hard))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = _drawn(model, batch, draws)
+        found = _measure(model, batch, draws)
     model.eval()
     return found
 
 
-def _drawn(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | None:
+def _measure(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | None:
     counts = batch.labels != IGNORE
     without: list[Tensor] = []
     learned: list[Tensor] = []
@@ -53,7 +55,7 @@ def _drawn(model: nn.Module, batch: Batch, draws: int) -> GradientVariance | Non
 
 
 def _gradient(model: nn.Module, choices: Choices, rewards: Tensor, counts: Tensor) -> Float[Tensor, "P"]:
-    """Of the choices alone, of all parameters in a row."""
+    """The gradient of the choices, for all parameters, as one vector."""
     total = reinforce(choices, rewards, counts, weight=1.0, entropy_bonus=0.0).total
     found = torch.autograd.grad(total, list(model.parameters()), retain_graph=True, allow_unused=True)
     return torch.cat([gradient.flatten() for gradient in found if gradient is not None])

@@ -1,7 +1,7 @@
 """Four ways to process a sequence: recurrent, 1-D convolution, self-attention, restricted self-attention.
 
-What one layer costs in time, memory and floating-point operations, against the length n and the width d, beside the
-theory (Vaswani et al. 2017, table 1); how many steps have to wait for each other; how far a signal travels.
+The cost of one layer in time, memory and floating-point operations by length n and width d, compared with theory
+(Vaswani et al. 2017, table 1); the number of sequential steps; the length of signal paths.
 """
 
 from collections.abc import Callable
@@ -26,32 +26,32 @@ Layer = Callable[[Float[Tensor, "B T C"]], Float[Tensor, "B T C"]]
 
 @dataclass
 class Layers(Options):
-    """Compare what a recurrent layer, a convolution, self-attention and restricted self-attention cost."""
+    """Compare the cost of a recurrent layer, a convolution, self-attention and restricted self-attention."""
 
     lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048)
     """Lengths n to measure, at the middle one of the widths."""
     widths: tuple[int, ...] = (64, 128, 256, 512, 1024)
     """Widths d to measure, at the middle one of the lengths; multiples of the width of a head."""
     kernel: int = 3
-    """Positions k that a convolution reads, an odd number."""
+    """Positions k that a convolution covers, an odd number."""
     radius: int = 32
-    """How far restricted self-attention looks to each side; it sees r = 2 * radius + 1 positions."""
+    """Radius of restricted self-attention, which covers r = 2 * radius + 1 positions."""
     head_width: int = 64
-    """Width of an attention head; d / head_width heads work side by side."""
+    """Width of an attention head; there are d / head_width heads."""
     repeats: int = 3
-    """How often each time is measured; the median counts."""
+    """Measurements of each time, of which the median counts."""
 
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
+        """Raise UserError for an invalid value."""
         check_growing("lengths", self.lengths)
         check_growing("widths", self.widths)
         for name in ("radius", "head_width", "repeats"):
             at_least(1, name, getattr(self, name))
         if self.kernel % 2 == 0 or self.kernel < 3:
-            raise UserError(f"kernel is {self.kernel}, but must be an odd number of at least 3, to have a middle")
+            raise UserError(f"kernel is {self.kernel}, but must be an odd number of at least 3")
         for width in self.widths:
             if width % self.head_width:
-                raise UserError(f"a width of {width} does not divide into heads of width {self.head_width}")
+                raise UserError(f"a width of {width} is not a multiple of head_width {self.head_width}")
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
@@ -71,7 +71,7 @@ def convolution(options: Layers, width: int) -> Layer:
 
 
 def self_attention(options: Layers, width: int, radius: int | None = None, kernel: str = "auto") -> Layer:
-    """Attention alone, of vectors to each other; projections would be matrix products, whatever the attention."""
+    """Attention without projections, which would be matrix products for any kind of attention."""
     mask = None if radius is None else window(radius)
 
     def layer(x: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ LAYERS: dict[str, Callable[[Layers, int], Layer]] = {
 
 
 def prepare(options: Layers, name: str, size: tuple[int, int], training: bool) -> Run:
-    """A run of one layer over random vectors of a length and width; in training also backward."""
+    """A run of one layer over random vectors of a length and width; in training with the backward pass."""
     torch.manual_seed(options.seed)
     length, width = size
     layer = LAYERS[name](options, width)
@@ -116,7 +116,7 @@ def prepare(options: Layers, name: str, size: tuple[int, int], training: bool) -
 
 
 def run(options: Layers, console: Console) -> Comparison:
-    """Measure all layers at all sizes. Raises UserError for sizes that cannot be."""
+    """Measure all layers at all sizes. Raises UserError for invalid sizes."""
     options.check()
     found = []
     for size in options.sizes:
@@ -126,7 +126,7 @@ def run(options: Layers, console: Console) -> Comparison:
 
 
 def _measure(options: Layers, size: tuple[int, int]) -> list[Measured]:
-    """All layers at one size, taking turns."""
+    """All layers at one size, interleaved."""
     cases = [(name, training) for training in (False, True) for name in LAYERS]
     runs = {case: prepare(options, case[0], size, case[1]) for case in cases}
     seconds = side_by_side(runs, options.repeats)

@@ -1,4 +1,4 @@
-"""What was measured of layers, as tables and figures."""
+"""The tables and figures of `layers`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ THEORY = {
 """Operations of a layer, up to a constant (Vaswani et al. 2017, table 1)."""
 
 ON_TOP = "self-attention, all weights kept"
-"""Lies on the line of self-attention where it costs the same, so it is dotted."""
+"""Drawn dotted, because it may coincide with self-attention."""
 
 MEASURES = {"seconds": "time, s", "memory": "memory, MiB", "flops": "FLOPs"}
 
@@ -39,12 +39,12 @@ class Measured:
     width: int
     seconds: float
     bytes: float | None
-    """By which a run raised the memory of its process; None where the system does not tell."""
+    """Memory that a run added to its process; None if unknown."""
     flops: int
 
     @property
     def memory(self) -> float:
-        """In MiB; what is too little to measure counts as 1/64. NaN where the system does not tell."""
+        """In MiB, at least 1/64; NaN if unknown."""
         return float("nan") if self.bytes is None else max(self.bytes / 2**20, 2**-6)
 
 
@@ -60,7 +60,7 @@ class Sweep:
         return [float(getattr(part, measure)) for part in self.parts]
 
     def exponent(self, measure: str) -> float:
-        """Over the upper half of the sizes, where what does not grow hardly counts any more."""
+        """The exponent of growth over the upper half of the sizes, where constant costs hardly matter."""
         start = min(len(self.sizes) // 2, len(self.sizes) - 2)
         return exponent(self.sizes[start:], self.values(measure)[start:])
 
@@ -123,7 +123,7 @@ def _mebibytes(part: Measured) -> str:
 
 
 def _curves(options: Any, sweep: Sweeps, memory: bool) -> Figure:
-    """A row of panels for each measure, without memory where it is not known."""
+    """A row of panels for each measure, without memory if it is unknown."""
     measures = {measure: label for measure, label in MEASURES.items() if memory or measure != "memory"}
     figure, grid = panels(len(measures), 4, 3.3, 2.6, sharey="row")
     columns = [(axis, training) for axis in ("length", "width") for training in MODES]

@@ -1,4 +1,4 @@
-"""Measurements that take long are made once: an interrupted comparison goes on where it was."""
+"""A cache of slow measurements, so that an interrupted comparison can continue."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,40 +15,39 @@ from foveate.training.hardware import wants_bfloat16
 
 
 def measure_once(
-    path: Path, of: dict[str, Any], measure: Callable[[], Any], conditions: Callable[[], str] = conditions
+    path: Path, settings: dict[str, Any], measure: Callable[[], Any], conditions: Callable[[], str] = conditions
 ) -> Any:
-    """What `measure` gives, which JSON can hold: from `path` if it is there already, else it is written there, with
-    the `conditions` that it was measured under.
+    """The result of `measure`, a JSON value: from the file `path`, or measured and written there with `conditions`.
 
-    `of` says what is measured, in JSON values; it is written before, so that a training that was broken off on the way
-    is not continued as another one. Raises UserError if the file is of something else, or damaged.
+    `settings` (JSON values) identify the measurement. They are written first, so that an interrupted training is not
+    resumed with other settings. Raises UserError if the file has other settings or is damaged.
     """
     if path.is_file():
         found = _read(path)
-        if other := [name for name in {**found["of"], **of} if found["of"].get(name) != of.get(name)]:
+        if other := [name for name in {**found["of"], **settings} if found["of"].get(name) != settings.get(name)]:
             raise UserError(
-                f"{path.parent} was begun with another {other[0]}, {found['of'].get(other[0])!r} and not "
-                f"{of.get(other[0])!r}; remove it or choose another --out"
+                f"{path.parent} was started with {other[0]} {found['of'].get(other[0])!r}, not "
+                f"{settings.get(other[0])!r}: remove it or choose another --out"
             )
         if "measured" in found:
             return found["measured"]
-    _write(path, {"of": of})
+    _write(path, {"of": settings})
     measured = measure()
-    _write(path, {"of": of, "conditions": conditions(), "measured": measured})
+    _write(path, {"of": settings, "conditions": conditions(), "measured": measured})
     return measured
 
 
 def training_conditions(model: nn.Module) -> str:
-    """What this process trains such a model with, where its precision is left to `training`."""
+    """The conditions of this process, with the precision that `training` chooses for the model."""
     precision = "bfloat16" if wants_bfloat16("auto", model, torch.device("cpu")) else "float32"
     return f"{conditions()}, in {precision}"
 
 
 def conditions_note(paths: Mapping[str, Path]) -> list[str]:
-    """A note for all conditions under which what is at these paths was trained and measured, now or earlier."""
+    """A note with the conditions of the results at these paths."""
     found: dict[str, list[str]] = {}
     for name, path in paths.items():
-        found.setdefault(_read(path).get("conditions", "what an earlier version did not keep"), []).append(name)
+        found.setdefault(_read(path).get("conditions", "an unknown environment"), []).append(name)
     if len(found) == 1:
         return [f"Trained with {next(iter(found))}."]
     return [f"Trained with {conditions}: {', '.join(names)}." for conditions, names in found.items()]
@@ -60,7 +59,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("of"), dict):
-        raise UserError(f"{path} is damaged; remove it, and it is measured again")
+        raise UserError(f"{path} is damaged: remove it to measure again")
     return found
 
 

@@ -1,4 +1,4 @@
-"""How long things take beside each other, how much memory each takes, and by what power a measure grows."""
+"""Measurements of time and memory, and exponents of growth."""
 
 import contextlib
 import gc
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 SHORTEST = 0.01
-"""What is quicker than so many seconds is done several times in a row, so that the clock's steps do not count."""
+"""Faster runs are repeated until they take this many seconds, because of the resolution of the clock."""
 
 Run = Callable[[], Any]
 
@@ -22,15 +22,14 @@ Case = TypeVar("Case", bound=Hashable)
 
 
 def side_by_side(runs: Mapping[Case, Run], repeats: int = 5) -> dict[Case, float]:
-    """The seconds of each run: the median of so many repeats, in which all take turns.
+    """The seconds of each run: the median of `repeats` interleaved measurements.
 
-    A machine that gets busy slows them all alike. The first turn of each, in which memory and caches are filled, does
-    not count. With one thread these are seconds of the processor, else of the clock.
-    """
+    Interleaving distributes the effect of other programs. A first warm-up run is not counted. With one thread, times
+    are CPU times, otherwise wall-clock times."""
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     times: dict[Case, list[float]] = {name: [] for name in runs}
     counts = {name: _count(run, clock) for name, run in runs.items()}
-    gc.disable()  # as timeit does: a collection would be counted to whichever run it falls into
+    gc.disable()  # as timeit does: garbage collection would disturb single runs
     try:
         for _ in range(repeats):
             for name, run in runs.items():
@@ -41,7 +40,7 @@ def side_by_side(runs: Mapping[Case, Run], repeats: int = 5) -> dict[Case, float
 
 
 def _count(run: Run, clock: Callable[[], float]) -> int:
-    """How often a run has to be repeated to last long enough to be measured."""
+    """The number of repetitions that take long enough to be measured."""
     run()
     seconds = _seconds(run, 1, clock)
     return max(1, math.ceil(SHORTEST / max(seconds, 1e-6)))
@@ -55,17 +54,17 @@ def _seconds(run: Run, count: int, clock: Callable[[], float]) -> float:
 
 
 def memory(prepare: Callable[..., Run], *arguments: Any) -> float | None:
-    """By how many bytes the run that `prepare(*arguments)` gives raises the memory of a process; None if unknown.
+    """The bytes that the run made by `prepare(*arguments)` adds to the memory of a process; None if unknown.
 
-    The process is fresh and its own. `prepare` is a function of a module and the arguments are plain values, because
-    they are sent there. Only Linux tells how much a process ever held.
+    It runs in a new process. `prepare` must be a function of a module and the arguments plain values, because they are
+    sent there. Only Linux reports the peak memory of a process.
     """
     if not Path("/proc/self/status").exists():
         return None
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, prepare.__module__])
     before = os.environ.get(_TUNABLE)
-    # Read when the first such process starts: memory that is freed goes back to the system at once.
+    # Read when the process starts: returns freed memory to the system at once.
     os.environ[_TUNABLE] = "65536"
     try:
         with context.Pool(1) as pool:
@@ -80,23 +79,23 @@ _TUNABLE = "MALLOC_MMAP_THRESHOLD_"
 def _growth(prepare: Callable[..., Run], arguments: Sequence[Any]) -> float:
     torch.set_num_threads(1)
     run = prepare(*arguments)
-    run()  # brings in what is needed only once, such as code
+    run()  # loads code and other one-time memory
     gc.collect()
-    with contextlib.suppress(OSError):  # a kernel that cannot forget the peak counts what is needed once
+    with contextlib.suppress(OSError):  # without support, one-time memory is counted too
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    before = _held("VmRSS")
+    before = _memory_of_process("VmRSS")
     run()
-    return max(0.0, _held("VmHWM") - before)
+    return max(0.0, _memory_of_process("VmHWM") - before)
 
 
-def _held(what: str) -> float:
-    """Bytes that this process holds now (VmRSS) or ever held (VmHWM)."""
+def _memory_of_process(what: str) -> float:
+    """Bytes of memory of this process, now (VmRSS) or at the peak (VmHWM)."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return 1024.0 * int(status.split(f"{what}:")[1].split()[0])
 
 
 def exponent(sizes: Sequence[float], measured: Sequence[float]) -> float:
-    """The power of the size by which a measure grows: least squares in logarithms."""
+    """The exponent by which a measure grows with size: least squares of logarithms."""
     x, y = torch.tensor(sizes, dtype=torch.float64).log(), torch.tensor(measured, dtype=torch.float64).log()
     x, y = x - x.mean(), y - y.mean()
     return float((x @ y) / (x @ x))

@@ -1,7 +1,7 @@
-"""Where the layer norm stands: after each residual sum (post-norm) or before each layer (pre-norm).
+"""Post-norm against pre-norm: the layer norm after each residual connection, or before each layer.
 
 Pre-norm trains at depths and learning rates at which post-norm does not, least of all without a warm-up (Xiong et al.
-2020, https://arxiv.org/abs/2002.04745). The task is to write sequences backwards, which only attention can do.
+2020, https://arxiv.org/abs/2002.04745). The task is to reverse sequences, which needs attention.
 """
 
 import math
@@ -23,12 +23,12 @@ from foveate.viewer.heatmaps import COLOURS
 NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
 
 LAST = 20
-"""Steps whose mean loss is told."""
+"""Number of last steps whose mean loss is reported."""
 
 
 @dataclass
 class Norms(Options):
-    """Compare the loss that post-norm and pre-norm Transformers reach, by depth and learning rate."""
+    """Compare the loss of post-norm and pre-norm Transformers, by depth and learning rate."""
 
     depths: tuple[int, ...] = (2, 6, 12)
     """Blocks of the encoder."""
@@ -37,13 +37,13 @@ class Norms(Options):
     steps: int = 300
     """Training steps of each model."""
     warmup: int = 0
-    """Steps in which the learning rate rises to its peak, where it stays."""
+    """Warm-up steps of the learning rate, which is constant afterwards."""
     width: int = 32
     """Width of the encoder, with 4 heads."""
     length: int = 10
     """Tokens of a sequence."""
     vocabulary: int = 16
-    """Different tokens."""
+    """Number of tokens in the vocabulary."""
     batch: int = 32
     """Sequences in a batch."""
 
@@ -56,11 +56,11 @@ class Measured:
     depth: int
     learning_rate: float
     loss: float | None
-    """Cross-entropy in nats, the mean of the last steps; None where it was no number any more."""
+    """The mean cross-entropy of the last steps, in nats; None if training diverged."""
 
 
 class Reverser(nn.Module):
-    """An encoder that says of each position which token stands as far from the other end."""
+    """An encoder that predicts the reversed sequence."""
 
     def __init__(self, options: Norms, norm: Literal["post", "pre"], depth: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Reverser(nn.Module):
 
 
 def run(options: Norms, console: Console) -> Comparison:
-    """Train all of them. Raises UserError for sizes that cannot be."""
+    """Train all models. Raises UserError for invalid sizes."""
     for name in ("steps", "width", "length", "vocabulary", "batch"):
         at_least(1, name, getattr(options, name))
     if not options.depths or not options.learning_rates:
@@ -94,12 +94,12 @@ def run(options: Norms, console: Console) -> Comparison:
             losses = [_train(options, norm, depth, rate) for rate in options.learning_rates]
             cases = zip(options.learning_rates, losses, strict=True)
             found += [Measured(norm, depth, rate, loss) for rate, loss in cases]
-            console.print(f"{norm}-norm, {depth} blocks: {' '.join(map(_told, losses))}", highlight=False)
-    return _shown(options, found)
+            console.print(f"{norm}-norm, {depth} blocks: {' '.join(map(_format, losses))}", highlight=False)
+    return _report(options, found)
 
 
 def _train(options: Norms, norm: Literal["post", "pre"], depth: int, rate: float) -> float | None:
-    """The loss at the end; the same sequences and first weights for every learning rate."""
+    """The final loss. Sequences and initial weights are the same for every learning rate."""
     torch.manual_seed(options.seed)
     model = Reverser(options, norm, depth)
     optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.98))
@@ -118,23 +118,23 @@ def _train(options: Norms, norm: Literal["post", "pre"], depth: int, rate: float
     return sum(losses[-LAST:]) / len(losses[-LAST:])
 
 
-def _told(loss: float | None) -> str:
+def _format(loss: float | None) -> str:
     return "diverged" if loss is None else f"{loss:.2f}"
 
 
-def _shown(options: Norms, found: list[Measured]) -> Comparison:
+def _report(options: Norms, found: list[Measured]) -> Comparison:
     table = Table(["norm, blocks", *(f"{rate:g}" for rate in options.learning_rates)], title="Loss by learning rate")
     for norm in NORMS:
         for depth in options.depths:
             losses = [part.loss for part in found if (part.norm, part.depth) == (norm, depth)]
-            table.rows.append([f"{norm}-norm, {depth}", *map(_told, losses)])
+            table.rows.append([f"{norm}-norm, {depth}", *map(_format, losses)])
     return Comparison(
         "Post-norm against pre-norm",
         [table],
         {"": _heatmaps(options, found)},
         [asdict(part) for part in found],
         [
-            f"An encoder of width {options.width} learns to write sequences of {options.length} tokens backwards: "
+            f"An encoder of width {options.width} learns to reverse sequences of {options.length} tokens: "
             f"{options.steps} steps of AdamW, {options.batch} sequences each, {_warmup(options)}, the "
             "gradient's norm clipped at 1. Cross-entropy in nats, the mean of the last "
             f"{min(LAST, options.steps)} steps; guessing costs log {options.vocabulary} = "
@@ -148,7 +148,7 @@ def _warmup(options: Norms) -> str:
 
 
 def _heatmaps(options: Norms, found: list[Measured]) -> Figure:
-    """Depth by learning rate, the darker the worse."""
+    """Loss by depth and learning rate; darker is worse."""
     rows, columns = len(options.depths), len(options.learning_rates)
     figure = Figure(figsize=(2 * (0.7 * columns + 1), 0.6 * rows + 1.3), dpi=144, layout="constrained")
     guessing = math.log(options.vocabulary)
@@ -160,7 +160,7 @@ def _heatmaps(options: Norms, found: list[Measured]) -> Figure:
         for place, (loss, number) in enumerate(zip(losses, numbers, strict=True)):
             colour = "white" if number > 0.55 * guessing else "black"
             where = (place % columns + 0.5, place // columns + 0.5)
-            axes.text(*where, _told(loss), ha="center", va="center", fontsize=8, color=colour)
+            axes.text(*where, _format(loss), ha="center", va="center", fontsize=8, color=colour)
         axes.set_xticks([place + 0.5 for place in range(columns)], [f"{rate:g}" for rate in options.learning_rates])
         axes.set_yticks([place + 0.5 for place in range(rows)], [f"{depth} blocks" for depth in options.depths])
         axes.set(title=f"{norm}-norm: loss", xlabel="learning rate")

@@ -1,4 +1,4 @@
-"""Matrix products against convolutions that do equally many operations."""
+"""Matrix products against convolutions with the same number of operations."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -16,23 +16,23 @@ from foveate.experiments.measuring import Run, side_by_side
 MODES = {False: "forward", True: "training"}
 
 TAPS = 9
-"""Places that a 3 x 3 convolution reads; the others get as many operations by other sizes."""
+"""Positions that a 3 x 3 convolution covers. Other sizes give the others the same number of operations."""
 
 
 @dataclass
 class Products(Options):
-    """Compare how fast matrix products and convolutions of equally many floating-point operations are."""
+    """Compare the speed of matrix products and convolutions with the same number of floating-point operations."""
 
     widths: tuple[int, ...] = (32, 64, 128, 256)
     """Channels of the 3 x 3 convolution."""
     side: int = 24
     """Height and width of its input."""
     repeats: int = 3
-    """How often each time is measured; the median counts."""
+    """Measurements of each time, of which the median counts."""
 
 
 def matrix_product(width: int, side: int) -> tuple[nn.Module, Tensor]:
-    """As many rows as the image has places, each of the numbers that a 3 x 3 convolution reads there."""
+    """A row for each pixel of the image, with the inputs of a 3 x 3 convolution there."""
     return nn.Linear(TAPS * width, width, bias=False), torch.randn(side * side, TAPS * width)
 
 
@@ -41,17 +41,17 @@ def convolution(width: int, side: int) -> tuple[nn.Module, Tensor]:
 
 
 def one_by_one(width: int, side: int) -> tuple[nn.Module, Tensor]:
-    """Three times as many channels in and out, read at one place: a matrix product in a convolution's clothes."""
+    """A 1 x 1 convolution with three times as many channels: a matrix product by another name."""
     return nn.Conv2d(3 * width, 3 * width, 1, bias=False), torch.randn(1, 3 * width, side, side)
 
 
 def along_a_line(width: int, side: int) -> tuple[nn.Module, Tensor]:
-    """A 1-D convolution of nine places over the image's places in a row."""
+    """A 1-D convolution of nine positions over the pixels of the image in a row."""
     return nn.Conv1d(width, width, TAPS, padding=TAPS // 2, bias=False), torch.randn(1, width, side * side)
 
 
 def depthwise(width: int, side: int) -> tuple[nn.Module, Tensor]:
-    """Each channel by itself: `width` times as many images make up for the operations that this saves."""
+    """A depthwise convolution, over `width` images for the same number of operations."""
     layer = nn.Conv2d(width, width, 3, padding=1, groups=width, bias=False)
     return layer, torch.randn(width, width, side, side)
 
@@ -67,7 +67,7 @@ WAYS: dict[str, Callable[[int, int], tuple[nn.Module, Tensor]]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to do so many operations."""
+    """The speed of one operation."""
 
     way: str
     training: bool
@@ -82,7 +82,7 @@ class Measured:
 
 
 def run(options: Products, console: Console) -> Comparison:
-    """Measure all ways at all widths. Raises UserError for sizes that cannot be."""
+    """Measure all operations at all widths. Raises UserError for invalid sizes."""
     for name in ("side", "repeats"):
         at_least(1, name, getattr(options, name))
     if not options.widths:
@@ -93,10 +93,10 @@ def run(options: Products, console: Console) -> Comparison:
         console.print(f"{width} channels", highlight=False)
         runs = {(way, training): _run(way, width, options.side, training) for training in MODES for way in WAYS}
         seconds = side_by_side(runs, options.repeats)
-        # Each of the two gradients costs as many operations again. (Torch counts too many for depthwise ones.)
+        # Each of the two gradients takes as many operations again. (Torch counts too many for depthwise ones.)
         operations = {case: flops(runs[case[0], False]) * (3 if case[1] else 1) for case in runs}
         found += [Measured(*case, width, operations[case], took) for case, took in seconds.items()]
-    return _shown(options, found)
+    return _report(options, found)
 
 
 def _run(way: str, width: int, side: int, training: bool) -> Run:
@@ -111,7 +111,7 @@ def _run(way: str, width: int, side: int, training: bool) -> Run:
     return (lambda: layer(x).backward(to_output)) if training else forward
 
 
-def _shown(options: Products, found: list[Measured]) -> Comparison:
+def _report(options: Products, found: list[Measured]) -> Comparison:
     def parts(way: str, training: bool) -> list[Measured]:
         return [part for part in found if (part.way, part.training) == (way, training)]
 

@@ -1,8 +1,7 @@
-"""What a layer's structure decides: which cells wait for which, and how far a signal has to travel.
+"""Sequential steps and path lengths of a layer, from its connections.
 
-A layer is a row of cells, one for each position. A cell reads cells of the layer below, and in a recurrent layer the
-cell before it. Both measures are found by walking these connections, so they hold for whatever is connected.
-"""
+A layer is a row of cells, one for each position. A cell depends on cells of the layer below, and in a recurrent layer
+on the cell before it. Both measures are computed by following these connections."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Structure:
-    """How layers are connected."""
+    """The connections of a layer."""
 
     name: str
     offsets: Callable[[int, int], range]
-    """`offsets(level, length)`: which cells below a cell reads, as distances from its own position, if there are such.
-    Levels of a stack count from 0."""
+    """`offsets(level, length)`: the cells below on which a cell depends, as distances from its position. Levels count
+    from 0."""
     recurrent: bool = False
-    """Whether a cell also waits for the cell before it."""
+    """Whether a cell also depends on the cell before it."""
 
 
 def recurrent() -> Structure:
@@ -25,13 +24,13 @@ def recurrent() -> Structure:
 
 
 def convolution(kernel: int) -> Structure:
-    """A cell reads `kernel` positions around its own."""
+    """A cell depends on `kernel` positions around its own."""
     first = -((kernel - 1) // 2)
     return Structure("convolution", lambda level, length: range(first, first + kernel))
 
 
 def dilated_convolutions(kernel: int) -> Structure:
-    """A cell reads its own position and `kernel - 1` before it: neighbours, then every k-th, then every k²-th."""
+    """A cell depends on its position and `kernel - 1` before it: neighbours, then every k-th, then every k²-th."""
 
     def offsets(level: int, length: int) -> range:
         distance = kernel**level
@@ -41,7 +40,7 @@ def dilated_convolutions(kernel: int) -> Structure:
 
 
 def attention(radius: int | None = None) -> Structure:
-    """Self-attention to all cells, or restricted to those within a radius."""
+    """Self-attention to all cells, or to those within a radius."""
 
     def offsets(level: int, length: int) -> range:
         reach = length - 1 if radius is None else min(radius, length - 1)
@@ -51,7 +50,7 @@ def attention(radius: int | None = None) -> Structure:
 
 
 def first_steps(structure: Structure, length: int, layers: int = 1) -> list[list[int]]:
-    """For each layer and position, the step at which its cell can be computed at the earliest; the input is step 0.
+    """For each layer and position, the earliest step at which its cell can be computed; the input is step 0.
 
     All cells of one step can be computed in parallel.
     """
@@ -68,22 +67,21 @@ def first_steps(structure: Structure, length: int, layers: int = 1) -> list[list
 
 
 def _first(place: int, offsets: range) -> int:
-    """The first of the positions that a cell reads: not before the beginning."""
+    """The first position on which a cell depends, at least 0."""
     start = place + offsets.start
     return start if start >= 0 else start % offsets.step
 
 
 def sequential_steps(structure: Structure, length: int) -> int:
-    """How many steps one layer takes, whatever the number of processors."""
+    """The number of sequential steps of a layer, for any number of processors."""
     return max(first_steps(structure, length)[0])
 
 
 def longest_path(structure: Structure, length: int) -> int:
-    """How many cells a signal passes between the two positions that are farthest from each other, at the fewest.
+    """The smallest number of cells between the first and the last position.
 
-    A recurrent layer hands it from cell to cell; of other layers so many are stacked that the last position depends
-    on the first.
-    """
+    In a recurrent layer, a signal passes from cell to cell. For other layers, this is the number of stacked layers
+    after which the last position depends on the first."""
     if structure.recurrent:
         return sequential_steps(structure, length)
     # A bit for each position: 1 where a cell depends on the first position of the input.

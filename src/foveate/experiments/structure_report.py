@@ -1,4 +1,4 @@
-"""What waits for what and how far signals travel, as a table and a figure."""
+"""The table and the figure of sequential steps and path lengths."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ THEORY = {
     "restricted self-attention": ("O(1)", "O(n/r)", "r n a head, or n d", "r d"),
 }
 """Sequential steps and longest path (Vaswani et al. 2017, table 1); the numbers that a layer keeps for its backward
-pass (attention: all weights, or queries, keys and values, of which a fused kernel computes them again), and those that
-it keeps from step to step as it writes."""
+pass (attention: all weights, or with a fused kernel queries, keys and values), and those that it keeps between steps of
+decoding."""
 
 LAYERS, PLACES = 3, 10
-"""Of the small stacks that show which cells can be computed together."""
+"""The sizes of the small stacks in the figure."""
 
 SMALL_RADIUS = 2
-"""What restricted attention sees in them."""
+"""The radius of restricted attention in them."""
 
 
 def _structures(kernel: int, radius: int) -> list[Structure]:
@@ -57,7 +57,7 @@ def table(options: Any) -> Table:
 
 
 def figure(options: Any) -> Figure:
-    """Steps and paths against the length; below, the step at which each cell of some layers can be computed."""
+    """Steps and paths by length; below, the step at which each cell of some layers can be computed."""
     whole = Figure(figsize=(11, 5), dpi=144, layout="constrained")
     parts: Any = whole.subfigures(2, 1, height_ratios=[2.4, 1])
     upper, lower = parts
@@ -84,7 +84,7 @@ def figure(options: Any) -> Figure:
 
 
 def _draw_cells(axes: Axes, each: Structure) -> None:
-    """A square for each cell, the input's end below, darker the later it can be computed."""
+    """A square for each cell, the first layer at the bottom; darker cells are computed later."""
     steps = structure.first_steps(each, PLACES, LAYERS)
     last = PLACES + LAYERS
     axes.pcolormesh(steps, cmap=COLOURS, vmin=0, vmax=last, edgecolors="white", linewidth=1)

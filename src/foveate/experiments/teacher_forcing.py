@@ -1,7 +1,7 @@
-"""Reading a target that is known, all at once, against writing it one token after the other.
+"""Teacher forcing against decoding: a known target at once, or one token after the other.
 
-Training does the first (teacher forcing), translating has to do the second. A recurrent layer takes as many steps
-either way; what needs nothing of the step before can be done for all positions together.
+Training does the first, translation the second. A recurrent layer takes the same number of steps either way; layers
+without recurrence compute all positions of a known target in parallel.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -23,20 +23,20 @@ MODES = {"forced": "teacher-forced", "stepped": "step by step"}
 
 @dataclass
 class TeacherForcing(Options):
-    """Compare the time that models take for a target that they are given and for one that they write."""
+    """Compare the time of models for a known target and for decoding step by step."""
 
     models: tuple[str, ...] = ("rnn", "rnn-attentive", "rnn-bahdanau", "convolutional-tiny", "transformer-tiny")
-    """Presets that translate."""
+    """Presets of translators."""
     lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
     """Tokens of the source and of the target."""
     width: int = 128
-    """Width of all models (and of their embeddings); how many layers each has is its preset's."""
+    """Width of all models and of their embeddings; the number of layers is that of the preset."""
     vocabulary: int = 2000
-    """Words of either language."""
+    """Vocabulary size of each language."""
     batch: int = 8
-    """Sentences at once."""
+    """Sentences in a batch."""
     repeats: int = 3
-    """How often each time is measured; the median counts."""
+    """Measurements of each time, of which the median counts."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Measured:
     length: int
     seconds: float
     kept: int
-    """Bytes for a sentence that writing holds in the end, but for the weights; 0 where the target is known."""
+    """Bytes of the decoder state of a sentence after the last step; 0 for teacher forcing."""
 
 
 def run(options: TeacherForcing, console: Console) -> Comparison:
-    """Measure all models at all lengths. Raises UserError for sizes that cannot be and models that write nothing."""
+    """Measure all models at all lengths. Raises UserError for invalid sizes and for models that do not translate."""
     for name in ("width", "batch", "repeats"):
         at_least(1, name, getattr(options, name))
     at_least(UNKNOWN + 2, "vocabulary", options.vocabulary)
@@ -64,10 +64,12 @@ def run(options: TeacherForcing, console: Console) -> Comparison:
         console.print(f"{length:,} tokens", highlight=False)
         runs = {(name, mode): _run(options, model, length, mode) for name, model in built.items() for mode in MODES}
         with torch.inference_mode():
-            kept = {case: held(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"}
+            kept = {
+                case: state_bytes(run_of()) // options.batch for case, run_of in runs.items() if case[1] == "stepped"
+            }
             seconds = side_by_side(runs, options.repeats)
         found += [Measured(*case, length, took, kept.get(case, 0)) for case, took in seconds.items()]
-    return _shown(options, found)
+    return _report(options, found)
 
 
 def _model(options: TeacherForcing, name: str) -> nn.Module:
@@ -81,13 +83,13 @@ def _model(options: TeacherForcing, name: str) -> nn.Module:
     }
     values: dict[str, Any] = {size: value for size, value in sizes.items() if size in known}
     model = models.create(name, **values).eval() if {"src_vocab", "tgt_vocab"} <= known else None
-    if not isinstance(model, StepDecoder):  # a matcher, for one, reads two texts
-        raise UserError(f"{name} writes no text from a source; `foveate train translate --help` names models that do")
+    if not isinstance(model, StepDecoder):  # a matcher reads two texts, for example
+        raise UserError(f"{name} does not translate; `foveate train translate --help` lists models that do")
     return model
 
 
-def held(state: Any) -> int:
-    """The bytes of all tensors that a decoder's state consists of, each once."""
+def state_bytes(state: Any) -> int:
+    """The bytes of all tensors in the state of a decoder, each counted once."""
     sizes: dict[int, int] = {}
     left, seen = [state], set()
     while left:
@@ -122,13 +124,13 @@ def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
     return forced if mode == "forced" else stepped
 
 
-def _shown(options: TeacherForcing, found: list[Measured]) -> Comparison:
+def _report(options: TeacherForcing, found: list[Measured]) -> Comparison:
     def seconds(name: str, mode: str) -> list[float]:
         return [part.seconds for part in found if (part.model, part.mode) == (name, mode)]
 
     longest, start = options.lengths[-1], len(options.lengths) // 2
     table = Table(
-        ["model", *(f"{told}, {longest} tokens, ms" for told in MODES.values()), "times as long", "growth", "kept, KiB"]
+        ["model", *(f"{mode}, {longest} tokens, ms" for mode in MODES.values()), "times as long", "growth", "kept, KiB"]
     )
     figure, grid = panels(1, 3, 3.6, 3.2)
     for number, name in enumerate(options.models):

@@ -12,29 +12,29 @@ from foveate.recipes.translator import Translator
 from foveate.viewer import Alignment, alignments
 
 PICTURED = 2
-"""The picture has the first unseen message of so many names."""
+"""The picture shows the first unseen message with this many names."""
 
 
 @dataclass
 class Measured:
-    """What is known of one translator."""
+    """The results of one translator."""
 
     bleu: float
     chrf: float
     signature: str
     alignment: AlignmentQuality | None
-    """None where nothing attends."""
+    """None for a decoder without attention."""
     messages: int
-    """Of how many the alignment was looked at."""
+    """Number of messages for the alignment."""
     diagonal: float
-    """The alignment error rate on them of who looks along the diagonal."""
+    """The alignment error rate of a diagonal alignment."""
     training: dict[str, float]
-    """The last figures of its training."""
+    """The last metrics of its training."""
 
 
 @dataclass
 class Speeds:
-    """Target tokens a second, by the name of the row."""
+    """Target tokens a second, by row."""
 
     training: dict[str, float]
     writing: dict[str, float]
@@ -54,7 +54,7 @@ def table(rows: Mapping[str, Measured], speeds: Speeds) -> Table:
 def notes(
     rows: Mapping[str, Measured], variances: Mapping[str, GradientVariance | None], steps: int, sentences: int
 ) -> list[str]:
-    """What one has to know to read the table."""
+    """Notes about the table."""
     first = next(iter(rows.values()))
     found = [
         f"Each was trained for {steps:,} steps; greedy search of {sentences:,} unseen messages, {first.signature}.",
@@ -69,7 +69,7 @@ def notes(
 
 
 def _of_choices(name: str, training: Mapping[str, float], variance: GradientVariance) -> str:
-    """What the learned baseline is good for."""
+    """The effect of the learned baseline."""
     without, learned = variance.without, variance.learned
     return (
         f"{name}: the learned baseline leaves {100 * learned / without:.0f} % of the variance of REINFORCE's gradient "
@@ -81,7 +81,7 @@ def _of_choices(name: str, training: Mapping[str, float], variance: GradientVari
 
 
 def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture | None:
-    """Where each translator that attends looks while it reads one message with its reference."""
+    """The attention maps of all translators for one message with its reference."""
     lines = zip(unseen, unseen.notes, strict=True)
     pairs = [pair for pair, emoji in lines if len(emoji.split()) == PICTURED][:1]
     found = []
