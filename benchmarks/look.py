@@ -175,7 +175,7 @@ def received() -> list[Bound]:
         plain(model, ids)
     (site,) = (sight[name] for name in sight.sites)
     (part,) = site.rows
-    q, k = (x.contiguous() for x in (part.call.queries, site.keys.at(part.span)))
+    q, k = (x.contiguous() for x in (part.call.queries, site.keys.read(part.span)))
     v = torch.randn_like(k)
 
     def attention() -> None:

@@ -78,7 +78,7 @@ def test_an_image(tmp_path_factory: pytest.TempPathFactory) -> None:
         (["missing", "x"], "missing is no folder; a model is looked at from disk"),
         (
             ["MODEL", "x", "--sites", "decoder*"],
-            "nothing that attends has a path like decoder*; what attends: transformer.h.0.attn, tr",
+            "no module that attends has a path like decoder*; modules that attend: transformer.h.0.attn, tr",
         ),
         (["MODEL", "x", "--out", "missing/look.html"], "could not write missing/look.html: there is no folder missing"),
         (["MODEL", "x", "--out", "."], "could not write .: it is a folder"),

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from foveate.attention.masks import Causal
 from foveate.attention.scores import ScaledDot, SoftCapped
-from foveate.sight.call_adapter import Translator
+from foveate.sight.call_adapter import CallAdapter
 
 B, H, T, S, D = 2, 6, 7, 11, 5
 LEAST = torch.finfo(torch.float32).min
@@ -14,7 +14,7 @@ LEAST = torch.finfo(torch.float32).min
 
 def call_of(mask: Tensor | None = None, heads: int = H, steps: int = T, keys: int = S, **options: object) -> object:
     q, k = torch.randn(B, H, steps, D), torch.randn(B, heads, keys, D)
-    return Translator().call(q, k, k, mask, **options)
+    return CallAdapter().call(q, k, k, mask, **options)
 
 
 def allowed(call: object, steps: int = T, keys: int = S) -> Tensor:
@@ -88,33 +88,33 @@ def test_the_empty_rest_of_a_cache_is_left_away() -> None:
     mask[..., :4] = True
     q, k = torch.randn(B, H, 1, D), torch.randn(B, H, S, D)
     k[:, :, 4:] = 0
-    call = Translator().call(q, k, k, mask)
+    call = CallAdapter().call(q, k, k, mask)
     assert call.keys.shape == (B, H, 4, D)
     assert call.mask is None
     k[1, 0, 6, 2] = 1  # something is there, so it is padding
-    call = Translator().call(q, k, k, mask.clone())
+    call = CallAdapter().call(q, k, k, mask.clone())
     assert call.keys.shape == (B, H, S, D)
     assert torch.equal(allowed(call, 1), mask)
 
 
 def test_a_mask_that_is_used_by_all_layers_is_understood_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    translator, mask, counted = Translator(), torch.rand(B, 1, T, S) > 0.3, []
-    meaning = Translator._meaning
-    monkeypatch.setattr(Translator, "_meaning", lambda *arguments: (counted.append(1), meaning(*arguments))[1])
+    adapter, mask, counted = CallAdapter(), torch.rand(B, 1, T, S) > 0.3, []
+    meaning = CallAdapter._interpret
+    monkeypatch.setattr(CallAdapter, "_interpret", lambda *arguments: (counted.append(1), meaning(*arguments))[1])
     q, k = torch.randn(B, H, T, D), torch.randn(B, H, S, D)
-    first, second = (translator.call(q, k, k, mask) for _ in range(2))
+    first, second = (adapter.call(q, k, k, mask) for _ in range(2))
     assert first.mask is second.mask
     assert len(counted) == 1
     mask[0, 0, 0] = ~mask[0, 0, 0]
-    assert torch.equal(allowed(translator.call(q, k, k, mask)), mask)
+    assert torch.equal(allowed(adapter.call(q, k, k, mask)), mask)
     assert len(counted) == 2
 
 
 def test_a_mask_of_inference_mode_is_understood_again_once_it_is_written_to() -> None:
     with torch.inference_mode():
-        translator, mask = Translator(), torch.rand(B, 1, T, S) > 0.3
+        adapter, mask = CallAdapter(), torch.rand(B, 1, T, S) > 0.3
         q, k = torch.randn(B, H, T, D), torch.randn(B, H, S, D)
-        first = translator.call(q, k, k, mask)
-        assert translator.call(q, k, k, mask).mask is first.mask
+        first = adapter.call(q, k, k, mask)
+        assert adapter.call(q, k, k, mask).mask is first.mask
         mask[0, 0, 0] = ~mask[0, 0, 0]
-        assert torch.equal(allowed(translator.call(q, k, k, mask)), mask)
+        assert torch.equal(allowed(adapter.call(q, k, k, mask)), mask)

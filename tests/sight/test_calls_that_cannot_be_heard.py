@@ -52,7 +52,7 @@ class Stack(nn.Module):
 @pytest.mark.parametrize("kind", [Fused, Own])
 def test_what_attends_outside_of_a_call_of_the_model_is_told(kind: type[nn.Module]) -> None:
     model, another = kind(), kind()
-    told = "something attended, but not within a call of the model that is looked at: call that itself"
+    told = "all attention was outside of a call of the model: call the model itself"
     for call in (model.forward, another):
         with pytest.raises(UserError, match=told), look(model):
             call(X)
@@ -63,13 +63,13 @@ def test_what_attends_outside_of_a_call_of_the_model_is_told(kind: type[nn.Modul
 
 
 def test_another_method_of_the_model_is_no_call_of_it() -> None:
-    with pytest.raises(UserError, match="not within a call of the model"), look(model := Fused()):
+    with pytest.raises(UserError, match="outside of a call of the model"), look(model := Fused()):
         model.encode(X)
 
 
 def test_paths_that_nothing_has_which_attends() -> None:
     model = Stack()
-    told = r"nothing that attends has a path like last\.\* or \*cross\*; what attends: first\.1$"
+    told = r"no module that attends has a path like last\.\* or \*cross\*; modules that attend: first\.1$"
     with pytest.raises(UserError, match=told), look(model, sites=["last.*", "*cross*"]):
         model(X)
     with look(model, sites="last.*") as sight:  # nothing ran
@@ -106,7 +106,7 @@ def test_a_model_under_vmap_runs_on(model: nn.Module) -> None:
         return model(x, x, x)[0] if isinstance(model, nn.MultiheadAttention) else model(x)
 
     expected, found = torch.vmap(run)(X), []
-    with pytest.raises(UserError, match="attends under vmap, or without numbers"), look(model):
+    with pytest.raises(UserError, match="attends under vmap or on tensors without values"), look(model):
         found.append(torch.vmap(run)(X))
     assert torch.equal(found[0], expected)
     with look(model) as sight:
@@ -118,7 +118,7 @@ def test_a_model_under_vmap_runs_on(model: nn.Module) -> None:
 
 def test_a_model_without_numbers_runs_on() -> None:
     model = Fused().to("meta")
-    with pytest.raises(UserError, match="call the model itself, on tensors with numbers"), look(model):
+    with pytest.raises(UserError, match="call the model itself, on tensors with values"), look(model):
         assert model(X.to("meta")).shape == X.shape
 
 
@@ -184,10 +184,10 @@ def test_places_are_chosen_by_numbers_or_booleans() -> None:
     assert torch.equal(site.weights(queries=-1, heads=0), whole[:, :1, 4:])
     assert torch.equal(site.weights(keys=torch.tensor([3, -5])), whole[..., [3, 0]])
     for wrong, told in [
-        ([True, False], "booleans choose among 5 places by 5 of them, not by 2"),
-        ([0, True, 1, 2, 3], "booleans choose among 5 places"),
-        ([5], "there is no place 5 among 5: they are 0 to 4"),
-        (-6, "there is no place -6 among 5"),
+        ([True, False], "booleans choose among 5 positions by 5 of them, not by 2"),
+        ([0, True, 1, 2, 3], "booleans choose among 5 positions"),
+        ([5], "there is no position 5 among 5: they are 0 to 4"),
+        (-6, "there is no position -6 among 5"),
     ]:
         with pytest.raises(UserError, match=told):
             site.weights(queries=wrong)

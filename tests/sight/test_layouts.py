@@ -15,13 +15,13 @@ def test_grid() -> None:
     grid = Grid(3, 5, before=2)
     numbers = torch.arange(2 * 17).view(2, 17)
     assert grid.map(numbers)[1].tolist() == [[19, 20, 21, 22, 23], [24, 25, 26, 27, 28], [29, 30, 31, 32, 33]]
-    assert numbers[1, grid.place(2, 1)] == grid.map(numbers)[1, 2, 1] == 30
-    assert Grid(3, 5, before=0).place(0, 0) == 0
+    assert numbers[1, grid.position(2, 1)] == grid.map(numbers)[1, 2, 1] == 30
+    assert Grid(3, 5, before=0).position(0, 0) == 0
 
 
 def test_grid_of_another_size() -> None:
     message = (
-        "3 x 5 patches with 1 tokens before them are 16 places, but there are 15; "
+        "3 x 5 patches with 1 tokens before them are 16 positions, but there are 15 values; "
         "is there a class token (before=1) or none (before=0)?"
     )
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
@@ -60,7 +60,7 @@ def test_windows_are_put_back(layout: Windows) -> None:
 
 def test_windows_of_another_picture() -> None:
     message = (
-        "a picture of 7 x 11 patches has 9 windows of 15 places, but the numbers are for 12 windows of 15; "
+        "a picture of 7 x 11 patches has 9 windows of 15 positions, but the values are for 12 windows of 15; "
         "is it the size of this layer's picture?"
     )
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
@@ -69,4 +69,4 @@ def test_windows_of_another_picture() -> None:
 
 def test_a_patch_outside_of_the_picture() -> None:
     with pytest.raises(UserError, match=r"^there is no patch \(3, 0\) in a picture of 3 x 5 patches$"):
-        Grid(3, 5).place(3, 0)
+        Grid(3, 5).position(3, 0)

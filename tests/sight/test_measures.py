@@ -15,16 +15,16 @@ from foveate.errors import UserError
 from foveate.sight import blocks
 from foveate.sight.measures import (
     MEASURES,
-    Carried,
     Distance,
     Entropy,
     Max,
     Pooled,
+    Propagation,
     Received,
     TopKeys,
     check_names,
     measure,
-    places,
+    resolve_choice,
     weights,
 )
 from foveate.sight.query_measures import largest
@@ -67,7 +67,7 @@ def test_every_measure_in_one_pass(name: str) -> None:
     exact = dense(call)
     batch, _, rows, keys = exact.shape
     shares = torch.rand(batch, 7, rows)
-    asked = [Received(), Max(), Entropy(), Distance(3), Pooled(4, 3), Carried(shares), TopKeys(6)]
+    asked = [Received(), Max(), Entropy(), Distance(3), Pooled(4, 3), Propagation(shares), TopKeys(6)]
     received, most, entropy, distance, pooled, carried, top = measure(call, asked)
     total = exact.sum(-1)
     close(received, exact.sum(-2))
@@ -244,14 +244,14 @@ def test_no_heads_are_no_weights() -> None:
 
 
 def test_a_place_that_there_is_not() -> None:
-    with pytest.raises(UserError, match="there is no place 19 among 19: they are 0 to 18"):
+    with pytest.raises(UserError, match="there is no position 19 among 19: they are 0 to 18"):
         weights(make(), queries=[19])
 
 
 def test_places_that_are_neighbours_are_not_listed_one_by_one() -> None:
-    assert places(slice(None), 10**15) == range(10**15)
-    assert places(slice(-7, -2), 10**15) == range(10**15 - 7, 10**15 - 2)
-    assert (places(slice(5, 2), 9), places(slice(1, 9, 3), 9)) == (range(0), [1, 4, 7])
+    assert resolve_choice(slice(None), 10**15) == range(10**15)
+    assert resolve_choice(slice(-7, -2), 10**15) == range(10**15 - 7, 10**15 - 2)
+    assert (resolve_choice(slice(5, 2), 9), resolve_choice(slice(1, 9, 3), 9)) == (range(0), [1, 4, 7])
 
 
 def test_names() -> None:

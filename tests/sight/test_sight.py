@@ -52,11 +52,11 @@ def test_rollout() -> None:
 
 def test_rollout_needs_one_stack() -> None:
     sight = seen(source=torch.randn(B, N, 12))
-    text = r"a rollout goes through one stack of self-attention, but '\*' has layers\.\* and reader; choose sites="
+    text = r"a rollout needs one stack of self-attention, but '\*' has layers\.\* and reader; choose sites="
     with pytest.raises(UserError, match=text):
         sight.rollout()
     assert sight.rollout("layers.*").shape == (B, N, N)
-    with pytest.raises(UserError, match="has no self-attention over equally many queries and keys"):
+    with pytest.raises(UserError, match="has no self-attention with as many queries as keys"):
         seen(source=torch.randn(B, 7, 12)).rollout("reader")
 
 

@@ -10,7 +10,7 @@ from foveate import look
 from foveate.attention import Hard, Memory, Monotonic, ScaledDot, attend, attend_full, causal, padding
 from foveate.errors import UserError
 from foveate.sight import Site
-from foveate.sight.key_measures import cells
+from foveate.sight.key_measures import cell_indices
 
 B, H, D, N = 2, 3, 5, 23
 MEASURES = ["received", "entropy", "top", "max", "distance", "output_error"]
@@ -57,7 +57,7 @@ def in_steps(**options) -> tuple[Site, Tensor]:
     q, k, v = draw()
     with look(model := Writes(), **options) as sight, torch.no_grad():
         model(q, k, v, first=7)
-    assert len(sight[""].rows) == N - 6
+    assert len(sight[""].calls) == N - 6
     return sight[""], dense(q, k, TRIANGLE)
 
 
@@ -77,7 +77,7 @@ def test_weights(made) -> None:
     check(site.weights([2, 0], slice(5, 12)), expected[:, [2, 0], 5:12])
     check(site.weights(queries=[22, 0, 9], keys=[-1, 3]), expected[:, :, [22, 0, 9]][..., [-1, 3]])
     assert site.weights(queries=[]).shape == (B, H, 0, N)
-    with pytest.raises(UserError, match=f"there is no place {H} among {H}"):
+    with pytest.raises(UserError, match=f"there is no position {H} among {H}"):
         site.weights(heads=[H])
 
 
@@ -110,7 +110,7 @@ def test_top(made, options) -> None:
 def test_pooled(made) -> None:
     """Rows and columns of unequal cells, and no more cells than places."""
     site, expected = made()
-    over, along = torch.eye(5)[cells(N, 5)].double(), torch.eye(4)[cells(N, 4)].double()
+    over, along = torch.eye(5)[cell_indices(N, 5)].double(), torch.eye(4)[cell_indices(N, 4)].double()
     check(site.pooled(5, 4), (over / over.sum(0)).T @ expected @ along)
     check(site.pooled(64, 64), expected)
     check(site.pooled(5, 4).sum(-1), torch.ones(B, H, 5))
@@ -120,7 +120,7 @@ def test_pooled(made) -> None:
 def test_carried(made) -> None:
     site, expected = made()
     shares = torch.rand(B, 2, N)
-    check(site.carried(shares), shares.double() @ expected.mean(1))
+    check(site.propagate(shares), shares.double() @ expected.mean(1))
 
 
 def test_what_was_not_kept() -> None:
@@ -158,7 +158,7 @@ def test_a_small_map_that_was_kept_is_no_other() -> None:
 def test_kept_measures_keep_nothing_else() -> None:
     site, _ = in_steps(keep="received")
     assert site.keys is None
-    assert sum(rows.call.queries.untyped_storage().nbytes() for rows in site.rows) <= 4 * len(site.rows)
+    assert sum(each.call.queries.untyped_storage().nbytes() for each in site.calls) <= 4 * len(site.calls)
 
 
 def test_cross_attention_in_steps() -> None:
@@ -199,7 +199,7 @@ def test_hard_choices(train: bool) -> None:
     assert (choice[:, :, 0] == -1).all()
     check(sight[""].weights()[:, :, 1:], dense(q, k, TRIANGLE.tril(-1))[:, :, 1:])
     assert sight[""].output_error() < 1e-6
-    with pytest.raises(UserError, match="takes from all places, by `weights`; only hard attention chooses one"):
+    with pytest.raises(UserError, match="has soft attention, which chooses no single key"):
         at_once()[0].choices()
 
 

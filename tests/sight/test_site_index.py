@@ -167,7 +167,9 @@ def test_the_beams_of_a_text(family: str) -> None:
     with look(model) as told, torch.no_grad():
         model(**again)
     for site in (site for site in told.sites if "encoder" not in site):
-        torch.testing.assert_close(sight[site].along(beams), told[site].weights()[:, :, start:], atol=3e-5, rtol=0)
+        torch.testing.assert_close(
+            sight[site].beam_weights(beams), told[site].weights()[:, :, start:], atol=3e-5, rtol=0
+        )
 
 
 def test_memory_is_linear_in_the_tokens() -> None:
@@ -179,11 +181,11 @@ def test_memory_is_linear_in_the_tokens() -> None:
             model.generate(**prompts(padded=True), min_new_tokens=count, max_new_tokens=count, num_beams=2)
         tensors = {}
         for site in map(sight.__getitem__, sight.sites):
-            keys = [site.keys._store, *(turn.keys for turn in site.keys._turns)]
+            keys = [site.keys._store, *(turn.keys for turn in site.keys._reorders)]
             masks = [
-                mask.tensor for rows in site.rows if (mask := rows.call.mask) is not None and hasattr(mask, "tensor")
+                mask.tensor for each in site.calls if (mask := each.call.mask) is not None and hasattr(mask, "tensor")
             ]
-            for tensor in (*keys, *masks, *(rows.call.queries for rows in site.rows)):
+            for tensor in (*keys, *masks, *(each.call.queries for each in site.calls)):
                 tensors[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return sum(tensors.values())
 

@@ -189,21 +189,21 @@ def test_a_part_of_what_is_called_attention() -> None:
 
 
 def test_what_is_multiplied_place_by_place() -> None:
-    told = "0 (Pooling) multiplies something by what it made of a softmax, which may be attention and cannot be seen"
-    assert error(nn.Sequential(Pooling())) == f"{told}; {ADVICE}"
+    told = "0 (Pooling) multiplies something by a changed softmax, which may be attention"
+    assert error(nn.Sequential(Pooling())) == f"{told} and cannot be seen; {ADVICE}"
     assert sites(nn.Sequential(Pooling(), Fused(True))) == ["1"]
 
 
 def test_what_is_made_of_a_softmax_counts_only_if_nothing_else_does() -> None:
-    told = "0 (Balanced) multiplies something by what it made of a softmax, which may be attention and cannot be seen"
-    assert error(nn.Sequential(Balanced())) == f"{told}; {ADVICE}"
+    told = "0 (Balanced) multiplies something by a changed softmax, which may be attention"
+    assert error(nn.Sequential(Balanced())) == f"{told} and cannot be seen; {ADVICE}"
     assert sites(nn.Sequential(Balanced(), Fused(True))) == ["1"]
 
 
 def test_a_name_alone_counts_only_if_nothing_else_does() -> None:
     assert error(nn.Sequential(LinearAttention())) == (
-        "0 (LinearAttention) is called attention, but made no attention call that can be seen; if it is of a kind that "
-        "has no weights, such as linear attention, there is nothing to see"
+        "0 (LinearAttention) is called attention, but made no attention call that can be seen; "
+        "if it has no weights, as linear attention has none, there is nothing to see"
     )
     assert sites(nn.Sequential(LinearAttention(), Fused(True))) == ["1"]
 

@@ -60,7 +60,7 @@ def test_every_measure_is_that_of_the_whole_picture(over: Windows, along: Window
     (name,) = sight.sites
     windows = sight[name]
     expected = written_out(windows.weights(), over, along)
-    site = sight.put_back({name: (over, along)})[name]
+    site = sight.merge_windows({name: (over, along)})[name]
     assert site.shape == expected.shape
     assert torch.equal(site.weights(), expected)
     assert torch.equal(site.weights([2, 0], slice(1, 4), [0, 3, 0]), expected[:, [2, 0], 1:4][..., [0, 3, 0]])
@@ -72,7 +72,7 @@ def test_every_measure_is_that_of_the_whole_picture(over: Windows, along: Window
     assert site.weights([], [], []).shape == (EXAMPLES, 0, 0, 0)
     assert site.weights(queries=slice(1, 1), keys=[2]).shape == (EXAMPLES, HEADS, 0, 1)
     shares = torch.rand(EXAMPLES, 4, expected.shape[2])
-    assert torch.allclose(site.carried(shares), shares @ expected.mean(1), atol=1e-6)
+    assert torch.allclose(site.propagate(shares), shares @ expected.mean(1), atol=1e-6)
     for prepared in (False, True):
         if prepared:
             site.measure("top", "entropy", "pooled", top=4)
@@ -97,7 +97,7 @@ def test_pooled(over: Windows, along: Windows, size: tuple[int, int]) -> None:
         torch.arange(parts + 1) * count // parts
         for parts, count in zip((rows, columns), expected.shape[2:], strict=True)
     ]
-    found = sight.put_back({"*": (over, along)})[name].pooled(*size)
+    found = sight.merge_windows({"*": (over, along)})[name].pooled(*size)
     assert found.shape == (EXAMPLES, HEADS, rows, columns)
     for row in range(rows):
         for column in range(columns):
@@ -118,7 +118,7 @@ def test_a_rollout_goes_through_layers_of_windows() -> None:
     with foveate.look(model := Stack()) as sight:
         model()
     plain, shifted = Windows(4, 6, (2, 3)), Windows(4, 6, (2, 3), (1, 1))
-    whole = sight.put_back({"layers.0": plain, "*": shifted})
+    whole = sight.merge_windows({"layers.0": plain, "*": shifted})
     first, second = ((whole[name].weights().mean(1) + torch.eye(24)) / 2 for name in whole.sites)
     assert torch.allclose(whole.rollout(), second @ first, atol=1e-6)
     assert sight["layers.0"].shape == (4, HEADS, 6, 6)
@@ -127,20 +127,20 @@ def test_a_rollout_goes_through_layers_of_windows() -> None:
 def test_what_does_not_fit() -> None:
     layout = Windows(4, 6, (2, 3))
     sight = looked(layout, layout)
-    with pytest.raises(UserError, match=r"^a picture of 8 x 6 patches has 8 windows of 6 places, but the numbers "):
-        looked(Windows(2, 3, (2, 3)), Windows(2, 3, (2, 3))).put_back({"*": Windows(8, 6, (2, 3))})
+    with pytest.raises(UserError, match=r"^a picture of 8 x 6 patches has 8 windows of 6 positions, but the values "):
+        looked(Windows(2, 3, (2, 3)), Windows(2, 3, (2, 3))).merge_windows({"*": Windows(8, 6, (2, 3))})
     with pytest.raises(UserError, match=r"^windows are given for 'layer\*', which matches none of the sites: "):
-        sight.put_back({"layer*": layout})
-    with pytest.raises(UserError, match=r"\(2, 2\) windows of queries, down and across, are not \(1, 4\) of keys$"):
-        sight.put_back({"*": (layout, Windows(2, 12, (2, 3)))})
+        sight.merge_windows({"layer*": layout})
+    with pytest.raises(UserError, match=r"queries have \(2, 2\) windows, down and across, but the keys have \(1, 4\)$"):
+        sight.merge_windows({"*": (layout, Windows(2, 12, (2, 3)))})
 
 
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((4, 6, (2, 0)), "windows of (2, 0) in 4 x 6 patches: all must be 1 or more"),
-        ((4, 6, (2, 3), (0, 3)), "windows of (2, 3) are rolled by less than their size, not by (0, 3)"),
-        ((4, 6, (2, 3), (-1, 0)), "windows of (2, 3) are rolled by less than their size, not by (-1, 0)"),
+        ((4, 6, (2, 0)), "windows of (2, 0) in 4 x 6 patches: sizes must be 1 or more"),
+        ((4, 6, (2, 3), (0, 3)), "windows of (2, 3) cannot be shifted by (0, 3): it must be less than the window"),
+        ((4, 6, (2, 3), (-1, 0)), "windows of (2, 3) cannot be shifted by (-1, 0): it must be less than the window"),
     ],
 )
 def test_windows_that_are_none(sizes: Any, message: str) -> None:
@@ -149,8 +149,8 @@ def test_windows_that_are_none(sizes: Any, message: str) -> None:
 
 
 def test_no_distance_between_patches_of_two_sizes() -> None:
-    site = looked(*POOLED).put_back({"*": POOLED})[""]
-    with pytest.raises(UserError, match=r"its queries are larger patches than its keys, at no distance in either$"):
+    site = looked(*POOLED).merge_windows({"*": POOLED})[""]
+    with pytest.raises(UserError, match=r"queries and keys are patches of different sizes, so there is no distance$"):
         site.distance()
 
 
@@ -158,7 +158,9 @@ def test_no_distance_between_patches_of_two_sizes() -> None:
 def test_a_look_that_kept_measures_alone(layout: Windows) -> None:
     """What each window told of itself is put back; where padding has a part in it, queries and keys are needed."""
     names = ["top", "entropy", "received", "max"]
-    whole, kept = (looked(layout, layout, **options).put_back({"*": layout})[""] for options in ({}, {"keep": names}))
+    whole, kept = (
+        looked(layout, layout, **options).merge_windows({"*": layout})[""] for options in ({}, {"keep": names})
+    )
     assert torch.equal(kept.entropy(), whole.entropy())
     if not layout.padding:
         assert torch.equal(kept.top(8).keys, whole.top(8).keys)
@@ -166,7 +168,7 @@ def test_a_look_that_kept_measures_alone(layout: Windows) -> None:
         assert torch.allclose(kept.received(), whole.received())
     else:
         for measure in (kept.top, kept.max, kept.received):
-            with pytest.raises(UserError, match=r": (top|received), put back in place, needs queries and keys, but"):
+            with pytest.raises(UserError, match=r": (top|received) of merged windows needs queries and keys, but"):
                 measure()
-    with pytest.raises(UserError, match="pooled, put back in place, needs queries and keys"):
+    with pytest.raises(UserError, match="pooled of merged windows needs queries and keys"):
         kept.pooled()

@@ -1,7 +1,7 @@
-"""The weights of a call block by block: whole rows of some heads, few enough to stay in the cache.
+"""The attention weights of a call in blocks: whole rows of some heads, small enough to stay in the processor's cache.
 
-Every measure is made of these blocks, each computed once for all measures that are asked for. A block has all keys that
-its queries may reach, so that their sum is known: no second pass, no log-sum-exp to know beforehand.
+Every measure is computed from these blocks, and all requested measures share them. A block covers all keys that its
+queries may attend to, so its rows can be normalised at once: no second pass, no log-sum-exp from a first one.
 """
 
 import math
@@ -21,98 +21,98 @@ from foveate.attention.call import Call
 from foveate.attention.selection import quick_weights
 
 BLOCK = 2**21
-"""How many weights a block holds at most, unless a single row has more."""
+"""Maximum number of weights in a block, except where one row has more."""
 
 HEIGHT = 128
-"""So many rows a block has where it can: the keys are read once for each block."""
+"""Preferred number of rows in a block: the keys are read once for each block."""
 
 Box = tuple[slice, ...]
-"""Some examples and heads: a span of each of the leading dimensions."""
+"""A choice of examples and heads: a span of each leading dimension."""
 
 
 @dataclass
 class Block:
-    """The weights of some heads and queries, on the keys that these queries may reach."""
+    """The weights of some heads and queries, over the keys that these queries may attend to."""
 
     box: Box
-    """Which examples and heads, among the chosen ones."""
+    """Its examples and heads, relative to the chosen ones."""
     rows: slice
-    """Which queries, among the chosen ones."""
+    """Its queries, relative to the chosen ones."""
     columns: slice
-    """Which keys; on all others the weight is 0."""
+    """Its keys; the weights of all other keys are 0."""
     scores: Float[Tensor, "... R K"]
-    """What the weights are the softmax of, -inf where a key is hidden."""
+    """The scores before the softmax, -inf where a key is masked."""
     weights: Float[Tensor, "... R K"]
 
-    def of_queries(self, found: Tensor) -> Tensor:
-        """This block's part, a view, of what is found for each query, (..., T, ...)."""
-        return found[*self.box, self.rows]
+    def query_view(self, result: Tensor) -> Tensor:
+        """The view of this block's queries in a result of shape (..., T, ...)."""
+        return result[*self.box, self.rows]
 
-    def of_keys(self, found: Tensor) -> Tensor:
-        """This block's part, a view, of what is found for each key, (..., S)."""
-        return found[*self.box, self.columns]
+    def key_view(self, result: Tensor) -> Tensor:
+        """The view of this block's keys in a result of shape (..., S)."""
+        return result[*self.box, self.columns]
 
 
 class Measure(ABC):
-    """Something to tell of one call, taken from its weights block by block. An object serves once."""
+    """A quantity that is computed from the weights of one call, block by block. An instance serves one call."""
 
     @abstractmethod
     def start(self, call: Call) -> None:
-        """Make room for what is found; weights that come in no block are 0."""
+        """Allocate the result. Weights that no block contains are 0."""
 
     @abstractmethod
     def add(self, block: Block) -> None:
-        """Take in some of the weights. They are not to be changed nor kept: the next block uses their memory."""
+        """Add a block. It must not be changed or kept: the next block uses the same memory."""
 
     @abstractmethod
     def result(self) -> Any:
-        """What was found, for (B, H) examples and heads."""
+        """The result, with the leading dimensions (B, H)."""
 
 
-def room(call: Call, *shape: int) -> Tensor:
-    """Zeros for each example and head, in single precision at least."""
-    return call.queries.new_zeros(*call.leading, *shape, dtype=exact(call))
+def zeros(call: Call, *shape: int) -> Tensor:
+    """Zeros for each example and head of a call, in single precision or higher."""
+    return call.queries.new_zeros(*call.leading, *shape, dtype=compute_dtype(call))
 
 
-def by_head(found: Tensor, leading: int) -> Shaped[Tensor, "B H ..."]:
-    """What has so many leading dimensions, with two of them: examples and heads."""
-    sizes = found.shape[:leading]
-    return found.reshape(*(sizes[:1] or (1,)), math.prod(sizes[1:]), *found.shape[leading:])
+def merge_heads(tensor: Tensor, leading: int) -> Shaped[Tensor, "B H ..."]:
+    """Reshape the first `leading` dimensions of a tensor to two: examples and heads."""
+    sizes = tensor.shape[:leading]
+    return tensor.reshape(*(sizes[:1] or (1,)), math.prod(sizes[1:]), *tensor.shape[leading:])
 
 
-def exact(call: Call) -> torch.dtype:
-    """The type to compute in: single precision at least."""
+def compute_dtype(call: Call) -> torch.dtype:
+    """The dtype to compute in: single precision or higher."""
     return torch.promote_types(call.queries.dtype, torch.float32)
 
 
 @contextmanager
-def alone(call: Call) -> Iterator[None]:
-    """Without gradients and autocast, and with memory that one block uses after the other."""
+def measurement_context(call: Call) -> Iterator[None]:
+    """Disable gradients and autocast, and let successive blocks use the same memory."""
     with torch.no_grad(), torch.autocast(call.queries.device.type, enabled=False), scratch.reuse():
         yield
 
 
-def blocks(call: Call, queries: Sequence[int] | None = None, box: Box | None = None) -> Iterator[Block]:
-    """The weights of the chosen queries, examples and heads (by default all), to be used `alone`.
+def weight_blocks(call: Call, queries: Sequence[int] | None = None, box: Box | None = None) -> Iterator[Block]:
+    """The weights of the chosen queries, examples and heads (default: all), within a `measurement_context`.
 
-    Blocks of queries that may reach no key are left out.
+    Blocks whose queries may attend to no key are left out.
     """
     queries = range(call.queries.shape[-2]) if queries is None else queries
     box = tuple(slice(0, size) for size in call.leading) if box is None else box
     if not _size(box) or not len(queries):
         return
     row = call.keys.shape[-2] * call.score.footprint(call.queries.shape[-1])
-    # A score that holds tensors may hold one for each head, which only it can tell apart.
+    # A score with parameters may have some for each head. Only the score can select them, so all heads stay together.
     together = _size(box) if call.score.tensors() else 1
     most = max(1, BLOCK // max(1, row * together))
     height = min(HEIGHT, most, len(queries))
-    parts = list(_parts(box, max(together, most // height)))
-    # Under a causal mask the last queries reach most keys: what is large enough for them is so for all others.
+    parts = list(_split(box, max(together, most // height)))
+    # Under a causal mask the last queries attend to the most keys, so memory that fits them fits all others.
     for start in reversed(range(0, len(queries), height)):
         over = slice(start, min(len(queries), start + height))
-        spans = _spans(queries[over])
+        spans = _contiguous_spans(queries[over])
         if reach := _reach(call, spans):
-            rows = _Rows(call, spans, reach)
+            rows = _BlockRows(call, spans, reach)
             for part in parts:
                 within = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(part, box, strict=True))
                 yield Block(within, over, slice(reach.start, reach.stop), *rows.scores_and_weights(part))
@@ -122,30 +122,29 @@ def _size(box: Box) -> int:
     return math.prod(part.stop - part.start for part in box)
 
 
-def _parts(box: Box, most: int) -> Iterator[Box]:
-    """The box in parts of at most so many heads, those of several examples counted together."""
+def _split(box: Box, most: int) -> Iterator[Box]:
+    """Split a box into boxes of at most `most` heads, counted over all examples."""
     if _size(box) <= most:
         yield box
         return
     first, *others = box
     step = max(1, most // _size(tuple(others)))
     for start in range(first.start, first.stop, step):
-        for rest in _parts(tuple(others), most):
+        for rest in _split(tuple(others), most):
             yield (slice(start, min(first.stop, start + step)), *rest)
 
 
-def _spans(places: Sequence[int]) -> list[range]:
-    """The places as spans of neighbours, in their order."""
-    if isinstance(places, range):
-        return [places]
-    starts = [at for at, place in enumerate(places) if at == 0 or place != places[at - 1] + 1]
-    return [
-        range(places[at], places[at] + end - at) for at, end in zip(starts, [*starts[1:], len(places)], strict=True)
-    ]
+def _contiguous_spans(positions: Sequence[int]) -> list[range]:
+    """The positions as contiguous spans, in the same order."""
+    if isinstance(positions, range):
+        return [positions]
+    starts = [at for at, position in enumerate(positions) if at == 0 or position != positions[at - 1] + 1]
+    ends = [*starts[1:], len(positions)]
+    return [range(positions[at], positions[at] + end - at) for at, end in zip(starts, ends, strict=True)]
 
 
 def _reach(call: Call, spans: list[range]) -> range:
-    """A span of keys outside of which none of these queries may look."""
+    """A span that contains every key that these queries may attend to."""
     total = call.keys.shape[-2]
     if call.mask is None:
         return range(total)
@@ -153,42 +152,43 @@ def _reach(call: Call, spans: list[range]) -> range:
     return range(min(reach.start for reach in reaches), max(reach.stop for reach in reaches))
 
 
-class _Rows:
-    """Some queries of all heads, the keys that they may reach, and all that decides who looks at what."""
+class _BlockRows:
+    """Some queries of all heads, with the keys, mask and bias that apply to them."""
 
     def __init__(self, call: Call, spans: list[range], columns: range) -> None:
         self.call, self.spans, self.columns = call, spans, columns
-        self.queries = _joined([call.queries[..., span.start : span.stop, :] for span in spans])
+        self.queries = _concatenate([call.queries[..., span.start : span.stop, :] for span in spans])
         self.keys = call.keys[..., columns.start : columns.stop, :]
-        self.added = None if call.bias is None else _joined([self._bias(span) for span in spans])
-        self.hidden, self.hiding = None, slice(None)
+        self.bias = None if call.bias is None else _concatenate([self._bias(span) for span in spans])
+        self.masked, self.masked_columns = None, slice(None)
         if call.mask is not None:
-            hidden = _joined([self._hidden(span) for span in spans])
-            places = hidden.flatten(0, -2).any(0).nonzero()
-            if len(places):
-                # Most masks hide keys at an end, and a causal one does so late: there is no need to go to the others.
-                self.hiding = slice(int(places[0]), int(places[-1]) + 1)
-                self.hidden = hidden[..., self.hiding]
+            masked = _concatenate([self._masked(span) for span in spans])
+            columns_with_masked = masked.flatten(0, -2).any(0).nonzero()
+            if len(columns_with_masked):
+                # Most masks hide keys at one end, a causal mask at the last columns: the other columns need no change.
+                self.masked_columns = slice(int(columns_with_masked[0]), int(columns_with_masked[-1]) + 1)
+                self.masked = masked[..., self.masked_columns]
 
     def scores_and_weights(self, box: Box) -> tuple[Float[Tensor, "... R K"], Float[Tensor, "... R K"]]:
-        """Those of some examples and heads."""
+        """The scores and weights of some examples and heads."""
         scratch.next_block()
         scores, sinks = self._scores(box), self.call.select.sinks
-        if self.added is not None:
-            scores.add_(self._cut(self.added, box))
-        if self.hidden is not None:
-            scores[..., self.hiding].masked_fill_(self._cut(self.hidden, box), -torch.inf)
+        if self.bias is not None:
+            scores.add_(self._select(self.bias, box))
+        if self.masked is not None:
+            scores[..., self.masked_columns].masked_fill_(self._select(self.masked, box), -torch.inf)
         return scores, quick_weights(scores, None if sinks is None else sinks.expand(self.call.leading)[box])
 
     def _scores(self, box: Box) -> Float[Tensor, "... R K"]:
-        """Raw scores, in memory of their own."""
-        score, scale, kind = self.call.score, self.call.scale, exact(self.call)
-        if learned := score.tensors():
-            common = _common(self.queries, *learned)
-            return self._cut(score.block(self.queries.to(common), self.keys.to(common)), box).to(kind).contiguous()
-        queries, keys = (self._cut(side, box) for side in (self.queries, self.keys))
+        """Scores without mask and bias, in memory that may be overwritten."""
+        score, scale, dtype = self.call.score, self.call.scale, compute_dtype(self.call)
+        if parameters := score.tensors():
+            common = _common_dtype(self.queries, *parameters)
+            scores = score.block(self.queries.to(common), self.keys.to(common))
+            return self._select(scores, box).to(dtype).contiguous()
+        queries, keys = (self._select(side, box) for side in (self.queries, self.keys))
         shape = (*queries.shape[:-1], keys.shape[-2])
-        queries, keys = (side.reshape(_size(box), *side.shape[-2:]).to(kind) for side in (queries, keys))
+        queries, keys = (side.reshape(_size(box), *side.shape[-2:]).to(dtype) for side in (queries, keys))
         if scale is None:
             return score.block(queries, keys).view(shape)
         scores = scratch.empty(torch.Size((_size(box), *shape[-2:])), like=keys)
@@ -198,28 +198,29 @@ class _Rows:
         bias, queries = self.call.bias, self.call.queries[..., span.start : span.stop, :]
         assert bias is not None
         if bias.reads_queries:
-            queries = queries.to(_common(queries, *bias.tensors()))
-        return _filled(bias.block(queries, span, self.columns), span, self.columns)
+            queries = queries.to(_common_dtype(queries, *bias.tensors()))
+        return _expand(bias.block(queries, span, self.columns), span, self.columns)
 
-    def _hidden(self, span: range) -> Bool[Tensor, "... R K"]:
+    def _masked(self, span: range) -> Bool[Tensor, "... R K"]:
         call = self.call
         assert call.mask is not None
-        return _filled(~call.mask.block(span, self.columns, len(call.leading), call.queries.device), span, self.columns)
+        allowed = call.mask.block(span, self.columns, len(call.leading), call.queries.device)
+        return _expand(~allowed, span, self.columns)
 
-    def _cut(self, tensor: Tensor, box: Box) -> Tensor:
-        """The part of some examples and heads of what broadcasts to all."""
+    def _select(self, tensor: Tensor, box: Box) -> Tensor:
+        """The part of some examples and heads; the tensor may broadcast to all of them."""
         return tensor.expand(*self.call.leading, *tensor.shape[-2:])[box]
 
 
-def _joined(parts: list[Tensor]) -> Tensor:
-    """Rows of several spans, one below the other."""
+def _concatenate(parts: list[Tensor]) -> Tensor:
+    """Concatenate the rows of several spans."""
     return parts[0] if len(parts) == 1 else torch.cat(parts, -2)
 
 
-def _filled(tensor: Tensor, rows: range, columns: range) -> Tensor:
-    """A block of full size, where one row or column stood for all."""
+def _expand(tensor: Tensor, rows: range, columns: range) -> Tensor:
+    """Expand a block that has one row or one column for all."""
     return tensor.expand(*tensor.shape[:-2], len(rows), len(columns))
 
 
-def _common(*tensors: Tensor) -> torch.dtype:
+def _common_dtype(*tensors: Tensor) -> torch.dtype:
     return reduce(torch.promote_types, (tensor.dtype for tensor in tensors))

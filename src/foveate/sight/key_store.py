@@ -1,8 +1,8 @@
-"""Keys (B, ..., S, D) that grow while a model runs step by step: kept once, however often a cache hands them over.
+"""Stores the keys (B, ..., S, D) of a cache that grows while a model generates: each key once, for all steps.
 
-A decoder that attends once for each step has one call for each, over the keys of all steps so far. Each call is
-compared with what is kept, so that a cache that is copied, overwritten in place, cropped to a window or reordered by
-beam search is never misread: what continues nothing begins a new map.
+A decoder that attends once for each step makes one call for each, over the keys of all steps so far. Each call is
+compared with the stored keys, so a cache that is copied, overwritten in place, cropped to a window or reordered by beam
+search is never misread: keys that continue nothing begin a new map.
 """
 
 import mmap
@@ -15,103 +15,107 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 _LARGE = 2**20
-"""Bytes from which on a copy has pages of its own; the kernel lends a process only some 65,000 such mappings."""
+"""Copies of this many bytes or more get memory pages of their own; a process may have only some 65,000 mappings."""
 
 
 @dataclass(eq=False, slots=True)
 class Span:
-    """The keys of one call among those of its map, counted from the first key that the map ever had."""
+    """The keys of one call, as positions among all keys that the map ever had."""
 
     first: int
     length: int
-    turn: int
-    """How often the rows of the batch had been reordered by then."""
+    reorders: int
+    """Number of times that the batch had been reordered before the call."""
 
 
 @dataclass(eq=False, slots=True)
-class _Turn:
-    """A reordering of the batch: the keys since the turn before it, in the old rows, and the old row of each new."""
+class _Reorder:
+    """A reordering of the batch."""
 
     start: int
+    """Position of the first of its keys."""
     keys: Float[Tensor, "... N D"]
+    """The keys since the previous reordering, in the old order."""
     parents: Int[Tensor, "B"]
+    """The old row of each new row."""
 
 
-class Keys:
-    """The keys of a map, in memory that is linear in their number, reordered or not."""
+class KeyStore:
+    """The keys of a map. Memory is linear in their number, also if the batch is reordered."""
 
     def __init__(self, keys: Float[Tensor, "... S D"]) -> None:
-        self._store = own(keys)
+        self._store = copy_tensor(keys)
         self._length = keys.shape[-2]
-        self._turns: list[_Turn] = []
+        self._reorders: list[_Reorder] = []
         self.grows = False
-        """Whether later calls brought keys of their own, as a decoder's do that looks at what it wrote."""
+        """Whether later calls added keys, as the self-attention of a decoder does."""
 
     @property
-    def last(self) -> Span:
-        """All keys that there are."""
-        return Span(0, self._length, len(self._turns))
+    def full_span(self) -> Span:
+        """The span of all keys."""
+        return Span(0, self._length, len(self._reorders))
 
-    def continued(self, keys: Float[Tensor, "... S D"], steps: int, writing: bool = False) -> Span | None:
-        """The span of these keys if they belong to a call of the same map, which `steps` more queries made; else None.
+    def extend(self, keys: Float[Tensor, "... S D"], steps: int, generating: bool = False) -> Span | None:
+        """Add the new keys of a call with `steps` queries and return its span; None if it does not continue the map.
 
-        They do if they are the keys of the call before it and the query is one (or the model is known to be `writing`
-        just now), or if they are the end of the keys so far with one new key behind for each query; in any order of the
-        batch, for a beam search reorders a source's keys too, which differ in their last bits from row to row.
+        The call continues the map if its keys are those of the previous call and it has one query (or the model is
+        known to be `generating`), or if its keys are the last stored keys followed by one new key for each query. The
+        rows of the batch may be in any order, since beam search also reorders the keys of a source, whose rows differ
+        in their last bits.
         """
-        keys, store = bare(keys), self._store
+        keys, store = collapse(keys), self._store
         if keys.shape[:-2] != store.shape[:-2] or keys.shape[-1] != store.shape[-1] or keys.dtype != store.dtype:
             return None
         total, count = self._length, keys.shape[-2]
-        if (steps == 1 or writing) and count == total:
+        if (steps == 1 or generating) and count == total:
             parents = parent_rows(keys, store[..., :total, :])
             if parents is not None:
-                self._turn(parents)
-                return self.last
+                self._reorder(parents)
+                return self.full_span
         old = count - steps
         if not 0 < old <= total:
             return None
         parents = parent_rows(keys[..., :old, :], store[..., total - old : total, :])
         if parents is None:
             return None
-        self._turn(parents)
+        self._reorder(parents)
         self._append(keys[..., old:, :])
         self.grows = True
-        return Span(total - old, count, len(self._turns))
+        return Span(total - old, count, len(self._reorders))
 
-    def at(self, span: Span) -> Float[Tensor, "... S D"]:
-        """The keys of a span, each row of the batch as it was then."""
+    def read(self, span: Span) -> Float[Tensor, "... S D"]:
+        """The keys of a span, with the rows of the batch in the order that they had then."""
         first, end = span.first, span.first + span.length
-        if span.turn == len(self._turns):
+        if span.reorders == len(self._reorders):
             return self._store[..., first:end, :]
-        of_its_time = self._turns[span.turn]
-        parts = [of_its_time.keys[..., : end - of_its_time.start, :]]
+        next_reorder = self._reorders[span.reorders]
+        parts = [next_reorder.keys[..., : end - next_reorder.start, :]]
         rows = torch.arange(len(self._store), device=self._store.device)
-        for turn in reversed(self._turns[: span.turn]):
-            rows = turn.parents[rows]
-            parts.append(turn.keys.index_select(0, rows))
+        for reorder in reversed(self._reorders[: span.reorders]):
+            rows = reorder.parents[rows]
+            parts.append(reorder.keys.index_select(0, rows))
         return torch.cat(parts[::-1], -2)[..., first:end, :]
 
-    def _turn(self, parents: Tensor) -> None:
-        """Reorder the batch, unless each row goes on from itself."""
+    def _reorder(self, parents: Tensor) -> None:
+        """Reorder the batch, unless each row continues itself."""
         if torch.equal(parents, torch.arange(len(parents), device=parents.device)):
             return
-        start = self._turns[-1].start + self._turns[-1].keys.shape[-2] if self._turns else 0
-        self._turns.append(_Turn(start, self._store[..., start : self._length, :].clone(), parents))
+        start = self._reorders[-1].start + self._reorders[-1].keys.shape[-2] if self._reorders else 0
+        self._reorders.append(_Reorder(start, self._store[..., start : self._length, :].clone(), parents))
         self._store = self._store.index_select(0, parents)
 
     def _append(self, keys: Tensor) -> None:
         total = self._length + keys.shape[-2]
         if total > self._store.shape[-2]:
-            roomy = self._store.new_empty(*self._store.shape[:-2], 2 * total, self._store.shape[-1])
-            roomy[..., : self._length, :] = self._store[..., : self._length, :]
-            self._store = roomy
+            larger = self._store.new_empty(*self._store.shape[:-2], 2 * total, self._store.shape[-1])
+            larger[..., : self._length, :] = self._store[..., : self._length, :]
+            self._store = larger
         self._store[..., self._length : total, :] = keys
         self._length = total
 
 
-def bare(tensor: Tensor) -> Tensor:
-    """A tensor without gradients, and with 1 for each leading dimension that only repeats."""
+def collapse(tensor: Tensor) -> Tensor:
+    """The detached tensor with expanded leading dimensions (stride 0) reduced to size 1."""
     tensor = tensor.detach()
     for dimension in range(tensor.ndim - 2):
         if tensor.stride(dimension) == 0 and tensor.shape[dimension] > 1:
@@ -119,37 +123,37 @@ def bare(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def own(tensor: Tensor) -> Tensor:
-    """A copy, as small as can be: what the model does with its tensor later does not change it."""
-    tensor = bare(tensor)
+def copy_tensor(tensor: Tensor) -> Tensor:
+    """A copy that later writes of the model do not change, without repeated leading dimensions."""
+    tensor = collapse(tensor)
     if tensor.device.type == "cpu" and tensor.nbytes >= _LARGE:
-        return _room(tensor).copy_(tensor)
+        return _allocate(tensor).copy_(tensor)
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _room(like: Tensor) -> Tensor:
-    """Memory for a copy, in pages of its own: no more than it fills, and given back as soon as it is freed.
+def _allocate(like: Tensor) -> Tensor:
+    """Memory for a copy in pages of its own, which are returned to the system as soon as they are freed.
 
-    The kernel may give 2 MiB at once, which takes a third of the time.
+    Huge pages (2 MiB) need a third of the time.
     """
     pages = mmap.mmap(-1, like.nbytes, access=mmap.ACCESS_COPY)
     if sys.platform == "linux":
-        with suppress(OSError):  # a kernel may know no large pages
+        with suppress(OSError):  # not every kernel supports huge pages
             pages.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(pages, dtype=like.dtype).view(like.shape)
 
 
 def parent_rows(keys: Tensor, store: Tensor) -> Tensor | None:
-    """For each row of the batch a row of the store that equals it, its own before others; None where there is none."""
+    """For each row of the batch an equal row of the store, preferably the same one; None if a row has no equal."""
     rows = torch.arange(len(keys), device=keys.device)
     if torch.equal(keys, store):
         return rows
     if keys.ndim == 2:  # there is no batch
         return None
-    alike = (keys[:, None, ..., -1, :] == store[None, ..., -1, :]).flatten(2).all(-1)
+    same_last_key = (keys[:, None, ..., -1, :] == store[None, ..., -1, :]).flatten(2).all(-1)
     parents = []
     for row in rows.tolist():
-        candidates = sorted(alike[row].nonzero().flatten().tolist(), key=lambda candidate: candidate != row)
+        candidates = sorted(same_last_key[row].nonzero().flatten().tolist(), key=lambda candidate: candidate != row)
         parent = next((candidate for candidate in candidates if torch.equal(keys[row], store[candidate])), None)
         if parent is None:
             return None

@@ -1,4 +1,4 @@
-"""Image places put back: where in the picture the queries and keys of an image model stand."""
+"""Where in the picture the queries and keys of an image model are."""
 
 import math
 from dataclasses import dataclass
@@ -14,42 +14,42 @@ from foveate.errors import UserError
 
 @dataclass(frozen=True)
 class Grid:
-    """Patches of a picture row by row, behind tokens that stand for none of them."""
+    """Patches of a picture, row by row, after tokens that are no patch."""
 
     height: int
     """In patches."""
     width: int
     before: int = 1
-    """How many tokens come first: a class token, registers."""
+    """Number of tokens before the first patch: a class token, registers."""
 
-    def place(self, row: int, column: int) -> int:
-        """The number of a patch among the queries or keys."""
+    def position(self, row: int, column: int) -> int:
+        """The position of a patch among the queries or keys."""
         if not (0 <= row < self.height and 0 <= column < self.width):
             raise UserError(f"there is no patch ({row}, {column}) in a picture of {self.height} x {self.width} patches")
         return self.before + row * self.width + column
 
-    def map(self, numbers: Shaped[Tensor, "*leading S"]) -> Shaped[Tensor, "*leading height width"]:
-        """Numbers of keys (weights, what they received) or of queries (entropies) as a picture of so many patches.
+    def map(self, values: Shaped[Tensor, "*leading S"]) -> Shaped[Tensor, "*leading height width"]:
+        """Values of keys (weights, attention received) or of queries (entropies), arranged like the patches.
 
-        Raises UserError if there are not as many numbers as patches and tokens before.
+        Raises UserError unless there is one value for each patch and each token before them.
         """
         expected = self.before + self.height * self.width
-        if numbers.shape[-1] != expected:
+        if values.shape[-1] != expected:
             raise UserError(
-                f"{self.height} x {self.width} patches with {self.before} tokens before them are {expected} places, "
-                f"but there are {numbers.shape[-1]}; is there a class token (before=1) or none (before=0)?"
+                f"{self.height} x {self.width} patches with {self.before} tokens before them are {expected} positions, "
+                f"but there are {values.shape[-1]} values; is there a class token (before=1) or none (before=0)?"
             )
-        return numbers[..., self.before :].unflatten(-1, (self.height, self.width))
+        return values[..., self.before :].unflatten(-1, (self.height, self.width))
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of a picture that attend each by itself, as in Swin (Liu et al. 2021), numbered row by row.
+    """Windows of a picture, each of which attends within itself, as in Swin (Liu et al. 2021), numbered row by row.
 
-    The picture is padded at its right and bottom to whole windows, then rolled by `shift` to the left and up. What is
-    known of the windows' places has the examples and their windows together as its first dimension, B*N. Models that
-    roll hide from one another what that brings together from opposite edges; pages take this for granted.
-    Raises UserError for sizes below 1, and shifts below 0 or as large as a window.
+    The picture is padded on the right and at the bottom to whole windows, then rolled by `shift` to the left and up.
+    The examples and their windows are one dimension, B*N. A model that rolls also masks patches from opposite edges
+    from each other; pages assume this. Raises UserError for sizes below 1 and for shifts that are negative or as large
+    as a window.
     """
 
     height: int
@@ -61,23 +61,27 @@ class Windows:
 
     def __post_init__(self) -> None:
         if min(self.height, self.width, *self.window) < 1:
-            raise UserError(f"windows of {self.window} in {self.height} x {self.width} patches: all must be 1 or more")
+            raise UserError(
+                f"windows of {self.window} in {self.height} x {self.width} patches: sizes must be 1 or more"
+            )
         if not all(0 <= shift < length for shift, length in zip(self.shift, self.window, strict=True)):
-            raise UserError(f"windows of {self.window} are rolled by less than their size, not by {self.shift}")
+            raise UserError(
+                f"windows of {self.window} cannot be shifted by {self.shift}: it must be less than the window"
+            )
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many windows there are, down and across."""
+        """Number of windows, down and across."""
         return -(-self.height // self.window[0]), -(-self.width // self.window[1])
 
     @property
     def size(self) -> int:
-        """How many places a window has."""
+        """Number of positions in a window."""
         return math.prod(self.window)
 
     @cached_property
     def patches(self) -> Int[Tensor, "N W"]:
-        """The patch, counted row by row, at each place of each window; -1 for padding."""
+        """The patch, counted row by row, at each position of each window; -1 for padding."""
         over, along = self.window
         numbers = torch.arange(self.height * self.width).view(self.height, self.width)
         padded = F.pad(numbers, (0, -self.width % along, 0, -self.height % over), value=-1)
@@ -86,30 +90,30 @@ class Windows:
         return windows.flatten(2).flatten(0, 1)
 
     @cached_property
-    def places(self) -> Int[Tensor, "P"]:
-        """The place of each patch among those of all windows, window by window."""
+    def positions(self) -> Int[Tensor, "P"]:
+        """The position of each patch among those of all windows, window by window."""
         patches = self.patches.flatten()
         return patches.argsort()[(patches < 0).sum() :]
 
     @property
     def padding(self) -> int:
-        """How many places of a window are padding, of that which has most."""
+        """The largest number of padded positions in a window."""
         return int((self.patches < 0).sum(1).max())
 
-    def check(self, examples: int, places: int) -> None:
-        """Raises UserError unless so many examples, of so many places each, are the windows of whole pictures."""
+    def check(self, examples: int, positions: int) -> None:
+        """Raise UserError unless so many examples, with so many positions each, are the windows of whole pictures."""
         count, size = self.patches.shape
-        if examples % count or places != size:
+        if examples % count or positions != size:
             raise UserError(
-                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} places, but the "
-                f"numbers are for {examples} windows of {places}; is it the size of this layer's picture?"
+                f"a picture of {self.height} x {self.width} patches has {count} windows of {size} positions, but the "
+                f"values are for {examples} windows of {positions}; is it the size of this layer's picture?"
             )
 
-    def map(self, numbers: Shaped[Tensor, "BN *others W"]) -> Shaped[Tensor, "B *others height width"]:
-        """Numbers of each place of each window (what a key received, the entropy of a query) as pictures.
+    def map(self, values: Shaped[Tensor, "BN *others W"]) -> Shaped[Tensor, "B *others height width"]:
+        """Values of each position of each window (attention received, entropies), arranged like the pictures.
 
-        Raises UserError if the numbers are not those of whole pictures.
+        Raises UserError if they are not the values of whole pictures.
         """
-        self.check(numbers.shape[0], numbers.shape[-1])
-        by_place = numbers.unflatten(0, (-1, len(self.patches))).movedim(1, -2).flatten(-2)
-        return by_place[..., self.places.to(numbers.device)].unflatten(-1, (self.height, self.width))
+        self.check(values.shape[0], values.shape[-1])
+        by_position = values.unflatten(0, (-1, len(self.patches))).movedim(1, -2).flatten(-2)
+        return by_position[..., self.positions.to(values.device)].unflatten(-1, (self.height, self.width))

@@ -1,8 +1,8 @@
-"""Where one call looked, in numbers: its weights, and measures that are taken from them block by block.
+"""The weights of one call, and measures that are computed from them block by block.
 
-All work on a `Call` alone and know nothing of the model that made it. Whatever its leading dimensions are, what they
-tell is for (B, H) examples and heads, in single precision at least. Memory is linear in T and S, time is that of a few
-attention calls.
+Everything here works on a `Call` and knows nothing of the model that made it. Results have the leading dimensions
+(B, H), whatever those of the call are, in single precision or higher. Memory is linear in T and S; the time is that of
+a few attention calls.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,24 +15,24 @@ from torch import Tensor
 
 from foveate.attention.call import Call
 from foveate.errors import UserError, unknown
-from foveate.sight.blocks import Box, Measure, alone, blocks, exact
-from foveate.sight.key_measures import Carried, Pooled, Received
+from foveate.sight.blocks import Box, Measure, compute_dtype, measurement_context, weight_blocks
+from foveate.sight.key_measures import Pooled, Propagation, Received
 from foveate.sight.query_measures import Distance, Entropy, Max, Top, TopKeys
 
 __all__ = [
     "MEASURES",
-    "Carried",
     "Distance",
     "Entropy",
     "Max",
     "Measure",
     "Pooled",
+    "Propagation",
     "Received",
     "Top",
     "TopKeys",
     "check_names",
     "measure",
-    "places",
+    "resolve_choice",
     "weights",
 ]
 
@@ -48,11 +48,11 @@ MEASURES: dict[str, Callable[[int], Measure]] = {
     "received": lambda first: Received(),
     "pooled": lambda first: Pooled(),
 }
-"""What can be measured while a model runs, by name, of a call whose first query stands at the given key."""
+"""Measures that can be computed while a model runs, by name, for a call whose first query has the given position."""
 
 
 def check_names(names: str | Sequence[str], others: Sequence[str] = ()) -> list[str]:
-    """The names of some measures, or of `others`. Raises UserError for one that is unknown."""
+    """The names as a list. Raises UserError for a name that is neither in `MEASURES` nor in `others`."""
     names, known = [names] if isinstance(names, str) else list(names), [*MEASURES, *others]
     for name in names:
         if name not in known:
@@ -61,12 +61,12 @@ def check_names(names: str | Sequence[str], others: Sequence[str] = ()) -> list[
 
 
 def measure(call: Call, measures: Iterable[Measure]) -> list[Any]:
-    """What each of the measures tells of a call; the weights are computed once for all of them."""
+    """The result of each measure for a call; the weights are computed once for all of them."""
     measures = list(measures)
-    with alone(call):
+    with measurement_context(call):
         for each in measures:
             each.start(call)
-        for block in blocks(call) if measures else ():
+        for block in weight_blocks(call) if measures else ():
             for each in measures:
                 each.add(block)
         return [each.result() for each in measures]
@@ -75,65 +75,67 @@ def measure(call: Call, measures: Iterable[Measure]) -> list[Any]:
 def weights(call: Call, heads: Choice = ALL, queries: Choice = ALL, keys: Choice = ALL) -> Float[Tensor, "B H T S"]:
     """The weights of the chosen heads, queries and keys, before any dropout; other heads and queries cost nothing.
 
-    A choice is a slice, one place or several in any order, which may count from the end, or a boolean for each place.
-    Raises UserError where there is no such.
+    A choice is a slice, one or several positions in any order (negative ones count from the end), or one boolean for
+    each position. Raises UserError for a position that does not exist.
     """
     leading, (count, total) = call.leading, (call.queries.shape[-2], call.keys.shape[-2])
-    everywhere = range(leading[1:].numel())
-    heads, queries, keys = places(heads, len(everywhere)), places(queries, count), places(keys, total)
+    all_heads = range(leading[1:].numel())
+    heads, queries = resolve_choice(heads, len(all_heads)), resolve_choice(queries, count)
+    keys = resolve_choice(keys, total)
     batch = leading[0] if leading else 1
-    with alone(call):
-        found = call.queries.new_zeros(batch, len(heads), len(queries), len(keys), dtype=exact(call))
-        if heads == everywhere:
-            _fill(found.view(*leading, len(queries), len(keys)), call, queries, keys)
+    with measurement_context(call):
+        result = call.queries.new_zeros(batch, len(heads), len(queries), len(keys), dtype=compute_dtype(call))
+        if heads == all_heads:
+            _fill(result.view(*leading, len(queries), len(keys)), call, queries, keys)
         else:
-            for part, head in zip(found.unbind(1), heads, strict=True):
-                box = _box(leading, head)
+            for part, head in zip(result.unbind(1), heads, strict=True):
+                box = _head_box(leading, head)
                 _fill(part.view(*(one.stop - one.start for one in box), *part.shape[1:]), call, queries, keys, box)
-    return found
+    return result
 
 
-def _fill(found: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int], box: Box | None = None) -> None:
-    """Write the weights of some heads, queries and keys to their places."""
-    for block in blocks(call, queries, box):
+def _fill(result: Tensor, call: Call, queries: Sequence[int], keys: Sequence[int], box: Box | None = None) -> None:
+    """Write the weights of some heads, queries and keys into `result`."""
+    for block in weight_blocks(call, queries, box):
         first, last = block.columns.start, block.columns.stop
         if isinstance(keys, range):
             start = max(keys.start, first)
             stop = max(start, min(keys.stop, last))
             part = block.weights[..., start - first : stop - first]
-            block.of_queries(found)[..., start - keys.start : stop - keys.start] = part
+            block.query_view(result)[..., start - keys.start : stop - keys.start] = part
         else:
-            inside = [place for place, key in enumerate(keys) if first <= key < last]
-            block.of_queries(found)[..., inside] = block.weights[..., [keys[place] - first for place in inside]]
+            inside = [at for at, key in enumerate(keys) if first <= key < last]
+            block.query_view(result)[..., inside] = block.weights[..., [keys[at] - first for at in inside]]
 
 
-def places(choice: Choice, count: int) -> Sequence[int]:
-    """The chosen places: a range where they are neighbours, else a list. Raises UserError where there is no such."""
-    chosen = range(count)[choice] if isinstance(choice, slice) else list(_listed(choice, count))
+def resolve_choice(choice: Choice, count: int) -> Sequence[int]:
+    """The chosen positions among `count`: a range if they are contiguous, else a list. Raises UserError if one is
+    missing."""
+    chosen = range(count)[choice] if isinstance(choice, slice) else list(_positions(choice, count))
     span = range(chosen[0], chosen[0] + len(chosen)) if chosen else range(0)
-    # Ranges are compared as such: a list of all places may be more memory than what is asked for.
+    # Ranges are compared without making a list, which may need more memory than the result.
     return span if chosen == (span if isinstance(chosen, range) else list(span)) else list(chosen)
 
 
-def _listed(choice: Any, count: int) -> Iterator[int]:
-    """Places that are given one by one, as one number, or as one boolean for each."""
+def _positions(choice: Any, count: int) -> Iterator[int]:
+    """Positions that are given as one number, several numbers, or one boolean for each position."""
     given = choice.tolist() if hasattr(choice, "tolist") else choice
     given = given if isinstance(given, Iterable) else [given]
     listed = [one.item() if hasattr(one, "item") else one for one in given]
     if any(isinstance(one, bool) for one in listed):
         if len(listed) != count or not all(isinstance(one, bool) for one in listed):
-            raise UserError(f"booleans choose among {count} places by {count} of them, not by {len(listed)}")
-        listed = [place for place, chosen in enumerate(listed) if chosen]
-    for place in listed:
-        if not -count <= place < count:
-            raise UserError(f"there is no place {place} among {count}: they are 0 to {count - 1}")
-        yield place % count
+            raise UserError(f"booleans choose among {count} positions by {count} of them, not by {len(listed)}")
+        listed = [position for position, chosen in enumerate(listed) if chosen]
+    for position in listed:
+        if not -count <= position < count:
+            raise UserError(f"there is no position {position} among {count}: they are 0 to {count - 1}")
+        yield position % count
 
 
-def _box(leading: torch.Size, head: int) -> Box:
+def _head_box(leading: torch.Size, head: int) -> Box:
     """All examples of one head, which may be one of a group."""
     box: list[slice] = []
     for size in reversed(leading[1:]):
-        head, place = divmod(head, size)
-        box.insert(0, slice(place, place + 1))
+        head, within = divmod(head, size)
+        box.insert(0, slice(within, within + 1))
     return (slice(0, leading[0]), *box) if leading else ()

@@ -1,25 +1,25 @@
-"""Whether what is a model's own still says what it said when it was noted."""
+"""Detects whether a recorded tensor was modified in place."""
 
 import torch
 from torch import Tensor
 
-from foveate.sight.key_store import bare, own
+from foveate.sight.key_store import collapse, copy_tensor
 
-REMEMBERED = 4
-"""So many tensors are remembered: a model hands the same few to all its layers."""
+CACHE_SIZE = 4
+"""Number of recent tensors whose guards are kept: a model passes the same few masks to all its layers."""
 
 
-class Unwritten:
-    """A tensor that a model may write into, and how to see that it has not."""
+class MutationGuard:
+    """A tensor of the model, and what is needed to detect a later write to it."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
-        # What was made in inference mode does not count how often it is written to.
-        self._before = own(tensor) if tensor.is_inference() else tensor._version
+        # Inference tensors have no version counter, so their values are copied.
+        self._before = copy_tensor(tensor) if tensor.is_inference() else tensor._version
 
     @property
-    def holds(self) -> bool:
-        """Whether it says what it said."""
+    def unchanged(self) -> bool:
+        """Whether the tensor has the same values as when it was recorded."""
         if isinstance(self._before, Tensor):
-            return torch.equal(bare(self.tensor), self._before)
+            return torch.equal(collapse(self.tensor), self._before)
         return self.tensor._version == self._before

@@ -1,4 +1,4 @@
-"""One attention call of a map: which of its rows it made, and what is kept of it."""
+"""One recorded attention call: which rows of its site's map it computed, and what is kept of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,31 +9,34 @@ from torch import Tensor
 
 from foveate.attention.call import Call
 from foveate.sight.key_store import Span
-from foveate.sight.mutation_guard import Unwritten
+from foveate.sight.mutation_guard import MutationGuard
 
 
 @dataclass(eq=False, slots=True)
-class Rows:
-    """One call: some rows of a map."""
+class RecordedCall:
+    """One attention call: some rows of a map."""
 
     call: Call
-    """With the queries; the keys are in the map's `Keys`."""
+    """The call with its queries and without its keys, which are in the `KeyStore` of the site."""
     span: Span
+    """Which of the site's keys it attended to."""
     start: int
-    """How many rows the map had before."""
+    """Number of rows that the map had before this call."""
     run: int
-    """Which run of the model made the call, counted from 1."""
+    """Number of the model's run that made the call, from 1."""
     choice: Int[Tensor, "... T"] | None = None
-    lent: Sequence[Unwritten] = ()
-    """Tensors that are still the model's own."""
+    """The positions that a hard selection chose."""
+    guards: Sequence[MutationGuard] = ()
+    """Guards of the tensors that belong to the model and were not copied."""
     measured: dict[str, Any] = field(default_factory=dict)
-    """What was measured already."""
+    """Results of measures, by name."""
 
     @property
     def count(self) -> int:
+        """Number of queries."""
         return self.call.queries.shape[-2]
 
     @property
     def end(self) -> int:
-        """The place behind its last key."""
+        """Position after its last key."""
         return self.span.first + self.span.length

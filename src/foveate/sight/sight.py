@@ -1,4 +1,4 @@
-"""All that was seen while a model ran."""
+"""A `Sight`: all attention that was recorded while a model ran."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,22 @@ from torch.nn.functional import one_hot
 
 from foveate.contracts import Picture
 from foveate.errors import UserError, unknown
-from foveate.sight.blocks import exact
+from foveate.sight.blocks import compute_dtype
 from foveate.sight.layouts import Windows
+from foveate.sight.measures import ALL, Choice, resolve_choice
 from foveate.sight.rendering import renderer
-from foveate.sight.site import ALL, Choice, Site, places
+from foveate.sight.site import Site
 from foveate.sight.site_patterns import check_patterns, value_for
-from foveate.sight.window_merge import InPlace
+from foveate.sight.window_merge import MergedWindows
 
 
 class Sight:
-    """What was seen: `sight[site]` for each of `sight.sites`."""
+    """The recorded sites: `sight[name]` for each name in `sight.sites`."""
 
-    def __init__(self, found: dict[str, Site], notes: list[str]) -> None:
-        self._found = found
+    def __init__(self, recorded: dict[str, Site], notes: list[str]) -> None:
+        self._recorded = recorded
         self.notes = notes
-        """What happened to the model because it was looked at."""
+        """How the look changed the run of the model, if it did."""
 
     @property
     def sites(self) -> list[str]:
@@ -35,53 +36,51 @@ class Sight:
 
         A module that made several maps has one site for each: "layer", "layer#2", ...
         """
-        return list(self._found)
+        return list(self._recorded)
 
     def __getitem__(self, name: str) -> Site:
-        if name not in self._found:
-            raise unknown("site", name, self._found)
-        return self._found[name]
+        if name not in self._recorded:
+            raise unknown("site", name, self._recorded)
+        return self._recorded[name]
 
-    def put_back(self, windows: Mapping[str, Windows | tuple[Windows, Windows]]) -> "Sight":
-        """The same with the windows of a picture in their places, at the sites that fit a pattern; the first counts.
+    def merge_windows(self, windows: Mapping[str, Windows | tuple[Windows, Windows]]) -> "Sight":
+        """A sight in which windows of a picture are merged into one map, at the sites that match a pattern.
 
-        The queries and keys of such a site are then the patches of the whole picture, row by row. A tuple gives the
-        windows of the queries and those of the keys where they differ. Raises UserError where a site has other windows.
+        The queries and keys of such a site are then the patches of the whole picture, row by row. If several patterns
+        match, the first counts. A tuple gives the windows of the queries and those of the keys. Raises UserError if a
+        site has other windows.
         """
         check_patterns(windows, self.sites, "windows")
-        found = dict(self._found)
-        for name, site in self._found.items():
+        merged = dict(self._recorded)
+        for name, site in self._recorded.items():
             given = value_for(name, windows)
             if given is not None:
-                found[name] = InPlace(site, *(given if isinstance(given, tuple) else (given, given)))
-        return Sight(found, self.notes)
+                merged[name] = MergedWindows(site, *(given if isinstance(given, tuple) else (given, given)))
+        return Sight(merged, self.notes)
 
     def rollout(self, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:
-        """How much each place before the first layer reaches the chosen places behind the last: attention rollout.
+        """Attention rollout (Abnar and Zuidema 2020): how much each input position contributes to the chosen outputs.
 
-        From layer to layer, half of a place is its own (the residual connection) and half what its heads look at, as
-        their mean (Abnar and Zuidema 2020). `sites` is a pattern for the self-attention of one stack of layers. Memory
-        is linear in the places for each chosen one.
+        Each layer is taken as half the residual connection and half the weights averaged over heads. `sites` is a
+        pattern for the self-attention of one stack of layers. Memory is linear in the positions for each chosen one.
         """
         layers = self._stack(sites)
         batch, _, count, _ = layers[0].shape
-        chosen = torch.tensor(places(queries, count), device=layers[0].device)
-        reach = one_hot(chosen, count).to(exact(layers[0].rows[0].call)).repeat(batch, 1, 1)
+        chosen = torch.tensor(resolve_choice(queries, count), device=layers[0].device)
+        shares = one_hot(chosen, count).to(compute_dtype(layers[0].calls[0].call)).repeat(batch, 1, 1)
         for layer in reversed(layers):
-            reach = (reach + layer.carried(reach)) / 2
-        return reach
+            shares = (shares + layer.propagate(shares)) / 2
+        return shares
 
     def _stack(self, pattern: str) -> list[Site]:
-        """The layers of one stack, from the first to the last."""
-        chosen = [site for name, site in self._found.items() if fnmatchcase(name, pattern)]
+        """The self-attention layers of one stack, from the first to the last."""
+        chosen = [site for name, site in self._recorded.items() if fnmatchcase(name, pattern)]
         square = [site for site in chosen if site.shape[2] == site.shape[3]]
         stacks = sorted({re.sub(r"\d+", "*", site.name) for site in square})
         sizes = {(site.shape[0], site.shape[2]) for site in square}
         if len(stacks) != 1 or len(sizes) != 1:
-            found = " and ".join(stacks) or "no self-attention over equally many queries and keys"
-            raise UserError(
-                f"a rollout goes through one stack of self-attention, but '{pattern}' has {found}; choose sites="
-            )
+            names = " and ".join(stacks) or "no self-attention with as many queries as keys"
+            raise UserError(f"a rollout needs one stack of self-attention, but '{pattern}' has {names}; choose sites=")
         return square
 
     def figure(
@@ -92,27 +91,27 @@ class Sight:
         heads: Choice = ALL,
         example: int = 0,
     ) -> Picture:
-        """A heatmap for each chosen head of a site, for one example of the batch: a Figure of matplotlib, to `savefig`.
+        """A heatmap for each chosen head of a site, for one example of the batch: a matplotlib Figure.
 
-        `tokens` are those of the queries, and of the keys too where no `keys` are given; without any, places are
-        numbered. A map of more than 64 places a side is pooled to so many cells, each labelled by its first place.
+        `tokens` are the tokens of the queries, and of the keys unless `keys` are given; without them positions are
+        numbered. A map with more than 64 queries or keys is pooled to 64 cells, labelled by their first positions.
         """
         return renderer().figure(self, site, tokens, keys, heads, example)
 
     def save(self, path: Path | str, tokens: Any = None, example: int = 0, **options: Any) -> None:
-        """Write one self-contained page that shows all sites of one example of the batch, for any browser.
+        """Write one self-contained HTML page that shows all sites for one example of the batch.
 
-        `tokens` says what queries and keys are: a list of texts, an `Image` or an `Audio`, a tuple (queries, keys)
-        where they differ, or a mapping from patterns of site names to these. `title`, `notes` and `sites` are further
-        options; see `foveate.viewer.document`. Raises UserError where tokens and a map differ in number.
+        `tokens` names queries and keys: a list of texts, an `Image` or an `Audio` of `foveate.viewer`, a tuple
+        (queries, keys) if they differ, or a mapping from patterns of site names to these. Further options are `title`,
+        `notes` and `sites`; see `foveate.viewer.document`. Raises UserError if there are more or fewer tokens than
+        queries or keys.
         """
         renderer().save(self, path, tokens, example, **options)
 
     def _repr_html_(self) -> str:
-        """The page, for a notebook."""
-        return renderer().frame(self) if self._found else repr(self)
+        """The page, for notebooks."""
+        return renderer().frame(self) if self._recorded else repr(self)
 
     def __repr__(self) -> str:
-        return (
-            f"Sight of {len(self._found)} sites: {', '.join(self.sites[:4])}{', ...' if len(self._found) > 4 else ''}"
-        )
+        more = ", ..." if len(self._recorded) > 4 else ""
+        return f"Sight of {len(self._recorded)} sites: {', '.join(self.sites[:4])}{more}"

@@ -1,4 +1,4 @@
-"""Which calls of a module are rows of one map, and which begin a new one."""
+"""Assigns recorded calls to sites: which calls of a module are rows of one map, and which begin a new map."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from dataclasses import replace
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.sight.key_store import Keys, Span, bare, own, parent_rows
-from foveate.sight.mutation_guard import REMEMBERED, Unwritten
-from foveate.sight.recorded_call import Rows
+from foveate.sight.key_store import KeyStore, Span, collapse, copy_tensor, parent_rows
+from foveate.sight.mutation_guard import CACHE_SIZE, MutationGuard
+from foveate.sight.recorded_call import RecordedCall
 from foveate.sight.site import Site
 
 
-class Maps:
-    """The maps of all modules while a model runs, perhaps step by step, perhaps several times."""
+class SiteIndex:
+    """The sites of all modules, while a model runs step by step or several times."""
 
     def __init__(self, with_keys: bool) -> None:
         self.sites: dict[str, Site] = {}
@@ -22,85 +22,86 @@ class Maps:
         self._with_keys = with_keys
         self._of_module: dict[str, list[Site]] = {}
         self._run = 0
-        self._fresh = 0
-        """The run that last began a map of a module that had one: all older maps are over then."""
-        self._wrote = 0
-        """The run in which a module last looked at keys that had grown."""
-        self._lent: deque[Unwritten] = deque(maxlen=REMEMBERED)
-        """The last tensors of the model's own: it hands the same mask to all its layers."""
+        self._first_open_run = 0
+        """The run that last began another map of a module. Maps of earlier runs are complete."""
+        self._last_growth = 0
+        """The run in which a module last attended to new keys."""
+        self._guards: deque[MutationGuard] = deque(maxlen=CACHE_SIZE)
+        """Guards of recent tensors: a model passes the same mask to all its layers."""
 
     def begin_run(self) -> None:
-        """The model is called."""
+        """Count a call of the whole model."""
         self._run += 1
 
-    def place(self, module: str, call: Call) -> tuple[Site, Rows]:
-        """The map that a call belongs to, and its rows there, which are not added yet."""
+    def assign(self, module: str, call: Call) -> tuple[Site, RecordedCall]:
+        """The site that a call belongs to, and the record of the call, which is not added yet."""
         for site in self._of_module.setdefault(module, []):
-            if site.rows[0].run >= self._fresh and (span := self._continued(site, call)):
-                return site, self._rows(site, call, span)
+            if site.calls[0].run >= self._first_open_run and (span := self._match(site, call)):
+                return site, self._record(site, call, span)
         others = self._of_module[module]
-        if others and others[-1].rows[0].run < self._run:
-            self._fresh = self._run
+        if others and others[-1].calls[0].run < self._run:
+            self._first_open_run = self._run
         name = module if not others else f"{module}#{len(others) + 1}"
-        site = Site(name, Keys(call.keys) if self._with_keys else None)
+        site = Site(name, KeyStore(call.keys) if self._with_keys else None)
         others.append(site)
         self.sites[name] = site
-        return site, self._rows(site, call, Span(0, call.keys.shape[-2], 0))
+        return site, self._record(site, call, Span(0, call.keys.shape[-2], 0))
 
-    def drop(self, site: Site) -> None:
-        """Forget a map whose only call turned out not to be what it seemed."""
-        if not site.rows:
+    def discard_if_empty(self, site: Site) -> None:
+        """Remove a site whose only call was not recorded after all."""
+        if not site.calls:
             del self.sites[site.name]
             self._of_module[site.name.split("#")[0]].remove(site)
 
-    def _rows(self, site: Site, call: Call, span: Span) -> Rows:
-        """A call without what can be had elsewhere or is not to be kept."""
+    def _record(self, site: Site, call: Call, span: Span) -> RecordedCall:
+        """The record of a call, without what is stored elsewhere or is not kept."""
         no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
-            queries = own(call.queries).expand(call.queries.shape)  # once where all examples have the same
+            queries = copy_tensor(call.queries).expand(call.queries.shape)  # copied once if all examples share them
             kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
         else:
-            shape_alone = call.queries.new_empty(()).expand(call.queries.shape)
-            kept = replace(call, queries=shape_alone, keys=no_keys, values=no_keys, mask=None, bias=None)
-            site.newest = own(call.keys[..., -1:, :])
-        return Rows(kept, span, site.count, self._run, lent=tuple(map(self._watched, kept.tensors())))
+            shape_only = call.queries.new_empty(()).expand(call.queries.shape)
+            kept = replace(call, queries=shape_only, keys=no_keys, values=no_keys, mask=None, bias=None)
+            site.last_key = copy_tensor(call.keys[..., -1:, :])
+        guards = tuple(map(self._guard, kept.tensors()))
+        return RecordedCall(kept, span, site.count, self._run, guards=guards)
 
-    def _watched(self, tensor: Tensor) -> Unwritten:
-        found = next((lent for lent in self._lent if lent.tensor is tensor and lent.holds), None)
-        if found is None:
-            found = Unwritten(tensor)
-            self._lent.append(found)
-        return found
+    def _guard(self, tensor: Tensor) -> MutationGuard:
+        guard = next((guard for guard in self._guards if guard.tensor is tensor and guard.unchanged), None)
+        if guard is None:
+            guard = MutationGuard(tensor)
+            self._guards.append(guard)
+        return guard
 
-    def _continued(self, site: Site, call: Call) -> Span | None:
-        """The keys of a call among those of a map, if it goes on with that map."""
-        first, last = site.rows[0], site.rows[-1]
+    def _match(self, site: Site, call: Call) -> Span | None:
+        """The span of a call's keys among those of a site, if the call continues its map."""
+        first, last = site.calls[0], site.calls[-1]
         steps, count = call.queries.shape[-2], call.keys.shape[-2]
         if first.call.leading != call.leading:
             return None
         if site.keys is None:
-            ends = [last.end + new for new in _new_keys(call.keys, site.newest)] if steps == 1 else []
+            ends = [last.end + new for new in _new_keys(call.keys, site.last_key)] if steps == 1 else []
             firsts = (end - count for end in ends)
             return next((Span(first, count, 0) for first in firsts if first >= last.span.first), None)
-        before = site.keys.last.length
-        span = site.keys.continued(call.keys, steps, self._wrote == self._run)
-        if site.keys.last.length > before:
-            self._wrote = self._run
-        elif last.run < self._run != self._wrote and _rows_of_last_run(site) > 1:
-            return None  # all of a source and its target once more, not one step more
+        before = site.keys.full_span.length
+        span = site.keys.extend(call.keys, steps, self._last_growth == self._run)
+        if site.keys.full_span.length > before:
+            self._last_growth = self._run
+        elif last.run < self._run != self._last_growth and _rows_of_last_run(site) > 1:
+            return None  # the whole source and target once more, not one more step
         return span
 
 
-def _new_keys(keys: Tensor, newest: Tensor | None) -> Iterator[int]:
-    """How many keys may have come behind the one that was the last before, in any order of the batch: 0, or 1.
+def _new_keys(keys: Tensor, last_key: Tensor | None) -> Iterator[int]:
+    """Possible numbers of keys after the previous last key, which may be in any order of the batch: 0, or 1.
 
-    A cache that grows has one more key then, one that forgets as many as before, or fewer.
+    With a growing cache a call has one more key than before; with a cropped cache it has as many as before, or fewer.
     """
     for new in range(min(2, keys.shape[-2])):
-        end = bare(keys[..., keys.shape[-2] - 1 - new :, :][..., :1, :])
-        if newest is not None and end.shape == newest.shape and parent_rows(end, newest) is not None:
+        end = collapse(keys[..., keys.shape[-2] - 1 - new :, :][..., :1, :])
+        if last_key is not None and end.shape == last_key.shape and parent_rows(end, last_key) is not None:
             yield new
 
 
 def _rows_of_last_run(site: Site) -> int:
-    return sum(rows.count for rows in site.rows if rows.run == site.rows[-1].run)
+    return sum(call.count for call in site.calls if call.run == site.calls[-1].run)

@@ -1,7 +1,7 @@
-"""What attends without being seen: the evidence for it, and the error that names it.
+"""Finds modules that attended without being recorded, and the error that names them.
 
-An empty answer would say that a model looks nowhere. So modules are watched that are called attention, and softmaxes
-that are multiplied with something: where no call was noted, a look ends with an error.
+An empty sight would say that the model does not attend. So a look follows modules that are called attention, and
+softmaxes that are multiplied with something. If no call was recorded there, the look ends with an error.
 """
 
 import inspect
@@ -18,140 +18,141 @@ from foveate.errors import UserError
 _CALLED_ATTENTION = re.compile(r"attent|attn", re.IGNORECASE)
 
 _FUSED = re.compile(r"scaled_dot_product_attention|ALL_ATTENTION_FUNCTIONS(\.get_interface|\[)")
-"""What code has that attends by another function than its own."""
+"""Matches code that attends by calling another function."""
 
 COMPILED = "_orig_mod."
-"""What torch.compile puts into the paths of modules."""
+"""Part of module paths that torch.compile adds."""
 
-TOLD = 3
-"""So many modules are named for each reason."""
+MAX_NAMED = 3
+"""Maximum number of modules that an error names for each reason."""
 
 REASONS = {
     "softmax": "attends by a softmax of its own, which cannot be seen",
-    "unlike": "makes more of its weights than a mean of values, or other weights than its arguments say",
-    "thread": "ran in another thread than the one that looks, where nothing can be seen",
+    "mismatch": "has an output that is not the mean of the values by the weights that its arguments imply",
+    "thread": "ran in another thread than the look, where nothing can be seen",
     "script": "is TorchScript, which cannot be seen into",
-    "opaque": "attends under vmap, or without numbers (meta or fake tensors), where nothing can be seen",
-    "nested": "attends within nested tensors, whose texts differ in length, which makes no one map",
-    "mixed": "multiplies something by what it made of a softmax, which may be attention and cannot be seen",
-    "silent": "is called attention, but made no attention call that can be seen",
+    "opaque": "attends under vmap or on tensors without values (meta or fake), where nothing can be seen",
+    "nested": "attends on nested tensors, whose texts differ in length and have no common map",
+    "weak_softmax": "multiplies something by a changed softmax, which may be attention and cannot be seen",
+    "no_call": "is called attention, but made no attention call that can be seen",
 }
 
-WEAK = {"mixed", "silent"}
-"""Reasons that count only where there is no better evidence: nothing was seen, and nothing is known to be hidden."""
+WEAK = {"weak_softmax", "no_call"}
+"""Reasons that count only if no attention was recorded and there is no other reason."""
 
 _SITES = "look(model, sites=[...]) at other modules"
 
 
 @dataclass
 class _Running:
-    """A module that has begun and not ended."""
+    """A module whose forward pass is running."""
 
     name: str
     kind: str
-    noted: int
-    """Attention calls that had been noted, or found hidden, before it began."""
+    calls_before: int
+    """Number of attention calls that were found, recorded or not, before it began."""
     has_attention: bool = False
-    """Whether a part of it is called attention."""
+    """Whether a submodule is called attention."""
     softmax: bool = False
-    """Whether it computed a softmax, itself or in a part that is not called attention."""
+    """Whether it computed a softmax, itself or in a submodule that is not called attention."""
 
 
-class Hidden:
-    """Modules that ran and attended, as it seems, but not by a call that can be seen."""
+class Untraced:
+    """Modules that probably attended, but not by a call that can be recorded."""
 
     def __init__(self) -> None:
         self._running: list[_Running] = []
-        self._noted = 0
+        self._calls = 0
         self.found: dict[str, tuple[str, str]] = {}
-        """The kind of each such module and the reason, one of `REASONS`."""
+        """The class name of each such module and the reason, one of `REASONS`."""
         self._within: defaultdict[str, set[str]] = defaultdict(set)
-        """For each such module, those within it, or itself, that did what it is named for."""
+        """For each such module, itself or the submodules that gave the reason."""
 
     def enter(self, name: str, kind: str) -> None:
-        """A module begins to run."""
-        self._running.append(_Running(name, kind, self._noted))
+        """Note that a module begins to run."""
+        self._running.append(_Running(name, kind, self._calls))
 
     def leave(self) -> None:
-        """The module that began last has run."""
+        """Note that the module that began last has ended."""
         module = self._running.pop()
         called_attention = bool(_CALLED_ATTENTION.search(module.kind))
         if self._running:
             parent = self._running[-1]
             parent.has_attention |= called_attention or module.has_attention
             parent.softmax |= module.softmax and not called_attention
-        if called_attention and self._noted == module.noted and (module.softmax or not module.has_attention):
-            self.note(module.name, module.kind, "softmax" if module.softmax else "silent")
+        no_calls = self._calls == module.calls_before
+        if called_attention and no_calls and (module.softmax or not module.has_attention):
+            self.add(module.name, module.kind, "softmax" if module.softmax else "no_call")
 
-    def seen(self) -> None:
-        """An attention call was noted."""
-        self._noted += 1
+    def note_recorded(self) -> None:
+        """Note that an attention call was recorded."""
+        self._calls += 1
 
-    def softmax(self) -> None:
-        """The running module computed a softmax that is no part of a call that was noted, such as a router's."""
+    def note_softmax(self) -> None:
+        """Note that the running module computed a softmax outside of a recorded call, such as that of a router."""
         if self._running:
             self._running[-1].softmax = True
 
-    def attended(self, sure: bool) -> None:
-        """The running module multiplied such a softmax with something: it attends, surely or as it seems."""
-        self._here("softmax" if sure else "mixed")
+    def note_product(self, sure: bool) -> None:
+        """Note that the running module multiplied such a softmax with something: it attends, certainly or probably."""
+        self._add_running("softmax" if sure else "weak_softmax")
 
-    def unlike(self) -> None:
-        """The running module made a call whose output is not what the call says."""
-        self._here("unlike")
+    def note_mismatch(self) -> None:
+        """Note that the output of a call of the running module does not match the call."""
+        self._add_running("mismatch")
 
-    def nested(self) -> None:
-        """The running module made a call with nested tensors."""
-        self._here("nested")
+    def note_nested(self) -> None:
+        """Note that the running module attended on nested tensors."""
+        self._add_running("nested")
 
-    def opaque(self) -> None:
-        """The running module made a call with tensors whose numbers cannot be read."""
-        self._here("opaque")
+    def note_opaque(self) -> None:
+        """Note that the running module attended on tensors whose values cannot be read."""
+        self._add_running("opaque")
 
-    def script(self, name: str, module: torch.jit.ScriptModule) -> None:
-        """A part of the model is TorchScript; it counts if its code attends."""
+    def check_script(self, name: str, module: torch.jit.ScriptModule) -> None:
+        """Add a TorchScript module if its code attends."""
         within = any(name == other or name.startswith(f"{other}.") or not other for other in self.found)
         if not within and _code_attends(module):
-            self.note(name, module.original_name, "script")
+            self.add(name, module.original_name, "script")
 
-    def note(self, name: str, kind: str, reason: str) -> None:
-        """A module has attended unseen."""
+    def add(self, name: str, kind: str, reason: str) -> None:
+        """Add a module that attended without being recorded."""
         if name not in self.found or self.found[name][1] in WEAK:
             self.found[name] = (kind, reason)
 
-    def _here(self, reason: str) -> None:
-        """Name the innermost running module that is called attention, or just the innermost."""
+    def _add_running(self, reason: str) -> None:
+        """Add the innermost running module that is called attention, or else the innermost."""
         if self._running:
-            self._noted += reason not in WEAK
+            self._calls += reason not in WEAK
             called = [module for module in self._running if _CALLED_ATTENTION.search(module.kind)]
             module = (called or self._running)[-1]
             self._within[module.name].add(self._running[-1].name)
-            self.note(module.name, module.kind, reason)
+            self.add(module.name, module.kind, reason)
 
-    def check(self, model: nn.Module, wanted: Callable[[str], bool], some_seen: bool) -> None:
-        """Raise UserError if something wanted was hidden.
+    def check(self, model: nn.Module, is_selected: Callable[[str], bool], any_recorded: bool) -> None:
+        """Raise UserError if a selected module attended without being recorded.
 
-        A name alone is weak evidence: a linear attention, for one, has no weights to see. Of what ran in other threads,
-        only what is called attention counts, if there is any or something was seen.
+        A name is weak evidence: linear attention, for example, has no weights. Among modules that ran in other threads,
+        only those that are called attention count, if there are any or if any attention was recorded.
         """
-        found = {name: told for name, told in self.found.items() if any(map(wanted, {name, *self._within[name]}))}
-        if some_seen or any(reason not in WEAK for _, reason in found.values()):
-            found = {name: told for name, told in found.items() if told[1] not in WEAK}
+        found = {name: why for name, why in self.found.items() if any(map(is_selected, {name, *self._within[name]}))}
+        if any_recorded or any(reason not in WEAK for _, reason in found.values()):
+            found = {name: why for name, why in found.items() if why[1] not in WEAK}
         named = {name for name, (kind, _) in found.items() if _CALLED_ATTENTION.search(kind)}
-        if some_seen or named:
-            found = {name: told for name, told in found.items() if told[1] != "thread" or name in named}
+        if any_recorded or named:
+            found = {name: why for name, why in found.items() if why[1] != "thread" or name in named}
         lines = []
         for reason, text in REASONS.items():
             names = [f"{name or 'the model'} ({kind})" for name, (kind, why) in found.items() if why == reason]
             if names:
-                more = f" (and {len(names) - TOLD} more like it)" if len(names) > TOLD else ""
-                lines.append(f"{', '.join(names[:TOLD])}{more} {text}")
+                more = f" (and {len(names) - MAX_NAMED} more like it)" if len(names) > MAX_NAMED else ""
+                lines.append(f"{', '.join(names[:MAX_NAMED])}{more} {text}")
         if lines:
             raise UserError("; ".join(lines) + f"; {_advice(model, found)}")
 
 
 def _code_attends(module: torch.jit.ScriptModule) -> bool:
-    """Whether TorchScript calls torch's attention, or multiplies something by a softmax as it seems."""
+    """Whether TorchScript code calls torch's attention, or probably multiplies something by a softmax."""
     code = str(getattr(module, "inlined_graph", ""))
     products = ("aten::matmul", "aten::bmm", "aten::baddbmm", "aten::einsum")
     own = "aten::softmax" in code and any(product in code for product in products)
@@ -159,47 +160,47 @@ def _code_attends(module: torch.jit.ScriptModule) -> bool:
 
 
 def _advice(model: nn.Module, found: dict[str, tuple[str, str]]) -> str:
-    """What the user can do."""
+    """Advice for the user."""
     reasons = {reason for _, reason in found.values()}
-    if reasons == {"silent"}:
-        return "if it is of a kind that has no weights, such as linear attention, there is nothing to see"
+    if reasons == {"no_call"}:
+        return "if it has no weights, as linear attention has none, there is nothing to see"
     if reasons == {"thread"}:
         return f"call the model itself, without DataParallel or threads, or {_SITES}"
     if reasons == {"opaque"}:
-        return f"call the model itself, on tensors with numbers, or {_SITES}"
+        return f"call the model itself, on tensors with values, or {_SITES}"
     if reasons == {"nested"}:
-        return f"give it padded tensors and a mask, or {_SITES}"
+        return f"call it with padded tensors and a mask, or {_SITES}"
     if reasons == {"script"}:
         return f"look at the model that it was made from, or {_SITES}"
     modules = [module for name, module in model.named_modules() if name.replace(COMPILED, "") in found]
-    return f"{_other_way(model, modules, unlike='unlike' in reasons)}, or {_SITES}"
+    return f"{_alternative(model, modules, mismatch='mismatch' in reasons)}, or {_SITES}"
 
 
-def _other_way(model: nn.Module, modules: list[nn.Module], unlike: bool) -> str:
-    """A way for these modules to attend that can be seen, or to have the weights from the model itself."""
+def _alternative(model: nn.Module, modules: list[nn.Module], mismatch: bool) -> str:
+    """A way for these modules to attend that can be recorded, or to get the weights from the model itself."""
     if modules and all(getattr(module, "fused_attn", True) is False for module in modules):
         return "set fused_attn = True on these modules"
     now = getattr(getattr(model, "config", None), "_attn_implementation", None)
     fused = getattr(model, "_supports_sdpa", False) and all(_may_be_fused(type(each)) for each in modules)
     if now == "eager" and fused:
         return "it attends by 'eager': load it with attn_implementation='sdpa'"
-    if now not in (None, "eager") and unlike:
+    if now not in (None, "eager") and mismatch:
         return f"it attends by '{now}': load it with attn_implementation='eager'"
-    if _tells_attentions(model):
+    if _returns_attentions(model):
         return "ask the model itself, by output_attentions=True"
     return "attend by torch's scaled_dot_product_attention or foveate's attend"
 
 
 def _may_be_fused(kind: type) -> bool:
-    """Whether the code of a module, or of a kind made of it, knows a fused implementation."""
+    """Whether the code of a module class, or of a subclass, has a fused implementation."""
     try:
         code = "".join(inspect.getsource(each) for each in (kind, *kind.__subclasses__()))
-    except (OSError, TypeError):  # typed in, or made by other code
+    except (OSError, TypeError):  # defined interactively, or generated
         return False
     return bool(_FUSED.search(code))
 
 
-def _tells_attentions(model: nn.Module) -> bool:
-    """Whether a model of transformers returns its weights when asked."""
+def _returns_attentions(model: nn.Module) -> bool:
+    """Whether a model of transformers can return its attention weights."""
     names = (*(getattr(model, "_can_record_outputs", None) or ()), *inspect.signature(model.forward).parameters)
     return any("attentions" in name for name in names)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from foveate.contracts import Picture
 from foveate.errors import UserError
 from foveate.sight import Sight
-from foveate.sight.measures import Choice, places
+from foveate.sight.measures import Choice, resolve_choice
 from foveate.viewer import page
 from foveate.viewer.document import Document, document
 from foveate.viewer.figures import Alignment, alignments
@@ -37,7 +37,7 @@ def figure(
     for side, count, what in zip(sides, (rows, columns), ("queries", "keys"), strict=True):
         if side is not None and len(side) != count:
             raise UserError(f"{site} has {count} {what}, but {len(side)} tokens are given for them")
-    numbers = places(heads, head_count)
+    numbers = resolve_choice(heads, head_count)
     if max(rows, columns) <= READABLE:
         maps = found.weights(heads=numbers)[example]
     else:

@@ -139,7 +139,7 @@ def test_a_table_that_is_written_to_later() -> None:
     expected = (query @ key.mT / math.sqrt(D) * table[:, None, None]).softmax(-1)
     torch.testing.assert_close(sight[""].weights(), expected, atol=1e-6, rtol=0)
     table.zero_()
-    with pytest.raises(UserError, match=r"of shape \(6,\) that it attended by has been written to since"):
+    with pytest.raises(UserError, match=r"of shape \(6,\) was modified in place"):
         sight[""].weights()
 
 

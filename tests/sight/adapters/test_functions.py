@@ -229,7 +229,7 @@ class Elsewhere(nn.Module):
 
 
 def test_another_thread_is_named() -> None:
-    message = r"attention \(MultiheadAttention\) ran in another thread than the one that looks.*; call the model itself"
+    message = r"attention \(MultiheadAttention\) ran in another thread than the look.*; call the model itself"
     with pytest.raises(UserError, match=message), look(model := Elsewhere()):
         model(torch.randn(B, T, 6))
 
@@ -264,6 +264,6 @@ def test_causality_by_its_name(bias: Callable, first: int) -> None:
 def test_nested_tensors_are_named() -> None:
     texts = torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)], layout=torch.jagged)
     heads, model = texts.unflatten(-1, (2, 4)).transpose(1, 2), Attends()
-    message = r"the model \(Attends\) attends within nested tensors, .*; give it padded tensors and a mask"
+    message = r"the model \(Attends\) attends on nested tensors, .*; call it with padded tensors and a mask"
     with pytest.raises(UserError, match=message), look(model):
         model(heads, heads, heads)

@@ -126,7 +126,7 @@ def test_an_encoder_leaves_its_fast_path_and_says_so() -> None:
     assert sight.sites == ["layers.0.self_attn", "layers.1.self_attn"]
     torch.testing.assert_close(output[~PADDING], expected[~PADDING], atol=1e-6, rtol=0)
     (note,) = sight.notes
-    assert note.startswith("layers.0.self_attn and its like ran outside of torch's native fast path")
+    assert note.startswith("layers.0.self_attn and similar modules ran without torch's native fast path")
     found = sight["layers.0.self_attn"].weights()
     attention = model.layers[0].self_attn
     weights = F.multi_head_attention_forward(

@@ -66,7 +66,7 @@ def test_windows_are_sent_in_their_places(size: int, kept: int) -> None:
     apart = -100.0 * (torch.arange(size * size) < 9)[None]  # as some models mask
     with look(model := InWindows()) as sight:
         model(torch.randn(len(layout.patches), 3, size * size, 5), apart)
-    shown = Shown(Seen(sight.put_back({"*": layout}), {}, "windows"))
+    shown = Shown(Seen(sight.merge_windows({"*": layout}), {}, "windows"))
     weights = shown.site(0).weights()[0].numpy()
     assert ((weights > 0) & (weights < 1e-30)).any()
     weights = np.where(weights < 1e-30, 0, weights)

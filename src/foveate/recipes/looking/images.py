@@ -69,7 +69,7 @@ class Watcher:
             sight, notes = run(self.model, self.model.base_model, inputs, sites), []
             names = self._names(sight, naming)
         known = windows(self.model, self.model.config, sight, (naming.height, naming.width))
-        sight = sight.put_back(known)
+        sight = sight.merge_windows(known)
         for name, sides in known.items():
             names[name] = (naming.grid(sides[0].height, sides[0].width), naming.grid(sides[1].height, sides[1].width))
         if any(sides[1].padding for sides in known.values()):

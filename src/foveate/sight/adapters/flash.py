@@ -1,11 +1,11 @@
-"""The functions of the flash-attn package, for models that attend by them.
+"""Records the functions of the flash-attn package.
 
-They are plain functions that torch knows nothing of, so while a look is open each is replaced wherever a module holds
-it by name. Their causality and windows count from the last key, texts of a batch may be packed one behind the other,
-and a cache may be longer than what is in it.
+They are plain functions that torch does not know. So while a look is open, each is replaced in every Python module that
+has it as an attribute. Their causal masks and windows are aligned with the last key, texts of a batch may be packed in
+one row, and a cache may be longer than its content.
 
-Tried on a CPU against a stand-in of the same signatures (flash-attn 2.8) that computes by plain torch; the package
-itself needs a GPU.
+Tested on a CPU with a substitute in plain torch that has the same signatures (flash-attn 2.8), since the package needs
+a GPU.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from foveate.attention import Attended
 from foveate.attention.biases import Bias
 from foveate.attention.call import Call
 from foveate.attention.masks import Mask
-from foveate.sight.call_adapter import Translator
+from foveate.sight.call_adapter import CallAdapter
 from foveate.sight.recorder import Recorder
 
 PACKAGE = "flash_attn"
@@ -35,24 +35,24 @@ NAMES = (
 )
 
 EVERYWHERE = (-1, -1)
-"""The window of a call that has none."""
+"""The window of a call without a window."""
 
 
 @contextmanager
-def attach(recorder: Recorder, translator: Translator) -> Iterator[None]:
-    """Note what is attended by flash-attn while open; nothing where the package is not in use."""
+def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
+    """Record calls of flash-attn while the context is open. Does nothing if the package is not imported."""
     library = sys.modules.get(PACKAGE)
     originals = [getattr(library, name) for name in NAMES if hasattr(library, name)]
-    noting = [_noting(function, recorder, translator) for function in originals]
-    _exchange(originals, noting)
+    wrapped = [_record_calls(function, recorder, adapter) for function in originals]
+    _replace_functions(originals, wrapped)
     try:
         yield
     finally:
-        _exchange(noting, originals)  # also where it was imported meanwhile
+        _replace_functions(wrapped, originals)  # also in modules that were imported meanwhile
 
 
-def _exchange(old: Sequence[Callable], new: Sequence[Callable]) -> None:
-    """Put functions in the place of others, wherever a module has these."""
+def _replace_functions(old: Sequence[Callable], new: Sequence[Callable]) -> None:
+    """Replace functions by others in every Python module."""
     others = {id(function): other for function, other in zip(old, new, strict=True)}
     for module in list(sys.modules.values()) if others else ():
         for name, value in list(getattr(module, "__dict__", {}).items()):
@@ -60,32 +60,32 @@ def _exchange(old: Sequence[Callable], new: Sequence[Callable]) -> None:
                 setattr(module, name, others[id(value)])
 
 
-def _noting(function: Callable, recorder: Recorder, translator: Translator) -> Callable:
+def _record_calls(function: Callable, recorder: Recorder, adapter: CallAdapter) -> Callable:
     signature = inspect.signature(function)
 
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
-        if not recorder.listening:
-            recorder.unheard()
+        if not recorder.recording:
+            recorder.skip()
             return function(*args, **kwargs)
-        with recorder.attending():
+        with recorder.inside_call():
             result = function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         output = result[0] if isinstance(result, tuple) else result
-        recorder.note(call(translator, bound.arguments), Attended(_heads_first(output)))
+        recorder.record(flash_call(adapter, bound.arguments), Attended(_heads_first(output)))
         return result
 
     return attend
 
 
-def call(translator: Translator, given: dict[str, Any]) -> Call:
-    """The call that these arguments of one of the functions lead to, by their names."""
+def flash_call(adapter: CallAdapter, given: dict[str, Any]) -> Call:
+    """The call that one of the functions makes for these named arguments."""
     query, key, value = (_heads_first(part) for part in _parts(given))
-    places = _places(given, query.shape[-2], key.shape[-2], query.device)
+    positions = _positions(given, query.shape[-2], key.shape[-2], query.device)
     window = tuple(given.get("window_size") or EVERYWHERE)
-    return placed(
-        translator.call(
+    return with_positions(
+        adapter.call(
             query,
             key,
             value,
@@ -93,24 +93,25 @@ def call(translator: Translator, given: dict[str, Any]) -> Call:
             cap=given.get("softcap") or None,
             dropout=given.get("dropout_p") or 0.0,
         ),
-        places,
+        positions,
         (window[0], 0 if given.get("causal") else window[1]),
         given.get("alibi_slopes"),
     )
 
 
-def placed(found: Call, places: "Places", window: tuple[int, int], slopes: Tensor | None = None) -> Call:
-    """A call whose queries look at keys of their own text, so many behind and so many before their own place.
+def with_positions(call: Call, positions: "Positions", window: tuple[int, int], slopes: Tensor | None = None) -> Call:
+    """The call with a mask: a query attends to keys of its own text, within `window` = (before, after) positions.
 
-    A negative number of those is no limit. `slopes` (H,) or (B, H) are ALiBi's.
+    A negative number is no limit. `slopes` (H,) or (B, H) are those of ALiBi.
     """
     if slopes is not None:
-        slopes = slopes.detach().reshape(-1 if slopes.ndim == 2 else 1, *found.leading[1:], 1, 1)
-    return replace(found, mask=Near(places, *window), bias=None if slopes is None else Distance(places, slopes))
+        slopes = slopes.detach().reshape(-1 if slopes.ndim == 2 else 1, *call.leading[1:], 1, 1)
+    bias = None if slopes is None else AlibiBias(positions, slopes)
+    return replace(call, mask=WindowMask(positions, *window), bias=bias)
 
 
 def _parts(given: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values, (B, T, H, D) or packed (T, H, D), of what may be one tensor or in a cache."""
+    """Queries, keys and values, (B, T, H, D) or packed (T, H, D), also from one joint tensor or from a cache."""
     if "qkv" in given:
         query, key, value = given["qkv"].unbind(-3)
         return query, key, value
@@ -122,18 +123,18 @@ def _parts(given: dict[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _paged(cache: Tensor, given: dict[str, Any]) -> Tensor:
-    """Keys or values of each example, which may lie in pages of a pool or in other rows of the cache."""
+    """Keys or values of each example, which may be in pages of a pool or in other rows of the cache."""
     if given.get("block_table") is not None:
         return cache[given["block_table"].long()].flatten(1, 2)
     rows = given.get("cache_batch_idx")
     return cache if rows is None else cache[rows.long()]
 
 
-def _places(given: dict[str, Any], steps: int, keys: int, device: torch.device) -> "Places":
+def _positions(given: dict[str, Any], steps: int, keys: int, device: torch.device) -> "Positions":
     if "cu_seqlens" in given:
-        return packed(given["cu_seqlens"], given["cu_seqlens"], steps, keys)
+        return packed_positions(given["cu_seqlens"], given["cu_seqlens"], steps, keys)
     if "cu_seqlens_q" in given:
-        return packed(given["cu_seqlens_q"], given["cu_seqlens_k"], steps, keys)
+        return packed_positions(given["cu_seqlens_q"], given["cu_seqlens_k"], steps, keys)
     lengths = given.get("cache_seqlens")
     added = 0 if given.get("k") is None or "k_cache" not in given else given["k"].shape[1]
     lengths = torch.as_tensor(keys if lengths is None else lengths, device=device).reshape(-1, 1)
@@ -143,47 +144,47 @@ def _places(given: dict[str, Any], steps: int, keys: int, device: torch.device) 
     if first is not None:
         real = real & (along >= first.reshape(-1, 1))
     own = torch.arange(steps, device=device) + lengths - steps
-    return Places(own, along[None], torch.zeros_like(own), torch.where(real, 0, -1))
+    return Positions(own, along[None], torch.zeros_like(own), torch.where(real, 0, -1))
 
 
-def packed(queries: Int[Tensor, "P"], keys: Int[Tensor, "P"], steps: int, count: int) -> "Places":
-    """Places in texts that are packed one behind the other, by where each begins and, last, where all end."""
+def packed_positions(queries: Int[Tensor, "P"], keys: Int[Tensor, "P"], steps: int, count: int) -> "Positions":
+    """Positions in packed texts, given where each text begins and, last, where the last one ends."""
     sides = []
     for starts, total in ((queries.long(), steps), (keys.long(), count)):
         along = torch.arange(total, device=starts.device)
         text = torch.searchsorted(starts, along, right=True) - 1
         text = text.clamp_max(len(starts) - 2)
         sides.append((along - starts[text], text))
-    (own, text_of_queries), (of_keys, text_of_keys) = sides
-    more = (keys.diff() - queries.diff())[text_of_queries]
-    return Places((own + more)[None], of_keys[None], text_of_queries[None], text_of_keys[None])
+    (query_positions, query_texts), (key_positions, key_texts) = sides
+    more = (keys.diff() - queries.diff())[query_texts]
+    return Positions((query_positions + more)[None], key_positions[None], query_texts[None], key_texts[None])
 
 
-def padded(real: Bool[Tensor, "B S"], steps: int) -> "Places":
-    """Places in texts of which some tokens are padding; the queries are those of the last `steps` keys."""
-    places, text = real.cumsum(-1) - 1, torch.where(real, 0, -1)
-    return Places(places[:, -steps:], places, torch.where(real, 0, -2)[:, -steps:], text)
+def padded_positions(real: Bool[Tensor, "B S"], steps: int) -> "Positions":
+    """Positions in padded texts, where `real` marks tokens; the queries are those of the last `steps` keys."""
+    positions, text = real.cumsum(-1) - 1, torch.where(real, 0, -1)
+    return Positions(positions[:, -steps:], positions, torch.where(real, 0, -2)[:, -steps:], text)
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where queries and keys stand in their texts, for each example or for all alike; different texts never meet."""
+class Positions:
+    """Positions of queries and keys in their texts, for each example or for all; texts do not attend to each other."""
 
-    of_queries: Int[Tensor, "#B T"]
-    of_keys: Int[Tensor, "#B S"]
-    text_of_queries: Int[Tensor, "#B T"]
-    text_of_keys: Int[Tensor, "#B S"]
+    queries: Int[Tensor, "#B T"]
+    keys: Int[Tensor, "#B S"]
+    query_texts: Int[Tensor, "#B T"]
+    key_texts: Int[Tensor, "#B S"]
 
-    def behind(self, rows: range, columns: range, leading: int) -> Int[Tensor, "... T S"]:
-        """How many places each key lies behind the query."""
-        return _pairs(self.of_queries, self.of_keys, rows, columns, leading, torch.sub)
+    def offsets(self, rows: range, columns: range, leading: int) -> Int[Tensor, "... T S"]:
+        """How many positions each key is before the query."""
+        return _pairs(self.queries, self.keys, rows, columns, leading, torch.sub)
 
-    def together(self, rows: range, columns: range, leading: int) -> Bool[Tensor, "... T S"]:
-        """Whether query and key are of one text."""
-        return _pairs(self.text_of_queries, self.text_of_keys, rows, columns, leading, torch.eq)
+    def same_text(self, rows: range, columns: range, leading: int) -> Bool[Tensor, "... T S"]:
+        """Whether query and key belong to one text."""
+        return _pairs(self.query_texts, self.key_texts, rows, columns, leading, torch.eq)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return (self.of_queries, self.of_keys, self.text_of_queries, self.text_of_keys)
+        return (self.queries, self.keys, self.query_texts, self.key_texts)
 
 
 def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: int, join: Callable) -> Tensor:
@@ -192,37 +193,38 @@ def _pairs(queries: Tensor, keys: Tensor, rows: range, columns: range, leading: 
 
 
 @dataclass(frozen=True, eq=False)
-class Near(Mask):
-    """Only keys of the same text, at most so far behind the query and before it; a negative number is no limit."""
+class WindowMask(Mask):
+    """Allows keys of the same text, at most so far before and after the query; a negative number is no limit."""
 
-    places: Places
-    most_behind: int
-    most_before: int
+    positions: Positions
+    before: int
+    after: int
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        allowed, behind = (part(rows, columns, leading) for part in (self.places.together, self.places.behind))
-        if self.most_behind >= 0:
-            allowed = allowed & (behind <= self.most_behind)
-        return allowed & (-behind <= self.most_before) if self.most_before >= 0 else allowed
+        allowed = self.positions.same_text(rows, columns, leading)
+        offsets = self.positions.offsets(rows, columns, leading)
+        if self.before >= 0:
+            allowed = allowed & (offsets <= self.before)
+        return allowed & (-offsets <= self.after) if self.after >= 0 else allowed
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.places.tensors()
+        return self.positions.tensors()
 
 
 @dataclass(frozen=True, eq=False)
-class Distance(Bias):
+class AlibiBias(Bias):
     """`-slope * |distance|` for each head (ALiBi, Press et al. 2022)."""
 
-    places: Places
+    positions: Positions
     slopes: Float[Tensor, "... 1 1"]
 
     def block(self, queries: Float[Tensor, "... T D"], rows: range, columns: range) -> Float[Tensor, "... T S"]:
-        return -self.slopes * self.places.behind(rows, columns, self.slopes.ndim - 2).abs()
+        return -self.slopes * self.positions.offsets(rows, columns, self.slopes.ndim - 2).abs()
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return (*self.places.tensors(), self.slopes)
+        return (*self.positions.tensors(), self.slopes)
 
 
 def _heads_first(part: Tensor) -> Tensor:
-    """(B, H, T, D) of (B, T, H, D), or of packed texts (T, H, D)."""
+    """Reshape (B, T, H, D), or (T, H, D) of packed texts, to (B, H, T, D)."""
     return (part if part.ndim == 4 else part[None]).transpose(1, 2)

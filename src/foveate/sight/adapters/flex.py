@@ -1,6 +1,6 @@
-"""`torch.nn.attention.flex_attention`, whose scores and masks are functions that the user writes.
+"""Translates calls of `torch.nn.attention.flex_attention`, whose scores and masks are functions of the user.
 
-The function itself does not ask who listens, but the operator that it comes down to does, where nothing is compiled.
+A function mode does not receive `flex_attention` itself, but the operator that it calls if nothing is compiled.
 """
 
 import inspect
@@ -18,18 +18,18 @@ from torch.nn.attention.flex_attention import _identity, noop_mask
 from foveate.attention.call import Call
 from foveate.attention.masks import Mask
 from foveate.attention.scores import Score
-from foveate.sight.call_adapter import Translator
+from foveate.sight.call_adapter import CallAdapter
 
-__all__ = ["flex", "operator"]
+__all__ = ["flex_call", "operator"]
 
 Function = Callable[..., Tensor]
 
-PLACES = 4
-"""So many numbers stand behind each prepared query and key: example, head and place of a query, place of a key."""
+POSITIONS = 4
+"""Numbers appended to each prepared query and key: example, head and position of a query, position of a key."""
 
 
-def flex(
-    translator: Translator,
+def flex_call(
+    adapter: CallAdapter,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -38,32 +38,32 @@ def flex(
     scale: float,
     *_: Any,
 ) -> Call:
-    """The call that these arguments of flex_attention's operator lead to."""
-    call = translator.call(query, key, value, scale=scale)
+    """The call that the operator of flex_attention makes for these arguments."""
+    call = adapter.call(query, key, value, scale=scale)
     mask_mod, (examples, heads) = block_mask[-1], block_mask[2].shape[:2]
     if mask_mod is not noop_mask:
         call = replace(call, mask=MaskFunction(mask_mod, examples, heads, tuple(call.leading[1:])))
     if score_mod is not _identity:
-        score = ScoreFunction(score_mod, scale)
-        call = replace(call, score=score, queries=_with_places(call.queries, call.leading), keys=_with_place(call.keys))
+        score, queries = ScoreFunction(score_mod, scale), _with_positions(call.queries, call.leading)
+        call = replace(call, score=score, queries=queries, keys=_with_position(call.keys))
     return call
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreFunction(Score):
-    """A scaled dot product changed by `function(score, example, head, query, key)` of five scalars.
+    """A scaled dot product that `function(score, example, head, query, key)` of five scalars modifies.
 
-    What is prepared of queries and keys carries their places, so that any part of them can be scored.
+    Prepared queries and keys contain their positions, so that any part of them can be scored.
     """
 
     function: Function
     factor: float
 
     def block(self, queries: Float[Tensor, "... T P"], keys: Float[Tensor, "... S P"]) -> Float[Tensor, "... T S"]:
-        scores = queries[..., :-PLACES] @ keys[..., :-PLACES].mT * self.factor
-        example, head, place = queries[..., -PLACES:-1].int().unbind(-1)
+        scores = queries[..., :-POSITIONS] @ keys[..., :-POSITIONS].mT * self.factor
+        example, head, position = queries[..., -POSITIONS:-1].int().unbind(-1)
         rows, columns, leading = scores.shape[-2], scores.shape[-1], scores.shape[:-2]
-        of_rows = [part.expand(*leading, rows).reshape(-1, rows) for part in (example, head, place)]
+        of_rows = [part.expand(*leading, rows).reshape(-1, rows) for part in (example, head, position)]
         of_keys = keys[..., -1].int().expand(*leading, columns).reshape(-1, columns)
         along = torch.vmap(self.function, in_dims=(0, None, None, None, 0))
         down = torch.vmap(along, in_dims=(0, 0, 0, 0, None))
@@ -77,23 +77,24 @@ class ScoreFunction(Score):
 
 @dataclass(frozen=True, eq=False)
 class MaskFunction(Mask):
-    """What `function(example, head, query, key)` of four scalars allows."""
+    """A mask that `function(example, head, query, key)` of four scalars defines."""
 
     function: Function
     examples: int
-    """1 where all examples are alike; and so for the heads."""
+    """1 if the mask is the same for all examples."""
     heads: int
+    """1 if the mask is the same for all heads."""
     groups: tuple[int, ...]
-    """The dimensions that the heads have in the call."""
+    """The dimensions of the heads in the call."""
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        places = [torch.arange(count, device=device) for count in (self.examples, self.heads)]
-        places += [torch.arange(span.start, span.stop, device=device) for span in (rows, columns)]
+        positions = [torch.arange(count, device=device) for count in (self.examples, self.heads)]
+        positions += [torch.arange(span.start, span.stop, device=device) for span in (rows, columns)]
         function = self.function
         for dimension in (3, 2, 1, 0):
             function = torch.vmap(function, in_dims=tuple(0 if other == dimension else None for other in range(4)))
         with TransformGetItemToIndex():
-            allowed = function(*places)
+            allowed = function(*positions)
         if len(self.groups) == 1:
             return allowed
         return allowed.unsqueeze(2) if self.heads == 1 else allowed.unflatten(1, self.groups)
@@ -106,27 +107,27 @@ class MaskFunction(Mask):
         return _captured(self.function)
 
 
-def _with_places(queries: Float[Tensor, "... T D"], leading: torch.Size) -> Float[Tensor, "... T P"]:
-    """Queries with the number of their example, head and place behind them, and room for a key's."""
+def _with_positions(queries: Float[Tensor, "... T D"], leading: torch.Size) -> Float[Tensor, "... T P"]:
+    """Append to each query its example, head and position, and a 0."""
     steps, kind = queries.shape[-2], torch.promote_types(queries.dtype, torch.float32)
-    places = queries.new_zeros(*leading, steps, PLACES, dtype=kind)
+    positions = queries.new_zeros(*leading, steps, POSITIONS, dtype=kind)
     heads = torch.arange(leading[1:].numel(), device=queries.device).reshape(*leading[1:], 1)
-    places[..., 0] = torch.arange(leading[0], device=queries.device).reshape(-1, *(1,) * len(leading))
-    places[..., 1] = heads.view(*leading[1:], 1)
-    places[..., 2] = torch.arange(steps, device=queries.device)
-    return torch.cat([queries.detach().to(kind).expand(*leading, -1, -1), places], -1)
+    positions[..., 0] = torch.arange(leading[0], device=queries.device).reshape(-1, *(1,) * len(leading))
+    positions[..., 1] = heads.view(*leading[1:], 1)
+    positions[..., 2] = torch.arange(steps, device=queries.device)
+    return torch.cat([queries.detach().to(kind).expand(*leading, -1, -1), positions], -1)
 
 
-def _with_place(keys: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
-    """Keys with their place behind them."""
+def _with_position(keys: Float[Tensor, "... S D"]) -> Float[Tensor, "... S P"]:
+    """Append to each key three zeros and its position."""
     kind = torch.promote_types(keys.dtype, torch.float32)
-    places = keys.new_zeros(*keys.shape[:-1], PLACES, dtype=kind)
-    places[..., -1] = torch.arange(keys.shape[-2], device=keys.device)
-    return torch.cat([keys.detach().to(kind), places], -1)
+    positions = keys.new_zeros(*keys.shape[:-1], POSITIONS, dtype=kind)
+    positions[..., -1] = torch.arange(keys.shape[-2], device=keys.device)
+    return torch.cat([keys.detach().to(kind), positions], -1)
 
 
 def _captured(function: Any) -> tuple[Tensor, ...]:
-    """The tensors that a function reads besides its arguments, as far as can be told."""
+    """The tensors that a function reads besides its arguments, as far as they can be found."""
     if isinstance(function, Tensor):
         return (function,)
     if isinstance(function, (list, tuple)):

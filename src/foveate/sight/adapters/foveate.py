@@ -1,4 +1,4 @@
-"""foveate's own attention: the tap in `attend`."""
+"""Records foveate's own attention, by the hook in `attend`."""
 
 from contextlib import AbstractContextManager
 
@@ -9,15 +9,15 @@ from foveate.sight.recorder import Recorder
 
 
 def attach(recorder: Recorder) -> AbstractContextManager[None]:
-    """Note every call of `attend` while open."""
+    """Record every call of `attend` while the context is open."""
 
     def attend(call: Call, kernel: Kernel) -> Attended:
-        if not recorder.listening:
-            recorder.unheard()
+        if not recorder.recording:
+            recorder.skip()
             return kernel.attend(call)
-        with recorder.attending():
+        with recorder.inside_call():
             attended = kernel.attend(call)
-        recorder.note(call, attended)
+        recorder.record(call, attended)
         return attended
 
     return intercept(attend)

@@ -1,6 +1,6 @@
-"""`F.multi_head_attention_forward`, by which `nn.MultiheadAttention` and torch's Transformer layers attend.
+"""Translates calls of `F.multi_head_attention_forward`, which `nn.MultiheadAttention` and torch's Transformer use.
 
-What it computes inside cannot be seen, so its queries, keys and values are made again from its arguments.
+Its intermediate results cannot be recorded, so queries, keys and values are recomputed from its arguments.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.sight.call_adapter import Translator
+from foveate.sight.call_adapter import CallAdapter
 
 Finish = Callable[[Tensor], Tensor]
-"""What a layer makes of its heads' outputs (B, H, T, V): (B, T, C)."""
+"""Computes the output of a layer (B, T, C) from the outputs of its heads (B, H, T, V)."""
 
 
-def multi_head(
-    translator: Translator,
+def multi_head_call(
+    adapter: CallAdapter,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -45,7 +45,7 @@ def multi_head(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Call, Finish]:
-    """The call that these arguments of `F.multi_head_attention_forward` lead to, and how its output is made of it."""
+    """The call that `F.multi_head_attention_forward` makes for these arguments, and how its output follows from it."""
     inputs = [part if part.ndim == 3 else part.unsqueeze(1) for part in (query, key, value)]
     own = (q_proj_weight, k_proj_weight, v_proj_weight)
     weights: Any = own if in_proj_weight is None or use_separate_proj_weight else in_proj_weight.chunk(3)
@@ -54,7 +54,7 @@ def multi_head(
     examples = q.shape[1]
     if bias_k is not None and bias_v is not None:
         k, v = (torch.cat([part, extra.expand(1, examples, -1)]) for part, extra in ((k, bias_k), (v, bias_v)))
-    q, k, v = (_heads(part, num_heads) for part in (q, k, v))
+    q, k, v = (_split_heads(part, num_heads) for part in (q, k, v))
     k, v = (
         given if static is None else static.unflatten(0, (examples, num_heads))
         for given, static in ((k, static_k), (v, static_v))
@@ -62,41 +62,43 @@ def multi_head(
     if add_zero_attn:
         k, v = (F.pad(part, (0, 0, 0, 1)) for part in (k, v))
     mask = _mask(attn_mask, key_padding_mask, (examples, num_heads, q.shape[2], k.shape[2]), q.dtype)
-    call = translator.call(q, k, v, mask, dropout=dropout_p if training else 0.0)
+    call = adapter.call(q, k, v, mask, dropout=dropout_p if training else 0.0)
 
     def finish(outputs: Tensor) -> Tensor:
-        joined = outputs.transpose(1, 2).flatten(2).to(out_proj_weight.dtype)  # autocast would have made it smaller
+        joined = (
+            outputs.transpose(1, 2).flatten(2).to(out_proj_weight.dtype)
+        )  # autocast may have chosen a smaller dtype
         return F.linear(joined, out_proj_weight, out_proj_bias)
 
     return call, finish
 
 
-def _heads(projected: Tensor, heads: int) -> Tensor:
-    """(T, B, C) as (B, H, T, D)."""
+def _split_heads(projected: Tensor, heads: int) -> Tensor:
+    """Reshape (T, B, C) to (B, H, T, D)."""
     return projected.unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
 
 
 def _mask(
-    places: Tensor | None, padding: Tensor | None, shape: tuple[int, int, int, int], dtype: torch.dtype
+    mask: Tensor | None, padding: Tensor | None, shape: tuple[int, int, int, int], dtype: torch.dtype
 ) -> Tensor | None:
-    """What may be looked at, or numbers to add, of a mask (T, S) or (B H, T, S) and of a padding (B, S).
+    """One mask (True: may attend) or numbers to add, from a mask (T, S) or (B*H, T, S) and a padding mask (B, S).
 
-    Booleans that are given say where *not* to look. Keys that torch adds behind the others are open to all.
+    In torch's boolean masks True means *not* to attend. Keys that torch appends may be attended to by every query.
     """
     examples, heads, _, keys = shape
-    if places is not None:
-        places = places.unflatten(0, (examples, heads)) if places.ndim == 3 else places
+    if mask is not None:
+        mask = mask.unflatten(0, (examples, heads)) if mask.ndim == 3 else mask
     if padding is not None:
         padding = padding.reshape(examples, 1, 1, -1)
-    parts = [F.pad(part, (0, keys - part.shape[-1])) for part in (places, padding) if part is not None]
+    parts = [F.pad(part, (0, keys - part.shape[-1])) for part in (mask, padding) if part is not None]
     if all(part.dtype == torch.bool for part in parts):
-        hidden = [~part for part in parts]
-        return hidden[0] & hidden[-1] if hidden else None
-    numbers = [_numbers(part, dtype) for part in parts]
+        allowed = [~part for part in parts]
+        return allowed[0] & allowed[-1] if allowed else None
+    numbers = [_as_numbers(part, dtype) for part in parts]
     return numbers[0] if len(numbers) == 1 else numbers[0] + numbers[1]
 
 
-def _numbers(mask: Tensor, dtype: torch.dtype) -> Tensor:
+def _as_numbers(mask: Tensor, dtype: torch.dtype) -> Tensor:
     if mask.dtype != torch.bool:
         return mask.to(dtype)
     return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, -torch.inf)

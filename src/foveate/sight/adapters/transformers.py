@@ -1,8 +1,8 @@
-"""Models of the transformers library: every attention function that they look up in its registry.
+"""Records models of the transformers library, by wrapping the attention functions that they get from its registry.
 
-Those that hand queries and keys to torch's own functions are seen there, unless heads share keys: then they may have
-been repeated or rearranged by then. The others, such as "eager", are handed all by name, and so are those of
-flash-attn, where padding and packed texts are still told as the model does.
+Functions that call torch's attention are recorded there, unless heads share keys: these may be repeated or rearranged
+by then. All other functions, such as "eager", are recorded here. So are those of flash-attn, since padding and packed
+texts are known here in the form that the model uses.
 """
 
 import inspect
@@ -17,17 +17,17 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight.adapters.flash import Places, packed, padded, placed
-from foveate.sight.call_adapter import Translator
+from foveate.sight.adapters.flash import Positions, packed_positions, padded_positions, with_positions
+from foveate.sight.call_adapter import CallAdapter
 from foveate.sight.recorder import Recorder
 
 FIRST = ("module", "query", "key", "value", "attention_mask")
-"""What every attention function of the library is given first."""
+"""The first arguments of every attention function of the library."""
 
 
 @contextmanager
-def attach(recorder: Recorder, translator: Translator) -> Iterator[None]:
-    """Note what models of transformers attend to while open; nothing where the library is not in use."""
+def attach(recorder: Recorder, adapter: CallAdapter) -> Iterator[None]:
+    """Record models of transformers while the context is open. Does nothing if the library is not imported."""
     library = sys.modules.get("transformers.modeling_utils")
     registry = getattr(library, "AttentionInterface", None)
     if registry is None:
@@ -39,7 +39,7 @@ def attach(recorder: Recorder, translator: Translator) -> Iterator[None]:
         function, name = original(self, implementation, default), implementation or ""
         if name.endswith("flex_attention"):
             return function
-        return _noting(function, partial(_call, translator, name), recorder)
+        return _record_calls(function, partial(_call, adapter, name), recorder)
 
     registry.get_interface = get_interface
     try:
@@ -48,41 +48,43 @@ def attach(recorder: Recorder, translator: Translator) -> Iterator[None]:
         registry.get_interface = original
 
 
-def _noting(function: Callable, translated: Callable[[dict[str, Any]], Call | None], recorder: Recorder) -> Callable:
+def _record_calls(
+    function: Callable, make_call: Callable[[dict[str, Any]], Call | None], recorder: Recorder
+) -> Callable:
     signature = inspect.signature(function)
 
     @wraps(function)
     def attend(*args: Any, **kwargs: Any) -> Any:
-        given = _named(signature, signature.bind(*args, **kwargs).arguments)
-        if not recorder.listening:
-            recorder.unheard()
+        given = _standard_names(signature, signature.bind(*args, **kwargs).arguments)
+        if not recorder.recording:
+            recorder.skip()
             return function(*args, **kwargs)
-        if (call := translated(given)) is None:
+        if (call := make_call(given)) is None:
             return function(*args, **kwargs)
-        with recorder.attending():
+        with recorder.inside_call():
             result = function(*args, **kwargs)
-        recorder.note(call, Attended(result[0].transpose(1, 2)))
+        recorder.record(call, Attended(result[0].transpose(1, 2)))
         return result
 
     return attend
 
 
-def _named(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by the library's own names for them, whatever a function calls its first ones and its `**kwargs`."""
+def _standard_names(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by the library's names, whatever a function calls its first parameters and its `**kwargs`."""
     more = [name for name, part in signature.parameters.items() if part.kind is part.VAR_KEYWORD]
     given = {**arguments, **(arguments.get(more[0], {}) if more else {})}
     return given | {name: given.get(own) for name, own in zip(FIRST, signature.parameters, strict=False)}
 
 
-def _call(translator: Translator, name: str, given: dict[str, Any]) -> Call | None:
-    """The call of the named function with these arguments; None for one that torch's own function will tell."""
+def _call(adapter: CallAdapter, name: str, given: dict[str, Any]) -> Call | None:
+    """The call of the named function with these arguments; None if torch's function will be recorded instead."""
     query, key, mask = given["query"], given["key"], given.get("attention_mask")
     fused = name.endswith("sdpa")
     if fused and query.shape[1] == key.shape[1]:
         return None
     if "flash" in name or (mask is not None and mask.ndim == 2):
-        return _flash(translator, given)
-    return translator.call(
+        return _flash(adapter, given)
+    return adapter.call(
         query,
         key,
         given["value"],
@@ -92,26 +94,26 @@ def _call(translator: Translator, name: str, given: dict[str, Any]) -> Call | No
     )
 
 
-def _flash(translator: Translator, given: dict[str, Any]) -> Call:
-    """The call of one of the functions made of flash-attn's, where a mask says which tokens are real."""
-    call = translator.call(given["query"], given["key"], given["value"], **_common(given))
+def _flash(adapter: CallAdapter, given: dict[str, Any]) -> Call:
+    """The call of a function based on flash-attn, whose mask marks the tokens that are no padding."""
+    call = adapter.call(given["query"], given["key"], given["value"], **_common(given))
     steps, keys, window = call.queries.shape[-2], call.keys.shape[-2], given.get("sliding_window")
     behind = window - 1 if window is not None and keys > window else -1
-    return placed(call, _places(given, steps, keys), (behind, 0 if _causal(given) else behind))
+    return with_positions(call, _positions(given, steps, keys), (behind, 0 if _causal(given) else behind))
 
 
-def _places(given: dict[str, Any], steps: int, keys: int) -> Places:
+def _positions(given: dict[str, Any], steps: int, keys: int) -> Positions:
     mask, positions, device = given.get("attention_mask"), given.get("position_ids"), given["query"].device
     if mask is not None:
-        return padded(mask[:, -keys:].bool(), steps)
+        return padded_positions(mask[:, -keys:].bool(), steps)
     if given.get("cu_seq_lens_q") is not None:
-        return packed(given["cu_seq_lens_q"], given["cu_seq_lens_k"], steps, keys)
+        return packed_positions(given["cu_seq_lens_q"], given["cu_seq_lens_k"], steps, keys)
     if positions is not None and positions.shape == (1, steps) and steps == keys:
         starts = torch.cat(
             [(positions[0].diff(prepend=positions[0, :1] - 2) != 1).nonzero()[:, 0], positions.new_tensor([keys])]
         )
-        return packed(starts, starts, steps, keys)
-    return padded(torch.ones(1, keys, dtype=torch.bool, device=device), steps)
+        return packed_positions(starts, starts, steps, keys)
+    return padded_positions(torch.ones(1, keys, dtype=torch.bool, device=device), steps)
 
 
 def _common(given: dict[str, Any]) -> dict[str, Any]:
@@ -121,13 +123,13 @@ def _common(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _causal(given: dict[str, Any]) -> bool:
-    """Whether a layer counts on causality where it gives no mask."""
+    """Whether a layer without a mask is causal."""
     causal = given.get("is_causal")
     return getattr(given["module"], "is_causal", True) if causal is None else causal
 
 
 def _mask(given: dict[str, Any], keys: int) -> Tensor | None:
-    """The mask of booleans or numbers, with the position bias that some models give beside it."""
+    """The mask of booleans or numbers, combined with the position bias that some models pass separately."""
     mask, bias = given.get("attention_mask"), given.get("position_bias")
     mask = None if mask is None else mask[..., :keys]
     if bias is None:

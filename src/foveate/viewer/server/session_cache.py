@@ -87,15 +87,16 @@ class Shown:
     @property
     def size(self) -> int:
         """About how many bytes it holds: queries and keys, and masks and biases, which layers may share."""
-        found, lent = 0, dict[int, Tensor]()
+        size, shared = 0, dict[int, Tensor]()
         for name in self.seen.sight.sites:
             site = self.seen.sight[name]
             examples, heads, queries, keys = site.shape
-            call = site.rows[0].call
-            found += examples * heads * (queries + keys) * call.queries.shape[-1] * call.queries.element_size()
-            lent |= {part.tensor.untyped_storage().data_ptr(): part.tensor for rows in site.rows for part in rows.lent}
-        others = (tensor for tensor in lent.values() if not isinstance(tensor, nn.Parameter))  # those are the model's
-        return found + sum(tensor.untyped_storage().nbytes() for tensor in others)
+            head = site.calls[0].call.queries
+            size += examples * heads * (queries + keys) * head.shape[-1] * head.element_size()
+            tensors = (guard.tensor for recorded in site.calls for guard in recorded.guards)
+            shared |= {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}
+        others = (tensor for tensor in shared.values() if not isinstance(tensor, nn.Parameter))  # those are the model's
+        return size + sum(tensor.untyped_storage().nbytes() for tensor in others)
 
     def _measured(self, place: int, key: Any, measure: Callable[[], Iterable[np.ndarray]]) -> bytes:
         """Numbers of a site, measured now if they are not known. Raises UserError where they are none."""

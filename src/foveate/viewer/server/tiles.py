@@ -58,7 +58,7 @@ def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray
     entropy = np.zeros(heads)
     for place, weights in _weights(site, slice(None), parts, (0, keys)):
         maps[:, place] = np.add.reduceat(weights.mean(1), along[:-1], 1)
-        if site.with_sinks:  # a sink is one more place
+        if site.has_sinks:  # a sink is one more place
             weights = np.append(weights, 1 - weights.sum(2, keepdims=True).clip(max=1), 2)
         logarithm = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
         entropy -= (weights * logarithm).sum(2).mean(1) * sizes[place]
