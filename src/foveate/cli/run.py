@@ -51,7 +51,9 @@ def main(arguments: Sequence[str]) -> None:
         check_place(asked.picture)
     task: Trained = recipes.load(asked.folder, asked.device)
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
-    for sentences in _chunks(asked):
+    expand = getattr(task, "expand", list)
+    for given in _chunks(asked):
+        sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
             if not drawn and prediction.line:
                 _draw(task, prediction, asked.picture)

@@ -13,6 +13,7 @@ TASKS = {
     "tag": ("foveate.recipes.tag", "foveate.recipes.tagger", "Tagger"),
     "match": ("foveate.recipes.match", "foveate.recipes.matcher", "Matcher"),
     "autoencode": ("foveate.recipes.autoencode", "foveate.recipes.autoencoder", "Autoencoder"),
+    "classify-image": ("foveate.recipes.classify_image", "foveate.recipes.image_classifier", "ImageClassifier"),
     "language": ("foveate.recipes.language", "foveate.recipes.author", "Author"),
 }
 """Each task's recipe, and where the class is that a trained model of it is used by.

@@ -29,7 +29,7 @@ Kind = TypeVar("Kind", bound="Recipe")
 
 WRITTEN = (
     *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
-    *("conditions.json", "labels.json", "lexicon.json", "rules.json"),
+    *("conditions.json", "images.json", "labels.json", "lexicon.json", "rules.json"),
 )
 """What is written into the folder of a training, whichever its task is."""
 
@@ -105,7 +105,12 @@ class Recipe(Generic[Architecture]):
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
         if begun:
             Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
-        elif self.text.max_length + self.marks > (most := longest_sequence(model)):
+        else:
+            self.check_length(model)
+
+    def check_length(self, model: nn.Module) -> None:
+        """Raise UserError where an example can be longer than what the model has positions for."""
+        if self.text.max_length + self.marks > (most := longest_sequence(model)):
             raise UserError(
                 f"max_length is {self.text.max_length:,}, and START or END takes a place too, but the model learns "
                 f"only {most:,} positions: raise architecture.max_length"
@@ -136,7 +141,7 @@ class Recipe(Generic[Architecture]):
         knows, must be the same too when the training is resumed. Of several processes only the main one writes.
         """
         settings = self.training
-        by_name = {} if self.text.data else {f"text{CONTENT}{text.name})": examples_digest(text) for text in texts}
+        by_name = {} if self.text.data else {f"text{CONTENT}{text.name})": self.digest(text) for text in texts}
         objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
         train(
             model,
@@ -152,6 +157,10 @@ class Recipe(Generic[Architecture]):
         model.eval()
         if main_process():
             save(self.out)
+
+    def digest(self, examples: Any) -> str:
+        """A few letters that differ for other examples, and for another order of them."""
+        return examples_digest(examples)
 
     def summary(self, model: nn.Module, vocabulary: str) -> str:
         """One line for the user: what is about to be trained."""

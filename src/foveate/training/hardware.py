@@ -79,5 +79,7 @@ def wants_bfloat16(precision: str, model: nn.Module, device: torch.device) -> bo
 
 
 def _is_wide(model: nn.Module) -> bool:
-    sizes = [(parameter.numel(), min(parameter.shape)) for parameter in model.parameters() if parameter.ndim == 2]
+    """Whether most weights are in matrices that are wide enough, or in convolutions, which gain at any width."""
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim in (2, 4)]
+    sizes = [(part.numel(), WIDE if part.ndim == 4 else min(part.shape)) for part in matrices]
     return sum(size for size, width in sizes if width >= WIDE) > sum(size for size, _ in sizes) / 2

@@ -46,12 +46,25 @@ class CrossEntropy:
     def __call__(self, output: Output, batch: Batch) -> Loss:
         counts = batch.labels != IGNORE
         labels = batch.labels.masked_fill(~counts, 0)
-        total, log_prob, right = smoothed_cross_entropy(output.logits, labels, counts, self.label_smoothing)
+        logits = _by_place(output.logits)
+        total, log_prob, right = smoothed_cross_entropy(logits, labels, counts, self.label_smoothing)
+        for auxiliary in output.auxiliary:
+            extra, *_ = smoothed_cross_entropy(_by_place(auxiliary), labels, counts, self.label_smoothing)
+            total = total + AUXILIARY * extra
         log = {"cross_entropy": -(log_prob * counts).sum(), "accuracy": (right & counts).sum()}
         if output.choices is None:
             return Loss(total, log)
         choice_loss = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)
         return Loss(total + choice_loss.total, log | choice_loss.log)
+
+
+AUXILIARY = 0.3
+"""Weight of the loss of each auxiliary classifier (Szegedy et al. 2015, https://arxiv.org/abs/1409.4842)."""
+
+
+def _by_place(logits: Float[Tensor, "... N"]) -> Float[Tensor, "B T N"]:
+    """Logits with a place for each label: a decision about a whole example is one place."""
+    return logits[:, None] if logits.ndim == 2 else logits
 
 
 def reinforce(

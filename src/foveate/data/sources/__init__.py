@@ -5,7 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from foveate.data.sources import brown, debian_descriptions, emoji, gettext_debian, libreoffice, moby_dick, movies, sotu
+from foveate.data.sources import (
+    brown,
+    debian_descriptions,
+    emoji,
+    fashion_mnist,
+    gettext_debian,
+    libreoffice,
+    moby_dick,
+    movies,
+    sotu,
+)
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
 from foveate.data.sources.union import union
@@ -25,6 +35,7 @@ SOURCES: dict[str, Source] = {
         movies.SOURCE,
         sotu.SOURCE,
         moby_dick.SOURCE,
+        fashion_mnist.SOURCE,
     )
 }
 

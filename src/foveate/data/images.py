@@ -1,0 +1,204 @@
+"""Labelled images: folders of classes, a table of paths, or arrays of a named source, as 8-bit pixels in memory."""
+
+import hashlib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+from PIL import ImageOps
+
+from foveate.data.lines import read_sentences
+from foveate.data.sides import one_in, within
+from foveate.errors import UserError
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+"""File names that are taken for images in a folder."""
+
+LARGEST_IMAGE = 50_000_000
+"""Pixels of the largest image that is decoded."""
+
+LARGEST_SIDE = 64
+"""Side of the square that images of different sizes are scaled to, where no size is given."""
+
+
+@dataclass(frozen=True)
+class ImageFormat:
+    """How an image becomes pixels: scaled so that it fills a square of `size` pixels, cropped in the middle."""
+
+    size: int
+    channels: int
+    """1 for grey images, 3 for colour; transparent places become white."""
+
+    def pixels(self, image: PIL.Image.Image) -> np.ndarray:
+        """The image as (channels, size, size) in 8 bits."""
+        image = ImageOps.exif_transpose(image)
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            white = PIL.Image.new("RGBA", image.size, "white")
+            image = PIL.Image.alpha_composite(white, image)
+        image = image.convert("L" if self.channels == 1 else "RGB")
+        if image.size != (self.size, self.size):
+            image = ImageOps.fit(image, (self.size, self.size), PIL.Image.Resampling.BICUBIC)
+        return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
+
+
+def read_image(path: Path) -> PIL.Image.Image:
+    """The decoded image of a file, of an animation the first. Raises UserError for what is no image or too large."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of valid files with odd metadata
+            image = PIL.Image.open(path)
+            if image.width * image.height > LARGEST_IMAGE:
+                raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
+            image.load()
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}") from None
+    except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path} cannot be read as an image: {' '.join(str(error).split())}") from None
+    return image
+
+
+@dataclass(frozen=True)
+class LabelledImage:
+    """An image and its label; `place` says where it comes from."""
+
+    place: str
+    label: str
+    read: Callable[[], PIL.Image.Image] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ImageCounts:
+    """How many images there are."""
+
+    kept: int
+    labels: dict[str, int]
+    """How often each label occurs, in alphabetical order."""
+
+
+class LabelledImages:
+    """Images with a label each. Iterating yields `LabelledImage`s; an image is decoded when it is read."""
+
+    def __init__(self, name: str, examples: Sequence[LabelledImage], keep: Callable[[int], bool] | None = None) -> None:
+        """`name` stands for the images in messages. With `keep`, only the examples whose number (from 1) it accepts."""
+        self.name = name
+        self._examples = examples
+        self._keep = keep
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Path]) -> "LabelledImages":
+        """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
+
+        Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
+        """
+        if len(paths) != 1:
+            raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
+        return cls(paths[0].name or str(paths[0]), _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0]))
+
+    @classmethod
+    def from_arrays(cls, name: str, pixels: np.ndarray, labels: Sequence[str]) -> "LabelledImages":
+        """Grey (N, h, w) or colour (N, h, w, 3) images in 8 bits."""
+
+        def reader(number: int) -> Callable[[], PIL.Image.Image]:
+            return lambda: PIL.Image.fromarray(pixels[number])
+
+        return cls(name, [LabelledImage(f"image {n + 1}", label, reader(n)) for n, label in enumerate(labels)])
+
+    def __iter__(self) -> Iterator[LabelledImage]:
+        return (one for number, one in enumerate(self._examples, 1) if self._keep is None or self._keep(number))
+
+    def labels(self) -> list[str]:
+        return [example.label for example in self]
+
+    def check(self) -> ImageCounts:
+        """Count the images. Raises UserError when there is none."""
+        counts = Counter(self.labels())
+        if not counts:
+            raise UserError(f"{self.name}: there is no labelled image in it")
+        return ImageCounts(counts.total(), {label: counts[label] for label in sorted(counts)})
+
+    def held_out(self, every: int) -> tuple["LabelledImages", "LabelledImages"]:
+        """The images without one of `every`, and these; an image whose label no other has is never held out."""
+        drawn, rest = one_in(every), Counter(self.labels())
+        held: set[int] = set()
+        for number, example in enumerate(self, 1):
+            if drawn(number) and rest[example.label] > 1:
+                held.add(number)
+                rest[example.label] -= 1
+        if not held:
+            raise UserError(f"{self.name}: too few images of each label to hold some out; give --validation")
+        examples = list(self)
+        return (
+            LabelledImages(self.name, examples, lambda number: number not in held),
+            LabelledImages(f"{self.name}, held out", examples, within(None, held.__contains__)),
+        )
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how many images there are of each label."""
+        counts = self.check()
+        shown = ", ".join(f"{count:,} {label}" for label, count in [*counts.labels.items()][:5])
+        more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
+        return f"{self.name}: {counts.kept:,} images ({shown}{more})"
+
+
+def images_below(folder: Path) -> list[Path]:
+    """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+
+
+def images_digest(paths: Sequence[Path]) -> dict[str, str]:
+    """A digest of each folder or table: of the names and the contents of all images in it."""
+    found = {}
+    for path in paths:
+        files = images_below(path) if path.is_dir() else [path, *(Path(one.place) for one in _of_table(path))]
+        digest = hashlib.blake2b()
+        for file in files:
+            with file.open("rb") as content:
+                digest.update(
+                    f"{file}\0{hashlib.file_digest(content, 'blake2b').hexdigest()}\n".encode(errors="replace")
+                )
+        found[str(path)] = digest.hexdigest()[:12]
+    return found
+
+
+def pixels_digest(images: LabelledImages) -> str:
+    """A digest of the pixels and labels of all images, in their order."""
+    digest = hashlib.blake2b()
+    for example in images:
+        digest.update(f"{example.label}\0".encode())
+        digest.update(example.read().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _of_folder(folder: Path) -> list[LabelledImage]:
+    classes = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
+    examples = [_of_file(file, place.name) for place in classes for file in images_below(place)]
+    if not examples:
+        raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
+    return examples
+
+
+def _of_table(path: Path) -> list[LabelledImage]:
+    examples = []
+    for number, line in enumerate(read_sentences(path), 1):
+        if not line:
+            continue
+        if line.count("\t") != 1:
+            raise UserError(f"{path}, line {number}: one tab must stand between the path of an image and its label")
+        name, label = line.split("\t")
+        file = path.parent / name.strip()
+        if not file.is_file():
+            raise UserError(f"{path}, line {number}: there is no file {file}")
+        examples.append(_of_file(file, label.strip()))
+    return examples
+
+
+def _of_file(path: Path, label: str) -> LabelledImage:
+    return LabelledImage(str(path), label, lambda: read_image(path))
