@@ -51,10 +51,10 @@ def read_image(path: Path) -> PIL.Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of valid files with odd metadata
-            image = PIL.Image.open(path)
-            if image.width * image.height > LARGEST_IMAGE:
-                raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
-            image.load()
+            with PIL.Image.open(path) as image:
+                if image.width * image.height > LARGEST_IMAGE:
+                    raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
+                image.load()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:

@@ -224,8 +224,16 @@ def _restore_optimizer(
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors:
         index, key = name.split("/")
-        state.setdefault(int(index), {})[key] = placement.part(tensor, parameters[int(index)])
+        parameter = parameters[int(index)]
+        state.setdefault(int(index), {})[key] = _laid_out_like(parameter, placement.part(tensor, parameter))
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _laid_out_like(parameter: Tensor, state: Tensor) -> Tensor:
+    """The state with the strides of its parameter: the fused optimizer reads both in the order of memory."""
+    if state.shape != parameter.shape or state.stride() == parameter.stride():
+        return state
+    return torch.empty_like(parameter, dtype=state.dtype, device=state.device).copy_(state)
 
 
 def _importance(name: str) -> tuple[bool, bool, str]:

@@ -1,0 +1,137 @@
+"""Labelled images: what is read, what is left out, and what is said about what cannot be read."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from foveate.data.image_batches import ImageBatches, augment, choose_format, decode, normalize
+from foveate.data.images import ImageFormat, LabelledImages, images_digest, read_image
+from foveate.errors import UserError
+
+
+def draw(path: Path, colour: object = (255, 0, 0), size: tuple[int, int] = (11, 7), mode: str = "RGB") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.new(mode, size, colour).save(path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in range(3):
+        draw(tmp_path / "shop/red" / f"{number}.png")
+        draw(tmp_path / "shop/blue/deep" / f"{number}.png", (0, 0, 255))
+    (tmp_path / "shop/red/readme.txt").write_text("no image")
+    return tmp_path / "shop"
+
+
+def test_class_folders(folder: Path) -> None:
+    images = LabelledImages.from_paths([folder])
+    assert images.labels() == ["blue"] * 3 + ["red"] * 3
+    assert images.report == "shop: 6 images (3 blue, 3 red)"
+    assert choose_format(images, None) == ImageFormat(64, 3)
+    assert choose_format(images, 5) == ImageFormat(5, 3)
+
+
+def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
+    table = folder / "table.tsv"
+    table.write_text("red/0.png\tr\n\nblue/deep/2.png\tb\n")
+    assert [(Path(one.place).name, one.label) for one in LabelledImages.from_paths([table])] == [
+        ("0.png", "r"),
+        ("2.png", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("red/9.png\tr", "line 1: there is no file"), ("red/0.png r", "line 1: one tab must stand between")],
+)
+def test_a_damaged_table(folder: Path, line: str, told: str) -> None:
+    (folder / "table.tsv").write_text(line)
+    with pytest.raises(UserError, match=told):
+        LabelledImages.from_paths([folder / "table.tsv"])
+
+
+def test_no_images(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="needs one folder for each class"):
+        LabelledImages.from_paths([tmp_path])
+
+
+def test_held_out_images_are_in_no_other_part(folder: Path) -> None:
+    learn, check = LabelledImages.from_paths([folder]).held_out(3)
+    places = [[one.place for one in part] for part in (learn, check)]
+    assert not set(places[0]) & set(places[1])
+    assert len(places[0]) + len(places[1]) == 6
+    assert set(learn.labels()) == {"blue", "red"}
+
+
+def test_pixels_of_every_kind_of_image(tmp_path: Path) -> None:
+    form = ImageFormat(5, 3)
+    red = np.array([255, 0, 0], np.uint8)[:, None, None] * np.ones((1, 5, 5), np.uint8)
+    assert np.array_equal(form.pixels(PIL.Image.new("RGB", (11, 7), "red")), red)
+    assert np.array_equal(form.pixels(PIL.Image.new("RGBA", (5, 5), (255, 0, 0, 0))), np.full((3, 5, 5), 255))
+    assert np.array_equal(form.pixels(PIL.Image.new("CMYK", (5, 9), (0, 255, 255, 0))), red)
+    palette = PIL.Image.new("RGB", (5, 5), "red").convert("P", palette=PIL.Image.Palette.ADAPTIVE)
+    assert np.abs(form.pixels(palette).astype(int) - red).max() <= 1
+    grey = ImageFormat(5, 1).pixels(PIL.Image.new("L", (5, 5), 17))
+    assert np.array_equal(grey, np.full((1, 5, 5), 17))
+
+
+def test_rotation_in_the_metadata_is_applied(tmp_path: Path) -> None:
+    image = PIL.Image.new("L", (3, 3))
+    image.putpixel((0, 0), 255)
+    exif = image.getexif()
+    exif[0x0112] = 6  # to be turned clockwise by 90 degrees
+    image.save(tmp_path / "turned.png", exif=exif)
+    assert ImageFormat(3, 1).pixels(read_image(tmp_path / "turned.png"))[0, 0].tolist() == [0, 0, 255]
+
+
+def test_what_is_no_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    with pytest.raises(UserError, match=r"a\.png cannot be read as an image"):
+        read_image(tmp_path / "a.png")
+    with pytest.raises(UserError, match="there is no file"):
+        read_image(tmp_path / "b.png")
+    PIL.Image.new("1", (10_000, 5_001)).save(tmp_path / "large.png")
+    with pytest.raises(UserError, match="10,000 x 5,001 pixels: too many"):
+        read_image(tmp_path / "large.png")
+
+
+def test_another_image_is_another_digest(folder: Path) -> None:
+    before = images_digest([folder])
+    assert images_digest([folder]) == before
+    draw(folder / "red/1.png", (254, 0, 0))
+    assert images_digest([folder]) != before
+
+
+def test_an_epoch_has_each_image_once_and_repeats(folder: Path) -> None:
+    images = LabelledImages.from_paths([folder])
+    batches = ImageBatches(images, ImageFormat(7, 3), ["blue", "red"], 4, seed=1, augment=True)
+    epoch = list(batches.epoch(0))
+    assert [len(batch.labels) for batch in epoch] == [4, 2] == [4, *[2] * (len(batches) - 1)]
+    assert sorted(int(label) for batch in epoch for label in batch.labels) == [0, 0, 0, 1, 1, 1]
+    for batch in epoch:  # each image still is of the colour of its label
+        assert (batch.inputs["pixels"][:, 2, 3, 3] < 0).long().tolist() == batch.labels[:, 0].tolist()
+    again = next(iter(batches.epoch(0, skip=1)))
+    assert again.inputs["pixels"].equal(epoch[1].inputs["pixels"])
+    assert again.inputs["pixels"].shape == (2, 3, 7, 7)
+
+
+def test_augmented_images_are_moved_and_flipped() -> None:
+    pixels = np.arange(16 * 16, dtype=np.uint8).reshape(1, 1, 16, 16).repeat(64, 0)
+    found = augment(pixels, np.random.default_rng(0))
+    rows, columns = found[:, 0, 8, 8] // 16, found[:, 0, 8, 8] % 16
+    assert set((rows - 8).tolist()) <= {*range(3), 254, 255}
+    assert len({*columns.tolist()}) > 5  # moved by -2 to 2, of a column or of its mirror image
+    assert not np.array_equal(found, pixels)
+
+
+def test_pixels_become_numbers_around_zero() -> None:
+    found = normalize(np.array([0, 255], np.uint8).reshape(1, 2, 1, 1))
+    assert found.flatten().tolist() == [-2, 2]
+
+
+def test_images_that_take_too_much_memory(folder: Path) -> None:
+    with pytest.raises(UserError, match="6 images take 11 GB at size 25000: lower --size"):
+        decode(LabelledImages.from_paths([folder]), ImageFormat(25_000, 3))
