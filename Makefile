@@ -10,7 +10,7 @@ demo: $(VENV)/demo
 	$(BIN)/foveate demo
 
 test: $(VENV)/test check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: $(VENV)/test
 	$(BIN)/ruff check .
@@ -18,8 +18,8 @@ check: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What the parity tests of image models compare with. Without dependencies: torchvision's own would replace torch by the
-# build that it was compiled for, and the tests need no compiled operator (tests/parity/image_references.py).
+# What image models are compared with, in a folder of their own (tests/references.py). Without dependencies: torchvision's
+# own would replace torch by the build that it was compiled for, and the tests need no compiled operator.
 REFERENCES = torchvision==0.28.0 timm==1.0.31
 
 # What is installed depends on pyproject.toml alone, and on REFERENCES.
@@ -31,7 +31,8 @@ $(VENV)/demo: pyproject.toml
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(REFERENCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
 .PHONY: demo test check

@@ -6,12 +6,17 @@ an error here, and so is a wrong annotation.
 
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import jaxtyping
 import pytest
 import torch
+
+# Lets tests import `references`.
+sys.path.insert(0, str(Path(__file__).parent))
 
 # Before foveate is first imported, which the tests and the other conftest files do. The tower: an int is a float.
 jaxtyping.install_import_hook("foveate", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")

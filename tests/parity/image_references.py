@@ -1,18 +1,8 @@
-"""torchvision and timm to compare with, and the comparison: the same numbers from the same weights.
-
-torchvision is installed without its compiled operators, which fit one build of torch; none of the models needs them.
-Import `torchvision` and `timm` from here.
-"""
+"""The comparison of image models with torchvision and timm: the same numbers from the same weights."""
 
 import torch
+from references import timm, torchvision
 from torch import Tensor, nn
-
-_OPERATORS = torch.library.Library("torchvision", "DEF")
-for _name in ("nms", "qnms"):
-    _OPERATORS.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-import timm  # noqa: E402
-import torchvision  # noqa: E402
 
 __all__ = ["assert_same", "rename", "timm", "torchvision"]
 

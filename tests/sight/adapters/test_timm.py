@@ -1,23 +1,12 @@
 """Models of timm, whose own weights without fused attention are the reference."""
 
-import importlib.util
-
 import pytest
 import torch
+from references import timm
 from torch import Tensor, nn
 
 from foveate import look
 from foveate.errors import UserError
-
-if importlib.util.find_spec("timm") is None:
-    pytest.skip("timm is not installed", allow_module_level=True)
-
-# torchvision's own operators are compiled for one torch; timm needs no more than their names.
-for name in ("nms", "qnms"):
-    if not hasattr(torch.ops.torchvision, name):
-        torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-timm = pytest.importorskip("timm")
 
 MODELS = {
     "vit_tiny_patch16_224": {"img_size": 32, "depth": 2},
