@@ -1,7 +1,7 @@
 """torchvision and timm, which image models are compared with; `make test` installs them into a folder of their own.
 
-torchvision is installed without its compiled operators, which fit one build of torch; their names are declared before it
-is imported. In the environment itself transformers would find it, and could not import it so.
+torchvision is installed without its compiled operators, which fit one build of torch; their names are declared before
+it is imported. In the environment itself transformers would find it, and could not import it so.
 """
 
 import sys
