@@ -174,7 +174,7 @@ def received() -> list[Bound]:
     with torch.no_grad(), foveate.look(model) as sight:
         plain(model, ids)
     (site,) = (sight[name] for name in sight.sites)
-    (part,) = site.rows
+    (part,) = site.calls
     q, k = (x.contiguous() for x in (part.call.queries, site.keys.read(part.span)))
     v = torch.randn_like(k)
 
