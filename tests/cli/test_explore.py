@@ -12,7 +12,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import explore
-from foveate.viewer.server import Limits, Place, serving
+from foveate.viewer.server import Address, Limits, serving
 
 Fails = Callable[..., str]
 
@@ -46,7 +46,14 @@ def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatc
     )
     explore.main([str(trained.folder), "--host", "::1", "--port", "8123", "--max-tokens", "77", "--open"])
     explore.main([str(trained.folder)])
-    assert given == [Place("::1", 8123), Limits(tokens=77), True, Place("127.0.0.1", 0), Limits(tokens=32768), False]
+    assert given == [
+        Address("::1", 8123),
+        Limits(tokens=77),
+        True,
+        Address("127.0.0.1", 0),
+        Limits(tokens=32768),
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatc
     ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )
 def test_mistakes(fails: Fails, trained: Trained, arguments: list[str], message: str) -> None:
-    with serving.bound(Place()) as taken:
+    with serving.listen(Address()) as taken:
         port = str(taken.getsockname()[1])
         filled = [str(trained.folder) if each == "RUN" else each.replace("TAKEN", port) for each in arguments]
         assert fails("explore", *filled).startswith(message.replace("TAKEN", port))

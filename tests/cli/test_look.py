@@ -9,7 +9,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import main
-from foveate.viewer import page
+from foveate.viewer import Image, page
 
 tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
 
@@ -67,7 +67,7 @@ def test_an_image(tmp_path_factory: pytest.TempPathFactory) -> None:
     Path("square.png").write_bytes(tiny_folders.picture().data)
     look(folder, "square.png")
     side = page.read("look.html").sites[0].keys
-    assert isinstance(side.picture, page.Image)
+    assert isinstance(side.picture, Image)
     assert (side.picture.height, side.picture.width) == (3, 3)
 
 

@@ -22,13 +22,13 @@ from foveate.errors import UserError
 from foveate.recipes.looking import File, read_input
 from foveate.recipes.looking.sounds import recorded, resampled
 from foveate.recipes.looking.texts import Words
-from foveate.viewer.page import Audio, Image
-from foveate.viewer.protocol import Seen
+from foveate.viewer import Audio, Image
+from foveate.viewer.protocol import LookResult
 
 Folders = Callable[[str], Path]
 
 
-def shapes(seen: Seen) -> dict[str, tuple[int, ...]]:
+def shapes(seen: LookResult) -> dict[str, tuple[int, ...]]:
     return {name: tuple(seen.sight[name].shape) for name in seen.sight.sites}
 
 

@@ -13,7 +13,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from foveate.recipes.looking import open_model
-from foveate.viewer.protocol import File, Seen
+from foveate.viewer.protocol import File, LookResult
 
 STORY = ["the old keeper lit the lamp", "she wrote what she had seen", "naïve café"]
 
@@ -188,6 +188,6 @@ def sound(seconds: float = 0.5, rate: int = 8000, width: int = 2, channels: int 
     return File("tone.wav", file.getvalue())
 
 
-def looked(folder: Path, given: Any, **options: Any) -> Seen:
+def looked(folder: Path, given: Any, **options: Any) -> LookResult:
     """What is seen of a folder's model while it reads an input."""
     return open_model(folder).look(given, options.pop("most", 4096), **options)

@@ -14,7 +14,7 @@ from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import Sight
 from foveate.viewer import page
-from foveate.viewer.page.packing import precision, shape_of
+from foveate.viewer.page.packing import panel_shape, precision
 
 B, N, LAYERS = 2, 11, 3
 
@@ -71,7 +71,7 @@ def test_a_saved_page_has_the_weights_of_the_model(tmp_path: Path, count: int, k
     for panel in panels:
         site = sight[panel.name]
         exact, rows = site.weights()[1], panel.rows
-        close = {"rtol": precision(shape_of(panel).bits) * 1.001, "atol": 2**-20}
+        close = {"rtol": precision(panel_shape(panel).bits) * 1.001, "atol": 2**-20}
         top, keys = exact.topk(kept, -1)
         assert rows.keys.shape == (3, count, kept)
         assert np.array_equal(rows.keys, keys.sort(-1).values)

@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from foveate.sight import Windows
-from foveate.viewer.page import Audio, Document, Image, document
+from foveate.viewer.document import Document, make_document
+from foveate.viewer.sides import Audio, Image
 
 
 def words(text: str) -> list[str]:
@@ -239,37 +240,37 @@ def speech_model() -> FakeSight:
 
 
 def story_page() -> Document:
-    return document(text_model(), STORY, title="A story, six layers of eight heads", notes=["Made for the tests."])
+    return make_document(text_model(), STORY, title="A story, six layers of eight heads", notes=["Made for the tests."])
 
 
 def translation_page() -> Document:
     tokens = {"encoder*": SOURCE, "decoder*self": TARGET, "*cross": (TARGET, SOURCE)}
-    return document(translator(), tokens, title="The small dog that chased the cat was tired.")
+    return make_document(translator(), tokens, title="The small dog that chased the cat was tired.")
 
 
 def image_page() -> Document:
     seen = Image.of(boat(), 14, 14, ["[CLS]"])
-    return document(image_model(), {"blocks*": seen, "caption*": (CAPTION, seen)}, title="A boat in the evening")
+    return make_document(image_model(), {"blocks*": seen, "caption*": (CAPTION, seen)}, title="A boat in the evening")
 
 
 def windows_page() -> Document:
-    return document(windowed_model(), Image.of(boat(), 30, 22), title="A boat through windows")
+    return make_document(windowed_model(), Image.of(boat(), 30, 22), title="A boat through windows")
 
 
 def sound_page() -> Document:
     heard = Audio.of(spectrogram(), 6.0)
     tokens = {"encoder*": heard, "decoder*self_attn": SPOKEN, "*encoder_attn": (SPOKEN, heard)}
-    return document(speech_model(), tokens, title="Six seconds of speech")
+    return make_document(speech_model(), tokens, title="Six seconds of speech")
 
 
 def long_page(layers: int, tokens: int) -> Document:
     names = [STORY[place % len(STORY)] for place in range(tokens)]
-    return document(text_model(layers, "psfnbcdurnpd", tokens), names, title=f"{tokens} tokens of a story")
+    return make_document(text_model(layers, "psfnbcdurnpd", tokens), names, title=f"{tokens} tokens of a story")
 
 
 def evil_page() -> Document:
     weights = torch.randn(1, 2, len(EVIL), len(EVIL)).softmax(-1)
-    return document(sight_of({"<b>h</b>.0.attn": weights}), EVIL, title=EVIL[0], notes=EVIL)
+    return make_document(sight_of({"<b>h</b>.0.attn": weights}), EVIL, title=EVIL[0], notes=EVIL)
 
 
 def odd_page() -> Document:
@@ -282,4 +283,4 @@ def odd_page() -> Document:
         "stages.11.blocks.12.parts.13.attn": weights,
     }
     texts = ["😀" * 25, "mu\u0308de", "x" * 300]
-    return document(sight_of(maps), {"stages*": texts, "cross": (texts, portrait)}, title="Odd")
+    return make_document(sight_of(maps), {"stages*": texts, "cross": (texts, portrait)}, title="Odd")

@@ -6,9 +6,9 @@ import torch
 from demo_pages import STORY, FakeSight, boat, sight_of, text_model, windowed_model
 
 from foveate.errors import UserError
-from foveate.viewer.document import KEPT, KEPT_LONG, Panel, kept
-from foveate.viewer.page import Audio, Image, document
-from foveate.viewer.sides import picture_type, sides
+from foveate.viewer import Audio, Image
+from foveate.viewer.document import TOP_KEYS, TOP_KEYS_LONG, Panel, keys_per_query, make_document
+from foveate.viewer.sides import make_sides, picture_type
 
 PNG = b"\x89PNG\r\n\x1a\n..."
 
@@ -20,7 +20,7 @@ def random_weights(heads: int, queries: int, keys: int, examples: int = 1) -> to
 def test_a_short_site_has_every_weight() -> None:
     weights = random_weights(3, 5, 7, examples=2)
     sight = sight_of({"cross": weights})
-    (panel,) = document(sight, example=1).sites
+    (panel,) = make_document(sight, example=1).sites
     assert panel.exact
     assert panel.rows.keys.tolist() == [[list(range(7))] * 5] * 3
     np.testing.assert_array_equal(panel.rows.weights, weights[1])
@@ -33,7 +33,7 @@ def test_a_short_site_has_every_weight() -> None:
 def test_a_long_site_has_the_top_keys_of_each_row_and_what_remains() -> None:
     weights = random_weights(2, 151, 157)
     sight = sight_of({"attn": weights})
-    (panel,) = document(sight).sites
+    (panel,) = make_document(sight).sites
     assert not panel.exact
     assert panel.rows.keys.shape == (2, 151, 16_384 // 151)
     assert (np.diff(panel.rows.keys, axis=2) > 0).all()  # in the order of the keys, none twice
@@ -47,17 +47,17 @@ def test_a_long_site_has_the_top_keys_of_each_row_and_what_remains() -> None:
 
 def test_a_long_site_is_never_asked_for_all_its_weights() -> None:
     sight = text_model(2, "pf", 173)
-    document(sight)
+    make_document(sight)
     assert all("weights" not in sight[name].asked for name in sight.sites)
     short = text_model(1, "pf", 11)
-    document(short)
+    make_document(short)
     assert short["h.0.attn"].asked == ["weights"]
 
 
 def test_small_maps_are_means_of_sums() -> None:
     """127 queries in 64 cells: the first cell has query 0, the second queries 1 and 2."""
     weights = random_weights(2, 127, 149)
-    (panel,) = document(sight_of({"attn": weights})).sites
+    (panel,) = make_document(sight_of({"attn": weights})).sites
     assert panel.maps.shape == (2, 64, 64)
     np.testing.assert_allclose(panel.maps.sum(2), 1, rtol=1e-5)
     dense = weights[0]
@@ -67,7 +67,7 @@ def test_small_maps_are_means_of_sums() -> None:
 
 def test_causal_rows_have_exactly_nothing_left() -> None:
     """The first rows have fewer keys than are kept: -1 stands for those that are not there, and nothing remains."""
-    (panel,) = document(text_model(1, "du", 173)).sites
+    (panel,) = make_document(text_model(1, "du", 173)).sites
     count = panel.rows.keys.shape[2]
     for query in (0, 5):
         assert panel.rows.keys[0, query].tolist() == [*range(query + 1), *[-1] * (count - query - 1)]
@@ -81,7 +81,7 @@ def test_what_a_mask_of_large_numbers_leaves_is_none(places: int) -> None:
     """Some models add -100 to the scores of what is hidden; the smallest weight that is one still is kept."""
     weights = torch.full((1, 1, places, places), 3e-44)
     weights[..., :3] = torch.tensor([0.9, 0.1, 2.0**-64])
-    (panel,) = document(sight_of({"attn": weights})).sites
+    (panel,) = make_document(sight_of({"attn": weights})).sites
     assert (np.count_nonzero(panel.rows.weights, axis=2) == 3).all()
     assert not panel.rows.rest.any()
 
@@ -91,7 +91,7 @@ def test_rows_that_give_weight_to_no_key() -> None:
     weights = random_weights(1, 151, 139)
     weights[0, 0, 3] = 0
     weights[0, 0, 4] *= 0.25
-    (panel,) = document(sight_of({"attn": weights})).sites
+    (panel,) = make_document(sight_of({"attn": weights})).sites
     assert panel.rows.rest[0, 3] == 0
     assert panel.rows.keys[0, 3].tolist() == [-1] * panel.rows.keys.shape[2]
     assert panel.rows.rest[0, 4] + panel.rows.weights[0, 4].sum() == pytest.approx(0.25, abs=1e-5)
@@ -100,9 +100,9 @@ def test_rows_that_give_weight_to_no_key() -> None:
 @pytest.mark.parametrize(
     ("queries", "keys", "share", "expected"),
     [
-        (512, 512, 4096, KEPT),
-        (2048, 2048, 4096, KEPT),
-        (2049, 2049, 4096, KEPT_LONG),
+        (512, 512, 4096, TOP_KEYS),
+        (2048, 2048, 4096, TOP_KEYS),
+        (2049, 2049, 4096, TOP_KEYS_LONG),
         (10, 1500, 4096, 409),
         (64, 64, 4096, 64),
         (70, 73, 4096, 73),
@@ -111,12 +111,12 @@ def test_rows_that_give_weight_to_no_key() -> None:
     ],
 )
 def test_how_many_keys_are_kept(queries: int, keys: int, share: int, expected: int) -> None:
-    assert kept(queries, keys, share) == expected
+    assert keys_per_query(queries, keys, share) == expected
 
 
 def test_names_of_groups_and_layers() -> None:
     def named(name: str) -> Panel:
-        return document(sight_of({name: random_weights(1, 2, 3)})).sites[0]
+        return make_document(sight_of({name: random_weights(1, 2, 3)})).sites[0]
 
     assert (named("decoder.11.cross").group, named("decoder.11.cross").layer) == ("decoder.*.cross", "11")
     assert (named("layers.2.blocks.5.attn").group, named("layers.2.blocks.5.attn").layer) == (
@@ -129,50 +129,50 @@ def test_names_of_groups_and_layers() -> None:
 
 def test_sides_by_site() -> None:
     given = {"encoder*": ["a", "b"], "*cross": (["x", "y", "z"], ["a", "b"])}
-    queries, keys = sides(given, "decoder.0.cross", 3, 2)
+    queries, keys = make_sides(given, "decoder.0.cross", 3, 2)
     assert (queries.labels, keys.labels) == (("x", "y", "z"), ("a", "b"))
-    queries, keys = sides(given, "encoder.0.self", 2, 2)
+    queries, keys = make_sides(given, "encoder.0.self", 2, 2)
     assert (queries.labels, keys.labels) == (("a", "b"), ("a", "b"))
-    queries, keys = sides(given, "decoder.0.self", 3, 3)
+    queries, keys = make_sides(given, "decoder.0.self", 3, 3)
     assert (queries.count, queries.labels, keys.labels) == (3, (), ())
 
 
 def test_sides_of_pictures() -> None:
     seen = Image(PNG, 2, 3, ("[CLS]",))
-    queries, keys = sides((["x"], seen), "cross", 1, 7)
+    queries, keys = make_sides((["x"], seen), "cross", 1, 7)
     assert (queries.labels, keys.labels, keys.picture) == (("x",), ("[CLS]",), seen)
     heard = Audio(PNG, 1.5)
-    assert sides((None, heard), "cross", 5, 11)[1].picture == heard
+    assert make_sides((None, heard), "cross", 5, 11)[1].picture == heard
 
 
 def test_tokens_that_do_not_fit() -> None:
     sight = sight_of({"decoder.0.cross": random_weights(1, 3, 5)})
     with pytest.raises(UserError, match=r"decoder\.0\.cross has 3 queries, but 5 tokens were given; .* a tuple"):
-        document(sight, ["a"] * 5)
+        make_document(sight, ["a"] * 5)
     with pytest.raises(UserError, match=r"has 5 keys, but 2 x 3 patches and 1 tokens before them were given"):
-        document(sight, (["a"] * 3, Image(PNG, 2, 3, ["[CLS]"])))
+        make_document(sight, (["a"] * 3, Image(PNG, 2, 3, ["[CLS]"])))
     with pytest.raises(UserError, match=r"'\*corss' ?, which matches none of the sites: decoder\.0\.cross"):
-        document(sight, {"*corss": ["a"]})
-    with pytest.raises(UserError, match="are one text, 'a small dog'; give a list"):
-        document(sight, ("a small dog", ["a"] * 5))
-    with pytest.raises(UserError, match="is a PNG or a JPEG file, but this begins with b'<svg"):
-        document(sight, (["a"] * 3, Image(b"<svg onload='x'>", 1, 5)))
+        make_document(sight, {"*corss": ["a"]})
+    with pytest.raises(UserError, match="are one text, 'a small dog'; pass a list"):
+        make_document(sight, ("a small dog", ["a"] * 5))
+    with pytest.raises(UserError, match="must be a PNG or JPEG file, but this one begins with b'<svg"):
+        make_document(sight, (["a"] * 3, Image(b"<svg onload='x'>", 1, 5)))
 
 
 def test_what_cannot_be_shown() -> None:
     sight = sight_of({"attn": random_weights(1, 3, 5)})
-    with pytest.raises(UserError, match="there is no example 2; it has 1"):
-        document(sight, example=2)
+    with pytest.raises(UserError, match="there is no example 2 among 1"):
+        make_document(sight, example=2)
     with pytest.raises(UserError, match="unknown site 'atn'; did you mean attn"):
-        document(sight, sites=["atn"])
-    with pytest.raises(UserError, match="nothing attended while it was looked at"):
-        document(FakeSight())
-    with pytest.raises(UserError, match=r"its weights are not all numbers \(NaN\)"):
-        document(sight_of({"attn": torch.full((1, 1, 3, 5), torch.nan)}))
+        make_document(sight, sites=["atn"])
+    with pytest.raises(UserError, match="nothing attended during the look"):
+        make_document(FakeSight())
+    with pytest.raises(UserError, match=r"some weights are NaN"):
+        make_document(sight_of({"attn": torch.full((1, 1, 3, 5), torch.nan)}))
 
 
 def test_chosen_sites_in_order() -> None:
-    found = document(text_model(3, "pf", 7), STORY[:7], sites=["h.2.attn", "h.0.attn"], notes=["one"])
+    found = make_document(text_model(3, "pf", 7), STORY[:7], sites=["h.2.attn", "h.0.attn"], notes=["one"])
     assert [panel.name for panel in found.sites] == ["h.2.attn", "h.0.attn"]
     assert found.notes == ["one"]
 
@@ -203,6 +203,6 @@ def test_pictures_of_arrays() -> None:
 
 def test_an_image_of_other_patches_than_the_windows() -> None:
     """As many patches, but not the same."""
-    text = r"^blocks\.0\.attn has windows in 30 x 22 patches, but the image that was given has 22 x 30$"
+    text = r"^blocks\.0\.attn has windows in 30 x 22 patches, but the image has 22 x 30$"
     with pytest.raises(UserError, match=text):
-        document(windowed_model(), Image.of(boat(), 22, 30))
+        make_document(windowed_model(), Image.of(boat(), 22, 30))

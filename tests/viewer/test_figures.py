@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from foveate.errors import UserError
-from foveate.viewer import Alignment, alignment, alignments, fonts, save
+from foveate.viewer import Alignment, fonts, plot_alignment, plot_alignments, save_figure
 from foveate.viewer.heatmaps import COLOURS, LONGEST
 
 SIZES = [(2, 2), (5, 7), (23, 31), (60, 60)]
@@ -22,7 +22,7 @@ FRENCH = ["un", "·gar", "·çon", "élève", "…"]
 
 def picture(targets: int, sources: int) -> Figure:
     weights = torch.rand(targets, sources, generator=torch.Generator().manual_seed(1)).softmax(1)
-    return alignment(weights, (FRENCH * 12)[:targets], (ENGLISH * 12)[:sources], "a title")
+    return plot_alignment(weights, (FRENCH * 12)[:targets], (ENGLISH * 12)[:sources], "a title")
 
 
 def pixels(figure: Figure) -> np.ndarray:
@@ -38,7 +38,7 @@ def labels(figure: Figure) -> tuple[list[str], list[str]]:
 
 def test_a_row_is_a_target_token_and_a_column_a_source_token() -> None:
     weights = torch.tensor([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
-    figure = alignment(weights, ["chat", "noir"], ["black", "cat", "."])
+    figure = plot_alignment(weights, ["chat", "noir"], ["black", "cat", "."])
     assert labels(figure) == (["chat", "noir"], ["black", "cat", "."])
     image = pixels(figure)
     seen = np.empty((2, 3))
@@ -89,14 +89,14 @@ def test_pieces_of_a_word_are_joined_and_grey() -> None:
 
 
 def test_small_maps_show_numbers_and_large_ones_do_not() -> None:
-    figure = alignment(torch.tensor([[1.0, 0.004], [0.126, 0.874]]), ["a", "b"], ["c", "d"])
+    figure = plot_alignment(torch.tensor([[1.0, 0.004], [0.126, 0.874]]), ["a", "b"], ["c", "d"])
     assert [text.get_text() for text in figure.axes[0].texts] == ["1.00", "", ".13", ".87"]
     assert not picture(3, 11).axes[0].texts
 
 
 def test_labels_are_shown_as_they_are() -> None:
     odd = ["$\\frac{1}$", "\n", "  ", "x" * 30, "_^{"]
-    figure = alignment(torch.eye(5), odd, odd, "50 % of $x")
+    figure = plot_alignment(torch.eye(5), odd, odd, "50 % of $x")
     pixels(figure)
     expected = ["$\\frac{1}$", "↵", "␣␣", "x" * (LONGEST - 1) + "…", "_^{"]
     assert labels(figure) == (expected, expected)
@@ -107,7 +107,7 @@ def test_several_maps_stand_side_by_side_on_one_scale() -> None:
         Alignment(torch.full((rows, 5), 0.2), FRENCH[:rows], ["ein", "sehr", "lang", "·es", "Wort"], f"head {rows}")
         for rows in (2, 5, 3)
     ]
-    *panels, scale = alignments(maps, columns=2).axes
+    *panels, scale = plot_alignments(maps, columns=2).axes
     boxes = [axes.get_position() for axes in panels]
     assert [axes.get_ylim()[0] for axes in panels] == [2, 5, 3]
     assert boxes[0].y1 == pytest.approx(boxes[1].y1)
@@ -127,7 +127,7 @@ def test_colours_darken_in_equal_steps() -> None:
 
 
 def test_hundreds_of_tokens_make_no_picture_larger_than_the_memory() -> None:
-    figure = alignment(torch.zeros(3, 401), ["a"] * 3, ["b"] * 401)
+    figure = plot_alignment(torch.zeros(3, 401), ["a"] * 3, ["b"] * 401)
     assert max(figure.get_size_inches()) * figure.dpi == pytest.approx(10_000)
 
 
@@ -136,13 +136,13 @@ def test_hundreds_of_tokens_make_no_picture_larger_than_the_memory() -> None:
 )
 def test_figures_are_written_as_their_names_end(tmp_path: Path, ending: str, beginning: bytes) -> None:
     path = tmp_path / f"picture.{ending}"
-    save(picture(2, 3), path)
+    save_figure(picture(2, 3), path)
     assert path.read_bytes().startswith(beginning)
 
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot write a picture as '.gif2'; known: .*png"):
-        save(picture(2, 3), tmp_path / "picture.gif2")
+        save_figure(picture(2, 3), tmp_path / "picture.gif2")
     assert not list(tmp_path.iterdir())
 
 
@@ -150,16 +150,19 @@ def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(3, 2), (2, 4), (1, 2, 3)])
 def test_a_map_that_does_not_fit_its_tokens_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(UserError, match=rf"shape \({', '.join(map(str, shape))}\) for 2 target and 3 source tokens"):
-        alignment(torch.zeros(shape), ["a", "b"], ["c", "d", "e"])
+        plot_alignment(torch.zeros(shape), ["a", "b"], ["c", "d", "e"])
 
 
 def test_no_map_is_refused() -> None:
     with pytest.raises(UserError, match="no map"):
-        alignments([])
+        plot_alignments([])
 
 
 def test_the_default_font_has_european_and_near_eastern_scripts() -> None:
-    assert fonts.cover(["Garçon, Œuvre", "Straße", "άντρας", "Мужчина", "שלום", "مرحبا", "·"]) == ([fonts.DEFAULT], {})
+    assert fonts.find_fonts(["Garçon, Œuvre", "Straße", "άντρας", "Мужчина", "שלום", "مرحبا", "·"]) == (
+        [fonts.DEFAULT],
+        {},
+    )
 
 
 def only_default_font(monkeypatch: pytest.MonkeyPatch, installed: list[str]) -> None:
@@ -176,9 +179,9 @@ def test_another_font_is_found_for_what_the_default_one_lacks(monkeypatch: pytes
     damaged = tmp_path / "damaged.ttf"
     damaged.write_bytes(b"not a font")
     only_default_font(monkeypatch, [str(damaged), stix])
-    assert fonts.cover(["ℊ", "garçon"]) == ([fonts.DEFAULT, "STIXGeneral"], {})
+    assert fonts.find_fonts(["ℊ", "garçon"]) == ([fonts.DEFAULT, "STIXGeneral"], {})
     # matplotlib would warn of a glyph that it does not find
-    pixels(alignment(torch.ones(1, 1), ["ℊ"], ["garçon"], "ℊ"))
+    pixels(plot_alignment(torch.ones(1, 1), ["ℊ"], ["garçon"], "ℊ"))
 
 
 def test_what_no_font_has_is_told_once_and_drawn_as_a_box(
@@ -187,7 +190,7 @@ def test_what_no_font_has_is_told_once_and_drawn_as_a_box(
     only_default_font(monkeypatch, [])
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            figure = alignment(torch.ones(1, 2), ["日本"], ["a", "b\U000e0001"], "日")
+            figure = plot_alignment(torch.ones(1, 2), ["日本"], ["a", "b\U000e0001"], "日")
             pixels(figure)
     assert labels(figure) == (["□□"], ["a", "b"])
     (record,) = caplog.records

@@ -11,7 +11,7 @@ import tyro
 from foveate.cli.parse import parse
 from foveate.errors import at_least
 from foveate.recipes.looking import open_model
-from foveate.viewer.server import Limits, Place, serve
+from foveate.viewer.server import Address, Limits, serve
 
 
 @dataclass
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Explore, arguments, "explore")
     at_least(1, "max_tokens", options.max_tokens)
     model = open_model(options.folder, options.device)
-    place, limits = Place(options.host, options.port), Limits(tokens=options.max_tokens)
+    place, limits = Address(options.host, options.port), Limits(tokens=options.max_tokens)
 
     def say(address: str) -> None:
         print(f"{model.name}\n{address} (Ctrl-C ends it)", flush=True)

@@ -13,7 +13,7 @@ from foveate.cli.folders import check_place, parse_with_task
 from foveate.data import read_lines, utf8
 from foveate.errors import TextError, UserError
 from foveate.recipes.trained import Prediction, Trained
-from foveate.viewer.figures import check_ending, save
+from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
 """Lines of standard input that are answered together: the most that an answer waits for."""
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
     if asked.picture is not None:
-        check_ending(asked.picture)
+        check_extension(asked.picture)
         check_place(asked.picture)
     task: Trained = recipes.load(asked.folder, asked.device)
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
@@ -111,5 +111,5 @@ def _draw(task: Trained, prediction: Prediction, path: Path) -> None:
     figure = task.picture(prediction)
     if figure is None:
         raise UserError(f"no picture to draw into {path}: this model has no attention")
-    save(figure, path)
+    save_figure(figure, path)
     print(f"drew {path}", file=sys.stderr)

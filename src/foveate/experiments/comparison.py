@@ -84,7 +84,7 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
         raise UserError(f"could not write to {options.out}: {error.strerror}") from None
     pictures = {f"{name}-{end}.png" if end else f"{name}.png": figure for end, figure in comparison.figures.items()}
     for file, figure in pictures.items():
-        viewer.save(figure, options.out / file)
+        viewer.save_figure(figure, options.out / file)
     return [options.out / file for file in (*texts, *pictures)]
 
 

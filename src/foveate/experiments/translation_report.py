@@ -9,7 +9,7 @@ from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
 from foveate.recipes.translator import Translator
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 PICTURED = 2
 """The picture shows the first unseen message with this many names."""
@@ -90,4 +90,4 @@ def maps(translators: Mapping[str, Translator], unseen: ParallelText) -> Picture
             seen = translator.alignment(source, target)
             if seen is not None:
                 found.append(Alignment(seen.weights, seen.target, seen.source, name))
-    return alignments(found, columns=3) if found else None
+    return plot_alignments(found, columns=3) if found else None

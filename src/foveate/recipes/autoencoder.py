@@ -28,7 +28,7 @@ from foveate.recipes.texts import spread
 from foveate.recipes.trained import Evaluation, Reading, Writing, check_unchanged, opened, said
 from foveate.recipes.translator import END_SIGN
 from foveate.sight import look
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 TOKENIZER = "tokenizer.json"
 
@@ -137,7 +137,7 @@ class Autoencoder:
             self.model(**reading.inputs)
         names = reading.pieces
         maps = [Alignment(sight[site].weights()[0].mean(0).cpu(), names, names, site) for site in sight.sites]
-        return alignments(maps) if maps else None
+        return plot_alignments(maps) if maps else None
 
     @property
     def rewriting(self) -> Rewriting:

@@ -30,7 +30,7 @@ from foveate.recipes.trained import (
     unlearned,
 )
 from foveate.sight import look
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
 
@@ -163,7 +163,7 @@ class Classifier:
         rows = weights[:1] if getattr(self.model.config, "pooling", None) == "first" else weights.mean(0, keepdim=True)
         title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
         label = f"{prediction.label} {prediction.probability:.2f}"
-        return alignments([Alignment(rows.cpu(), [label], reading.pieces, title)])
+        return plot_alignments([Alignment(rows.cpu(), [label], reading.pieces, title)])
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training text."""

@@ -19,7 +19,7 @@ from foveate.recipes.quality import Quality, quality
 from foveate.recipes.translate import Text, Translate, run
 from foveate.recipes.translator import Translator
 from foveate.training import Training
-from foveate.viewer import Alignment, alignments, save
+from foveate.viewer import Alignment, plot_alignments, save_figure
 
 MODELS = {
     "rnn": ("RNN", {"width": 256, "dropout": 0.1}, 3e-3),
@@ -168,5 +168,5 @@ def _draw(translators: dict[str, Translator], options: Demo, splits: Splits) -> 
                 maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
         if maps:
             paths.append(options.out / f"alignment-{number}.png")
-            save(alignments(maps), paths[-1])
+            save_figure(plot_alignments(maps), paths[-1])
     return paths

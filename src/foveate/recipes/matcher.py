@@ -22,7 +22,7 @@ from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, NoOptions, longest_learned, opened, said
 from foveate.recipes.translator import END_SIGN, SOURCE_TOKENIZER, TARGET_TOKENIZER
 from foveate.sight import look
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 RULES = "rules.json"
 
@@ -149,7 +149,7 @@ class Matcher:
         looked = [sight[site].weights()[0, 0].cpu() for site in sight.sites]
         # one map for both texts where one encoder reads the same twice
         maps = [Alignment(found, [QUERY] * len(found), shown) for found, shown in zip(looked, pieces, strict=False)]
-        return alignments(maps, columns=1) if maps else None
+        return plot_alignments(maps, columns=1) if maps else None
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, macro F1 and the area under the ROC curve on the pairs of a text and as many wrong ones; beside

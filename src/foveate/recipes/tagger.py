@@ -26,7 +26,7 @@ from foveate.recipes.trained import (
     unlearned,
 )
 from foveate.sight import look
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 LEXICON = "lexicon.json"
 
@@ -128,7 +128,7 @@ class Tagger:
             return None
         site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
         tagged = [f"{word}/{printable(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
-        return alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])
+        return plot_alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy, over all words and over those that the training text does not have, and macro F1; beside a tagger

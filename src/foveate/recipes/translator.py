@@ -21,7 +21,7 @@ from foveate.recipes.quality import check_tokenize, quality, quality_by_length, 
 from foveate.recipes.texts import pairs_to_measure_on
 from foveate.recipes.trained import Evaluation, Writing, check_positions, longest_learned, opened, said
 from foveate.sight import look
-from foveate.viewer import Alignment, alignments
+from foveate.viewer import Alignment, plot_alignments
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
@@ -189,7 +189,7 @@ class Translator:
     def picture(self, prediction: Prediction) -> Picture | None:
         """The `alignment` of a translation."""
         found = self.alignment(prediction.source, prediction.text)
-        return None if found is None else alignments([found])
+        return None if found is None else plot_alignments([found])
 
     def alignment(self, source: str, target: str) -> Alignment | None:
         """Where each piece of `target` looked in `source` while the model read both; None if it does not attend.

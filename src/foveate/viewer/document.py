@@ -1,4 +1,4 @@
-"""What a page shows, and how it comes from a `Sight`: small maps of all heads, and what each query looks at most."""
+"""What a page shows of a `Sight`: small maps of all heads, and the largest weights of each query."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,30 +11,30 @@ from jaxtyping import Float32, Int32
 from foveate.errors import UserError, unknown
 from foveate.sight.layouts import Windows
 from foveate.sight.site_patterns import check_patterns
-from foveate.viewer.sides import Pair, Side, sides
+from foveate.viewer.sides import Side, SidePair, make_sides
 
 CELLS = 64
-"""Rows and columns of a small map; a shorter side has a cell for each of its places."""
+"""Rows and columns of a small map; a shorter side has one cell for each position."""
 
-KEPT, KEPT_LONG, LONG = 8, 4, 2048
-"""How many keys each query keeps at least: 8, or 4 where there are more than 2,048 queries or keys."""
+TOP_KEYS, TOP_KEYS_LONG, LONG = 8, 4, 2048
+"""Minimum number of keys kept for each query: 8, or 4 if there are more than 2,048 queries or keys."""
 
-BUDGET, FEWEST, MOST = 600_000, 4_096, 16_384
-"""About how many weights a page holds, shared evenly by its heads; and the bounds of a head's share."""
+PAGE_WEIGHTS, MIN_HEAD_WEIGHTS, MAX_HEAD_WEIGHTS = 600_000, 4_096, 16_384
+"""Approximate number of weights in a page, shared evenly by its heads, and the bounds of a head's share."""
 
-WHOLE = 64
-"""Of windows of so many places or fewer every weight is kept, beside those of the budget."""
+WHOLE_WINDOW = 64
+"""All weights are kept of windows with at most this many positions, in addition to the budget."""
 
-NONE = 2.0**-64
-"""A smaller weight is none: it is what a mask leaves that adds -100 to a score."""
+NEGLIGIBLE = 2.0**-64
+"""Smaller weights count as 0: a mask that adds -100 to a score leaves such weights."""
 
-LEAST = 2.0**-20
-"""Less than this that remains for other keys is no more than how sums are rounded."""
+ROUNDING = 2.0**-20
+"""A remaining weight below this is a rounding error."""
 
 
 @runtime_checkable
-class Map(Protocol):
-    """What a page asks of a site; see `foveate.sight.Site`."""
+class SiteLike(Protocol):
+    """What a page needs of a `foveate.sight.Site`."""
 
     @property
     def windows(self) -> tuple[Windows, Windows] | None: ...
@@ -54,8 +54,8 @@ class Map(Protocol):
 
 
 @runtime_checkable
-class Maps(Protocol):
-    """What a page asks of a sight."""
+class SightLike(Protocol):
+    """What a page needs of a `foveate.sight.Sight`."""
 
     @property
     def sites(self) -> list[str]: ...
@@ -64,13 +64,14 @@ class Maps(Protocol):
 
 
 @dataclass
-class Rows:
-    """The keys that each query looks at most, in the order of their places, and the weight that all others have."""
+class TopWeights:
+    """The keys with the largest weights of each query, in the order of their positions, and the rest of the weight."""
 
     keys: Int32[np.ndarray, "H T k"]
-    """-1, with a weight of 0, where a query has fewer keys to look at."""
+    """-1, with the weight 0, if a query has fewer keys."""
     weights: Float32[np.ndarray, "H T k"]
     rest: Float32[np.ndarray, "H T"]
+    """The total weight of all other keys."""
 
 
 @dataclass
@@ -80,13 +81,13 @@ class Panel:
     name: str
     queries: Side
     keys: Side
-    rows: Rows
+    rows: TopWeights
     maps: Float32[np.ndarray, "H R C"]
-    """Small maps, as `Site.pooled` gives them: the weight on all keys of a cell, as the mean of its queries."""
+    """Small maps from `Site.pooled`: the weight on all keys of a cell, averaged over its queries."""
     entropy: Float32[np.ndarray, "H"]
     """The mean over the queries, in nats."""
     windows: tuple[Windows, Windows] | None = None
-    """Of a picture, where queries and keys stand in windows that they do not look out of."""
+    """The windows of queries and keys in a picture, if attention is limited to windows."""
 
     @property
     def heads(self) -> int:
@@ -94,12 +95,12 @@ class Panel:
 
     @property
     def exact(self) -> bool:
-        """Whether it has every weight."""
+        """Whether it contains every weight."""
         return self.rows.keys.shape[2] == self.keys.count
 
     @property
     def group(self) -> str:
-        """The name with a star for each number in its path: sites with the same are the layers of one stack."""
+        """The name with a star for each number in its path: sites of one group are the layers of one stack."""
         return re.sub(r"(?<![^.])\d+(?![^.#])", "*", self.name)
 
     @property
@@ -110,7 +111,7 @@ class Panel:
 
 @dataclass
 class Document:
-    """All that one page shows."""
+    """The content of one page."""
 
     title: str
     sites: list[Panel]
@@ -118,46 +119,46 @@ class Document:
     """Lines below the title."""
 
 
-def document(
-    sight: Maps,
-    tokens: Pair | Mapping[str, Pair] = None,
+def make_document(
+    sight: SightLike,
+    tokens: SidePair | Mapping[str, SidePair] = None,
     example: int = 0,
     title: str = "Where the model looks",
     notes: Sequence[str] = (),
     sites: Sequence[str] | None = None,
 ) -> Document:
-    """What to show of one example of a sight, at all its sites or at those named.
+    """The page of one example of a sight, with all sites or those in `sites`.
 
-    `tokens` says what the queries and the keys are: a list of texts, an `Image` or an `Audio` where both sides are the
-    same, a tuple (queries, keys) where they differ, and a mapping from patterns of site names to these where sites
-    differ: `{"encoder*": source, "decoder*self": target, "*cross": (target, source)}`. Without them places are numbers.
+    `tokens` names queries and keys: a list of texts, an `Image` or an `Audio` if both sides are the same, a tuple
+    (queries, keys) if they differ, or a mapping from patterns of site names to these:
+    `{"encoder*": source, "decoder*self": target, "*cross": (target, source)}`. Without them positions are numbered.
 
-    Computes measures in streams, and all weights only of maps that are small. Raises UserError where tokens and a map
-    differ in number, and for weights that are no numbers.
+    All weights are computed for small maps only; otherwise measures are streamed. Raises UserError if a map has another
+    number of queries or keys than there are tokens, and for weights that are NaN.
     """
     for name in sites or ():
         if name not in sight.sites:
             raise unknown("site", name, sight.sites)
     chosen = list(sight.sites if sites is None else sites)
     if not chosen:
-        raise UserError("there is no site to show: nothing attended while it was looked at")
+        raise UserError("there is no site to show: nothing attended during the look")
     if isinstance(tokens, Mapping):
         check_patterns(tokens, chosen, "tokens")
-    share = _share(sum(sight[name].shape[1] for name in chosen))
-    return Document(title, [_panel(sight[name], name, tokens, example, share) for name in chosen], list(notes))
+    share = _weights_per_head(sum(sight[name].shape[1] for name in chosen))
+    return Document(title, [_make_panel(sight[name], name, tokens, example, share) for name in chosen], list(notes))
 
 
-def kept(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
-    """How many keys each query keeps where a head has a share of so many weights; all of them where they almost fit."""
+def keys_per_query(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
+    """The number of keys to keep for each query, if a head has a share of so many weights; all if they almost fit."""
     if 4 * queries * keys <= 5 * share:
         return keys
-    least = KEPT if max(queries, keys) <= LONG else KEPT_LONG
-    return min(keys, whole(windows) or max(least, share // queries))
+    least = TOP_KEYS if max(queries, keys) <= LONG else TOP_KEYS_LONG
+    return min(keys, window_keys(windows) or max(least, share // queries))
 
 
-def whole(windows: tuple[Windows, Windows] | None) -> int:
-    """How many keys a query may look at in a window that is small enough to be kept whole; 0 where there is none."""
-    return windows[1].size if windows and windows[1].size <= WHOLE else 0
+def window_keys(windows: tuple[Windows, Windows] | None) -> int:
+    """The number of keys of a window that is small enough to be kept whole, else 0."""
+    return windows[1].size if windows and windows[1].size <= WHOLE_WINDOW else 0
 
 
 def cells(count: int, parts: int) -> np.ndarray:
@@ -165,66 +166,71 @@ def cells(count: int, parts: int) -> np.ndarray:
     return np.arange(parts + 1) * count // parts
 
 
-def pooled(weights: Float32[np.ndarray, "H T S"]) -> Float32[np.ndarray, "H R C"]:
-    """The small maps of heads of which every weight is known."""
+def pool(weights: Float32[np.ndarray, "H T S"]) -> Float32[np.ndarray, "H R C"]:
+    """The small maps of heads whose weights are all known."""
     _, queries, keys = weights.shape
     over, along = cells(queries, min(queries, CELLS)), cells(keys, min(keys, CELLS))
     found = np.add.reduceat(np.add.reduceat(weights, along[:-1], 2), over[:-1], 1)
     return found / np.diff(over)[:, None].astype(np.float32)
 
 
-def check_numbers(name: str, *values: np.ndarray) -> None:
-    """Raises UserError for weights of a site that are no numbers: drawn, they would look like none."""
+def check_finite(name: str, *values: np.ndarray) -> None:
+    """Raise UserError for weights of a site that are NaN or infinite: in a picture they would look like 0."""
     if not all(np.isfinite(each).all() for each in values):
-        raise UserError(f"{name}: its weights are not all numbers (NaN), as after an overflow; there is no map to show")
+        raise UserError(f"{name}: some weights are NaN, as after an overflow; there is no map to show")
 
 
-def _share(heads: int) -> int:
-    return min(MOST, max(FEWEST, BUDGET // heads))
+def _weights_per_head(heads: int) -> int:
+    return min(MAX_HEAD_WEIGHTS, max(MIN_HEAD_WEIGHTS, PAGE_WEIGHTS // heads))
 
 
-def _panel(site: Map, name: str, tokens: Pair | Mapping[str, Pair], example: int, share: int) -> Panel:
+def _make_panel(
+    site: SiteLike, name: str, tokens: SidePair | Mapping[str, SidePair], example: int, share: int
+) -> Panel:
     batch, _, queries, keys = site.shape
     if not -batch <= example < batch:
-        raise UserError(f"{name}: there is no example {example}; it has {batch}, counted from 0")
+        raise UserError(f"{name}: there is no example {example} among {batch}: they count from 0")
     if not queries or not keys:
         raise UserError(f"{name}: a map of {queries} queries and {keys} keys has nothing to show")
-    sides_of = sides(tokens, name, queries, keys, site.windows)
-    count = kept(queries, keys, share, site.windows)
+    sides_of = make_sides(tokens, name, queries, keys, site.windows)
+    count = keys_per_query(queries, keys, share, site.windows)
     if count == keys:
-        rows, maps, entropy = _all(site, example)
+        rows, maps, entropy = _all_weights(site, example)
     else:
-        rows, maps, entropy = _most(site, example, count)
-    check_numbers(name, maps, rows.weights)
+        rows, maps, entropy = _largest_weights(site, example, count)
+    check_finite(name, maps, rows.weights)
     return Panel(name, *sides_of, rows, maps, entropy, site.windows)
 
 
-def _all(site: Map, example: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-    weights = _none(_numbers(site.weights(), example))
+def _all_weights(site: SiteLike, example: int) -> tuple[TopWeights, np.ndarray, np.ndarray]:
+    weights = _drop_negligible(_to_numpy(site.weights(), example))
     keys = np.broadcast_to(np.arange(weights.shape[2], dtype=np.int32), weights.shape)
-    rows = Rows(keys, weights, np.zeros(weights.shape[:2], np.float32))
-    return rows, pooled(weights), _numbers(site.entropy(), example).mean(1)
+    rows = TopWeights(keys, weights, np.zeros(weights.shape[:2], np.float32))
+    return rows, pool(weights), _to_numpy(site.entropy(), example).mean(1)
 
 
-def _most(site: Map, example: int, count: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+def _largest_weights(site: SiteLike, example: int, count: int) -> tuple[TopWeights, np.ndarray, np.ndarray]:
     site.measure("top", "pooled", "entropy", top=count)
     found = site.top(count)
-    weights, keys = _none(_numbers(found.weights, example)), found.keys[example].cpu().numpy().astype(np.int32)
+    weights, keys = (
+        _drop_negligible(_to_numpy(found.weights, example)),
+        found.keys[example].cpu().numpy().astype(np.int32),
+    )
     keys = np.where(weights > 0, keys, -1)
     order = np.argsort(np.where(keys < 0, np.iinfo(np.int32).max, keys), axis=2, kind="stable")
     weights, keys = np.take_along_axis(weights, order, 2), np.take_along_axis(keys, order, 2)
-    maps = _numbers(site.pooled(CELLS, CELLS), example)
+    maps = _to_numpy(site.pooled(CELLS, CELLS), example)
     total = np.ones(weights.shape[:2], np.float32)
-    if (maps.sum(2) < 1 - 1e-3).any():  # rows that look nowhere, or give part of their weight to no key
-        total = _numbers(site.pooled(weights.shape[1], 1), example)[..., 0]
+    if (maps.sum(2) < 1 - 1e-3).any():  # rows without weights, or with a sink
+        total = _to_numpy(site.pooled(weights.shape[1], 1), example)[..., 0]
     rest = total - weights.sum(2)
-    rest[(rest < LEAST) | (keys < 0).any(2)] = 0
-    return Rows(keys, weights, rest), maps, _numbers(site.entropy(), example).mean(1)
+    rest[(rest < ROUNDING) | (keys < 0).any(2)] = 0
+    return TopWeights(keys, weights, rest), maps, _to_numpy(site.entropy(), example).mean(1)
 
 
-def _numbers(values: Any, example: int) -> np.ndarray:
+def _to_numpy(values: Any, example: int) -> np.ndarray:
     return values[example].detach().cpu().float().numpy()
 
 
-def _none(weights: np.ndarray) -> np.ndarray:
-    return np.where(weights < NONE, 0, weights)
+def _drop_negligible(weights: np.ndarray) -> np.ndarray:
+    return np.where(weights < NEGLIGIBLE, 0, weights)

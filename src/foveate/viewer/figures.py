@@ -1,4 +1,4 @@
-"""Pictures of attention weights: how much each target token looked at each source token."""
+"""Figures of attention weights: heatmaps of target tokens by source tokens."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from foveate.errors import UserError
 
 
 class Alignment(NamedTuple):
-    """A map of weights, from 0 to 1, and the tokens of its rows and columns as `Tokenizer.pieces` writes them."""
+    """A map of weights from 0 to 1, with the tokens of its rows and columns in the form of `Tokenizer.pieces`."""
 
     weights: Float[Tensor, "T S"]
     target: Sequence[str]
@@ -20,41 +20,44 @@ class Alignment(NamedTuple):
     title: str = ""
 
 
-def alignment(weights: Float[Tensor, "T S"], target: Sequence[str], source: Sequence[str], title: str = "") -> Picture:
-    """A heatmap with a row for each target token and a column for each source token; see `alignments`."""
-    return alignments([Alignment(weights, target, source, title)])
+def plot_alignment(
+    weights: Float[Tensor, "T S"], target: Sequence[str], source: Sequence[str], title: str = ""
+) -> Picture:
+    """A heatmap with a row for each target token and a column for each source token; see `plot_alignments`."""
+    return plot_alignments([Alignment(weights, target, source, title)])
 
 
-def alignments(maps: Sequence[Alignment], columns: int = 4) -> Picture:
+def plot_alignments(maps: Sequence[Alignment], columns: int = 4) -> Picture:
     """Heatmaps on one scale, such as those of several heads or models, up to `columns` of them side by side.
 
-    The figure, one of matplotlib, grows with the tokens. A line joins the pieces of a word, and those after the first,
-    which begin with '·', are grey. Tokens run from left to right and from top to bottom in the model's order; a label
-    in a script that is written from right to left reads so. Raises UserError if a map and its tokens differ in number.
+    The size of the matplotlib figure grows with the number of tokens. A line joins the pieces of a word; pieces after
+    the first one, which begin with '·', are grey. Tokens are in the model's order, from left to right and from top to
+    bottom, also in scripts that are written from right to left. Raises UserError if a map and its tokens differ in
+    number.
     """
-    from foveate.viewer.heatmaps import drawn
+    from foveate.viewer.heatmaps import draw  # imports matplotlib, which takes a while
 
     if not maps:
         raise UserError("there is no map to draw")
     for each in maps:
         _check(each)
-    return drawn(maps, columns)
+    return draw(maps, columns)
 
 
-def save(picture: Picture, path: Path) -> None:
-    """Write a picture as the ending of `path` says: .png, or .svg or .pdf, which stay sharp at any size.
+def save_figure(picture: Picture, path: Path) -> None:
+    """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...
 
-    Raises UserError on an ending that is not known, and where the disk refuses.
+    Raises UserError for an unknown extension, and if the file cannot be written.
     """
-    check_ending(path)
+    check_extension(path)
     try:
         picture.savefig(path)
     except OSError as error:
         raise UserError(f"could not write {path}: {error.strerror}") from None
 
 
-def check_ending(path: Path) -> None:
-    """Raise UserError for a path that ends like no picture."""
+def check_extension(path: Path) -> None:
+    """Raise UserError unless the path has the extension of a known picture format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     known = FigureCanvasBase.get_supported_filetypes()
@@ -67,5 +70,5 @@ def _check(each: Alignment) -> None:
     if shape != tokens or not all(shape):
         raise UserError(
             f"a map of shape {shape} for {tokens[0]} target and {tokens[1]} source tokens; "
-            "its rows are the target tokens, its columns the source tokens, of one example and one head"
+            "a map has a row for each target token and a column for each source token, for one example and one head"
         )

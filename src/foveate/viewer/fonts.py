@@ -1,4 +1,4 @@
-"""Fonts that together have every character of some texts, whatever the script."""
+"""Finds fonts that together have every character of some texts, in any script."""
 
 import logging
 import unicodedata
@@ -10,12 +10,12 @@ from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry, FontPath
 
 DEFAULT = "DejaVu Sans"
-"""Comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, Georgian, Armenian and many symbols."""
+"""The font of matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, Georgian, Armenian and many symbols."""
 
 MISSING = "□"
-"""Drawn for a character that no font has."""
+"""Replaces a character that no font has."""
 
-_UNFIT = (
+_UNSUITABLE = (
     ".last",
     "last resort",
     "adobe blank",
@@ -28,56 +28,58 @@ _UNFIT = (
     "cms",
     "cmt",
 )
-"""Beginnings of the names of fonts that draw a placeholder, nothing, or another character than they are asked for."""
+"""Prefixes of the names of fonts that draw a placeholder, nothing, or another character than requested."""
 
 _CJK = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH", "HALFWIDTH")
-"""Beginnings of the Unicode names of Chinese, Japanese and Korean characters."""
+"""Prefixes of the Unicode names of Chinese, Japanese and Korean characters."""
 
 
-def cover(texts: Iterable[str]) -> tuple[list[str], dict[int, str | None]]:
-    """The font families with which matplotlib can draw these texts, and what to replace in them (for `str.translate`).
+def find_fonts(texts: Iterable[str]) -> tuple[list[str], dict[int, str | None]]:
+    """The font families with which matplotlib can draw these texts, and replacements for `str.translate`.
 
-    `DEFAULT` comes first, then whichever installed font has the most of what is still missing. What no font has becomes
-    `MISSING`, and one line in the log names it and what to install; a joiner or variation selector, which nobody would
-    see, is taken out.
+    `DEFAULT` is first, then repeatedly the installed font with the most missing characters. A character that no font
+    has is replaced by `MISSING`, and a log line says what to install. Invisible characters, such as joiners and
+    variation selectors, are removed.
     """
     missing = {character for text in texts for character in text}
     fonts = _regular_fonts()
     families = [DEFAULT]
-    missing -= _found(fonts[DEFAULT], missing)
+    missing -= _covered(fonts[DEFAULT], missing)
     if missing:
         _add_new_fonts()
         fonts = _regular_fonts()
     region = _region(missing)
     while missing:
-        family = max(fonts, key=lambda name: (len(_found(fonts[name], missing)), name.endswith(region), "Sans" in name))
-        found = _found(fonts[family], missing)
+        family = max(
+            fonts, key=lambda name: (len(_covered(fonts[name], missing)), name.endswith(region), "Sans" in name)
+        )
+        found = _covered(fonts[family], missing)
         if not found:
             break
         families.append(family)
         missing -= found
-    unseen = {character for character in missing if _is_unseen(character)}
-    if missing - unseen:
-        _warn(_advice(missing - unseen))
-    return families, {ord(character): None if character in unseen else MISSING for character in missing}
+    invisible = {character for character in missing if _is_invisible(character)}
+    if missing - invisible:
+        _warn(_advice(missing - invisible))
+    return families, {ord(character): None if character in invisible else MISSING for character in missing}
 
 
 @cache
 def _add_new_fonts() -> None:
-    """Make known the fonts that were installed after matplotlib wrote down its list of them."""
+    """Add fonts that were installed after matplotlib cached its list of fonts."""
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
     for path in sorted(set(font_manager.findSystemFonts()) - known):
         try:
             font_manager.fontManager.addfont(path)
         except (OSError, RuntimeError, NotImplementedError):
-            continue  # damaged, or made of bitmaps, as most colour emoji are: matplotlib cannot draw with it
+            continue  # damaged, or a bitmap font, as most colour emoji fonts are: matplotlib cannot use it
 
 
 def _regular_fonts() -> dict[str, FontEntry]:
-    """The upright font of usual weight of each family, in the order of their names."""
+    """The upright font of regular weight of each family, sorted by name."""
     fonts: dict[str, FontEntry] = {}
     for entry in sorted(font_manager.fontManager.ttflist, key=lambda entry: (entry.name, *_unusual(entry))):
-        if not entry.name.lower().startswith(_UNFIT):
+        if not entry.name.lower().startswith(_UNSUITABLE):
             fonts.setdefault(entry.name, entry)
     return fonts
 
@@ -87,7 +89,7 @@ def _unusual(entry: FontEntry) -> tuple[bool, int]:
     return entry.style != "normal", abs(weight - 400)
 
 
-def _found(entry: FontEntry, characters: set[str]) -> set[str]:
+def _covered(entry: FontEntry, characters: set[str]) -> set[str]:
     wanted = np.array([ord(character) for character in characters], dtype=np.int32)
     return set(map(chr, np.intersect1d(wanted, _code_points(entry.fname, entry.index), assume_unique=True).tolist()))
 
@@ -99,20 +101,20 @@ def _code_points(path: str, index: int) -> np.ndarray:
 
 
 def _region(characters: set[str]) -> str:
-    """How the names of fonts end that draw Chinese characters as the readers of these texts do."""
+    """Suffix of the names of fonts that draw Chinese characters in the regional form of these texts."""
     names = " ".join(unicodedata.name(character, "") for character in characters)
     if "HIRAGANA" in names or "KATAKANA" in names:
         return "JP"
     return "KR" if "HANGUL" in names else "SC"
 
 
-def _is_unseen(character: str) -> bool:
+def _is_invisible(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or "VARIATION SELECTOR" in unicodedata.name(character, "")
 
 
 @cache
 def _warn(advice: str) -> None:
-    """Once: the next figure has much the same labels."""
+    """Log it once, since the next figure has similar labels."""
     logging.getLogger(__name__).warning(advice)
 
 

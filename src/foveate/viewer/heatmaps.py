@@ -1,4 +1,4 @@
-"""Drawing maps of attention weights with matplotlib, which takes a while to load: `pictures` does so when it must."""
+"""Draws heatmaps with matplotlib. `figures` imports this module only when it draws: matplotlib loads slowly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,59 +12,59 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from foveate.viewer.figures import Alignment
-from foveate.viewer.fonts import cover
+from foveate.viewer.fonts import find_fonts
 
 COLOURS = LinearSegmentedColormap.from_list(
     "foveate", ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"]
 )
-"""From white to night blue in equal steps (CIELAB), ever darker: even for a colour-blind eye and in grey print."""
+"""From white to dark blue in equal steps of CIELAB lightness, readable with colour blindness and in grey print."""
 
 SMALL = 10
-"""Maps of up to this many tokens a side have larger cells, with the weights written into them."""
+"""Maps with at most this many tokens on each side have larger cells that show the weights as numbers."""
 
 LONGEST = 24
-"""Characters of a label; where it was cut it ends in '…'."""
+"""Maximum number of characters of a label; a shortened label ends in '…'."""
 
 LATER = "·"
-"""How a piece begins that continues a word."""
+"""First character of a piece that continues a word."""
 
 _SCALE = Normalize(0, 1)
-_FONT, _TITLE_FONT = 9, 11  # points; all that follows is in inches
+_FONT, _TITLE_FONT = 9, 11  # points; all lengths below are in inches
 _LARGE_CELL, _SMALL_CELL = 0.4, 0.23
 _LINE = 0.16  # a line of text
-_PAD = 0.13  # between labels and cells, where the line runs that joins the pieces of a word
+_PAD = 0.13  # between labels and cells, with the line that joins the pieces of a word
 _GAP, _MARGIN, _BAR = 0.4, 0.15, 0.1  # between maps, around all, and the colour bar's width
-_SLANT = 0.5**0.5  # how far a text at 45 degrees rises for its length
+_SLANT = 0.5**0.5  # height of a text at 45 degrees, relative to its length
 _LONGEST_BAR = 2.0
-_MOST_PIXELS = 10_000  # a side: a picture of hundreds of tokens gets coarser rather than too large for the memory
+_MOST_PIXELS = 10_000  # per side; larger figures get a lower resolution, since memory is limited
 _GREY = "#757575"
 
 
-def drawn(maps: Sequence[Alignment], columns: int) -> Figure:
-    """Heatmaps in a grid of so many columns, as `foveate.sight.alignments` tells."""
+def draw(maps: Sequence[Alignment], columns: int) -> Figure:
+    """The figure of `foveate.viewer.plot_alignments`."""
     small = all(max(each.weights.shape) <= SMALL for each in maps)
-    maps, style = _readable(maps)
+    maps, style = _drawable(maps)
     panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
     return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)])
 
 
-def _readable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
-    """The maps with labels that can be drawn, and how to write them: in fonts that have them, a '$' as a '$'."""
+def _drawable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
+    """The maps with labels that can be drawn, and the text style: suitable fonts, and no mathematics between '$'."""
     maps = [each._replace(target=[*map(_visible, each.target)], source=[*map(_visible, each.source)]) for each in maps]
-    families, missing = cover(text for each in maps for text in (*each.target, *each.source, each.title))
+    families, replacements = find_fonts(text for each in maps for text in (*each.target, *each.source, each.title))
 
-    def drawable(text: str) -> str:
-        return text.translate(missing)
+    def replace(text: str) -> str:
+        return text.translate(replacements)
 
     maps = [
-        Alignment(weights, [*map(drawable, target)], [*map(drawable, source)], drawable(title))
+        Alignment(weights, [*map(replace, target)], [*map(replace, source)], replace(title))
         for weights, target, source, title in maps
     ]
     return maps, {"fontfamily": families, "parse_math": False}
 
 
 def _visible(label: str) -> str:
-    """White space made visible, a long label cut."""
+    """Replace white space by visible symbols and shorten long labels."""
     label = label.replace("\n", "↵").replace("\r", "↵").replace("\t", "⇥")
     label = label if label.strip() else "␣" * len(label)
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
@@ -72,7 +72,7 @@ def _visible(label: str) -> str:
 
 @dataclass
 class _Panel:
-    """A map, how to write on it, and how far it reaches in inches from the upper left corner of its cells."""
+    """A map, its text style, and its extent in inches from the upper left corner of its cells."""
 
     each: Alignment
     style: dict[str, Any]
@@ -81,7 +81,7 @@ class _Panel:
     top: float
     right: float
     labels: float
-    """How far up the source labels reach; above them is the title."""
+    """Height of the source labels, below the title."""
 
     @property
     def width(self) -> float:
@@ -103,14 +103,14 @@ def _measure(each: Alignment, style: dict[str, Any], cell: float) -> _Panel:
 
 
 def _lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarray:
-    """How long the texts are when written, in inches."""
+    """The lengths of drawn texts, in inches."""
     ruler = Figure(dpi=288)
     written = [ruler.text(0, 0, text, fontsize=size, **style) for text in texts]
     return np.array([text.get_window_extent().width / ruler.dpi for text in written])
 
 
 def _draw(rows: list[list[_Panel]]) -> Figure:
-    """The panels in a grid, the cells of a row and of a column starting at one line, and what the colours mean."""
+    """Draw the panels in a grid, with aligned cells, and a colour bar."""
     columns = [[row[place] for row in rows if place < len(row)] for place in range(len(rows[0]))]
     *lefts, width = _starts([(max(p.left for p in column), max(p.right for p in column)) for column in columns])
     *tops, height = _starts([(max(p.top for p in row), max(p.height for p in row)) for row in rows])
@@ -132,7 +132,7 @@ def _draw(rows: list[list[_Panel]]) -> Figure:
 
 
 def _starts(extents: list[tuple[float, float]]) -> list[float]:
-    """Where things begin that reach so far before and after their beginning, side by side; last the end of it all."""
+    """The origins of items side by side, given their extents before and after the origin; last, the total extent."""
     starts, end = [], _MARGIN
     for before, after in extents:
         starts.append(end + before)
@@ -163,14 +163,14 @@ def _draw_map(axes: Axes, panel: _Panel) -> None:
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[float, float]]:
-    """From where to where each word of several pieces goes."""
+    """The spans of words that have several pieces."""
     starts = [place for place, piece in enumerate(pieces) if not place or not piece.startswith(LATER)]
     ends = [*starts[1:], len(pieces)]
     return [(start + 0.2, end - 0.2) for start, end in zip(starts, ends, strict=True) if end - start > 1]
 
 
 def _write_weights(axes: Axes, weights: np.ndarray) -> None:
-    """Two digits in each cell, nothing where they are 00."""
+    """Write two digits into each cell, except .00."""
     for (row, column), weight in np.ndenumerate(weights):
         digits = f"{weight:.2f}".removeprefix("0") if weight >= 0.005 else ""
         colour = "white" if weight > 0.55 else "black"

@@ -1,16 +1,16 @@
-"""What a model is given to look at, and what was seen of it, with all that a picture of it needs."""
+"""The interface of a model that can be shown: what it reads, and what a look at it returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from foveate.sight.sight import Sight
-from foveate.viewer.page import Document, document
-from foveate.viewer.sides import Pair
+from foveate.viewer.document import Document, make_document
+from foveate.viewer.sides import SidePair
 
 
 class File(NamedTuple):
-    """The content of a picture or a sound; its name is for titles and messages alone."""
+    """The content of a picture or a sound; its name is used in titles and messages only."""
 
     name: str
     data: bytes
@@ -18,36 +18,36 @@ class File(NamedTuple):
 
 Input: TypeAlias = str | File
 
-Takes: TypeAlias = Literal["text", "image", "audio"]
+InputKind: TypeAlias = Literal["text", "image", "audio"]
 
 
 @dataclass
-class Seen:
-    """A sight of one input, and what its sides are called."""
+class LookResult:
+    """The sight of one input, and the names of its queries and keys."""
 
     sight: Sight
-    tokens: dict[str, Pair]
-    """For each site the names of its queries and keys, as `page.document` takes them."""
+    tokens: dict[str, SidePair]
+    """For each site the names of its queries and keys, as `make_document` takes them."""
     title: str
-    """What was looked at, in a few words."""
+    """A short description of the input."""
     notes: list[str] = field(default_factory=list)
-    """What else there is to say: which model it was, what it wrote, how it was run."""
+    """Lines below the title: the model, its output, how it was run."""
 
     def document(self) -> Document:
-        """The page of it. Computes all that the page shows."""
-        return document(self.sight, self.tokens, title=self.title, notes=self.notes)
+        """The page of the sight; computes everything that the page shows."""
+        return make_document(self.sight, self.tokens, title=self.title, notes=self.notes)
 
 
 @runtime_checkable
-class Viewer(Protocol):
+class ModelViewer(Protocol):
     """A model that can be looked at while it reads an input."""
 
     name: str
-    """What it is and where it comes from, in a few words."""
-    takes: Takes
+    """A short description of the model and its origin."""
+    takes: InputKind
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
-        """Run the model on an input of at most so many tokens, and see where it looks, at `sites` of these patterns.
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """Run the model on an input of at most `max_length` tokens and record the sites that match `sites`.
 
-        Raises UserError for an input that does not fit, and for a model that attends in a way that cannot be seen.
+        Raises UserError for an unsuitable input, and for a model that attends in a way that cannot be recorded.
         """

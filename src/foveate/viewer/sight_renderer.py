@@ -9,11 +9,11 @@ from foveate.errors import UserError
 from foveate.sight import Sight
 from foveate.sight.measures import Choice, resolve_choice
 from foveate.viewer import page
-from foveate.viewer.document import Document, document
-from foveate.viewer.figures import Alignment, alignments
-from foveate.viewer.sides import Pair
+from foveate.viewer.document import Document, make_document
+from foveate.viewer.figures import Alignment, plot_alignments
+from foveate.viewer.sides import SidePair
 
-Tokens: TypeAlias = Pair | Mapping[str, Pair]
+Tokens: TypeAlias = SidePair | Mapping[str, SidePair]
 """The names of queries and keys, for all sites or for the sites that match a pattern."""
 
 READABLE = 64
@@ -45,7 +45,7 @@ def figure(
     labels = [_labels(*side) for side in zip(sides, (rows, columns), maps.shape[1:], strict=True)]
     title = f"{site}, head {{}}" if head_count > 1 else site
     drawn = zip(numbers, maps, strict=True)
-    return alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
+    return plot_alignments([Alignment(each, labels[0], labels[1], title.format(head)) for head, each in drawn])
 
 
 def save(sight: Sight, path: Path | str, tokens: Tokens, example: int, **options: Any) -> None:
@@ -55,11 +55,11 @@ def save(sight: Sight, path: Path | str, tokens: Tokens, example: int, **options
 
 def frame(sight: Sight) -> str:
     """The page of the first example as an element for a notebook."""
-    return page.frame(_document(sight, None, 0))
+    return page.to_iframe(_document(sight, None, 0))
 
 
 def _document(sight: Sight, tokens: Tokens, example: int, notes: Sequence[str] = (), **options: Any) -> Document:
-    return document(sight, tokens, example, notes=[*sight.notes, *notes], **options)
+    return make_document(sight, tokens, example, notes=[*sight.notes, *notes], **options)
 
 
 def _labels(tokens: Sequence[str] | None, count: int, cells: int) -> list[str]:

@@ -22,10 +22,11 @@ from demo_pages import (
 )
 
 from foveate.viewer import page
+from foveate.viewer.document import Document
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
-DOCUMENTS: dict[str, Callable[[], page.Document]] = {
+DOCUMENTS: dict[str, Callable[[], Document]] = {
     "story": story_page,
     "translation": translation_page,
     "image": image_page,
@@ -40,7 +41,7 @@ Opener = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
-def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, page.Document]:
+def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     """The documents, saved; as they read back from their pages."""
     folder = tmp_path_factory.mktemp("pages")
     found = {}

@@ -10,11 +10,12 @@ from browsing import expect, name_of, painted, settled
 from demo_pages import STORY
 
 from foveate.viewer import page
+from foveate.viewer.document import Document
 
 Opener = Callable[..., Any]
 
 
-def test_the_overview(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_the_overview(opened: Opener, documents: dict[str, Document]) -> None:
     """A map for each head, grouped by site; the colours are those of the weights."""
     tab = opened("translation")
     assert tab.title() == documents["translation"].title
@@ -108,7 +109,7 @@ def test_no_width_is_too_small_or_too_large(opened: Opener, name: str, address: 
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
 
 
-def test_all_heads_on_one_scale(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_all_heads_on_one_scale(opened: Opener, documents: dict[str, Document]) -> None:
     tab = opened("story")
     thumb = '.thumb[data-site="0"][data-head="7"] canvas'
     tab.wait_for_selector(thumb + ".painted")
@@ -147,7 +148,7 @@ def test_nothing_given_is_run(opened: Opener) -> None:
 
 def test_what_is_added_to_a_page_is_not_run(chromium: Any, documents: dict[str, Any]) -> None:
     """Nor would be what got past the escaping: the policy names the page's own script, and no other."""
-    text = page.html(documents["story"])
+    text = page.to_html(documents["story"])
     added = (
         "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\"><style>*{color:red}</style>"
     )
@@ -163,13 +164,13 @@ def test_what_is_added_to_a_page_is_not_run(chromium: Any, documents: dict[str, 
     context.close()
 
 
-def test_in_a_notebook(chromium: Any, documents: dict[str, page.Document]) -> None:
+def test_in_a_notebook(chromium: Any, documents: dict[str, Document]) -> None:
     """A frame that may run scripts but has no origin: no storage, no address of its own."""
     context = chromium.new_context(viewport={"width": 900, "height": 800})
     tab, errors = context.new_page(), []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.on("console", lambda message: errors.append(message.text))
-    tab.set_content(f"<!doctype html><p>cell</p>{page.frame(documents['translation'])}")
+    tab.set_content(f"<!doctype html><p>cell</p>{page.to_iframe(documents['translation'])}")
     frame = tab.frame_locator("iframe")
     frame.locator(".thumb canvas.painted").first.wait_for()
     frame.locator('.thumb[data-site="4"][data-head="1"]').click()

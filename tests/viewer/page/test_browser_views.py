@@ -9,12 +9,12 @@ import pytest
 from browsing import cell, painted, settled
 from demo_pages import STORY, WINDOWS, same_window
 
-from foveate.viewer import page
+from foveate.viewer.document import Document
 
 Opener = Callable[..., Any]
 
 
-def test_hover_tells_the_weight(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_hover_tells_the_weight(opened: Opener, documents: dict[str, Document]) -> None:
     tab = opened("translation", "#4/1")
     panel = documents["translation"].sites[4]
     query, key = 7, 3
@@ -33,7 +33,7 @@ def test_hover_tells_the_weight(opened: Opener, documents: dict[str, page.Docume
     np.testing.assert_allclose(listed[:10], ordered[:10], atol=6e-4)
 
 
-def test_the_remaining_weight_of_a_long_row(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_the_remaining_weight_of_a_long_row(opened: Opener, documents: dict[str, Document]) -> None:
     """From afar a cell of the pooled map; near, a pair of tokens with what all keys but the top have."""
     tab = opened("long", "#1/3")
     panel = documents["long"].sites[1]
@@ -105,7 +105,7 @@ def test_search(opened: Opener) -> None:
     assert tab.locator("#found").is_hidden()
 
 
-def test_search_in_a_long_text_jumps_there(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_search_in_a_long_text_jumps_there(opened: Opener, documents: dict[str, Document]) -> None:
     tab = opened("long", "#0/2")
     tab.keyboard.press("2")
     tab.keyboard.press("/")
@@ -123,7 +123,7 @@ def test_search_in_a_long_text_jumps_there(opened: Opener, documents: dict[str, 
     assert tab.get_attribute(f"#query-{place}", "aria-selected") == "true"
 
 
-def test_lines(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_lines(opened: Opener, documents: dict[str, Document]) -> None:
     """A chosen query shows its weights beside its keys, and how much lies on keys out of sight."""
     tab = opened("translation", "#4/1")
     tab.click("role=tab[name='Lines']")
@@ -178,7 +178,7 @@ def test_beside_the_plot_is_no_cell(opened: Opener) -> None:
     assert tab.inner_text("#said") == "decoder.0.cross, head 1"
 
 
-def test_image(opened: Opener, documents: dict[str, page.Document]) -> None:
+def test_image(opened: Opener, documents: dict[str, Document]) -> None:
     """The picture opens first; one steps through the output tokens, and patches tell their weights."""
     tab = opened("image", "#1/0")
     panel = documents["image"].sites[1]

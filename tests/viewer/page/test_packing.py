@@ -8,15 +8,15 @@ import torch
 from demo_pages import sight_of, text_model
 
 from foveate.errors import UserError
-from foveate.viewer.document import Panel, Rows
-from foveate.viewer.page import base85, document
-from foveate.viewer.page.packing import _code, _decode, pack, precision, shape_of, unpack
+from foveate.viewer.document import Panel, TopWeights, make_document
+from foveate.viewer.page import base85
+from foveate.viewer.page.packing import _code, _decode, pack, panel_shape, precision, unpack
 from foveate.viewer.sides import Side
 
 
 def compare(panel: Panel) -> None:
     """What comes back is what went in, within what the page promises."""
-    shape = shape_of(panel)
+    shape = panel_shape(panel)
     rows, maps = unpack(shape, pack(panel))
     np.testing.assert_array_equal(rows.keys, panel.rows.keys)
     within(rows.weights, panel.rows.weights, precision(shape.bits))
@@ -33,8 +33,8 @@ def within(found: np.ndarray, wanted: np.ndarray, part: float) -> None:
 
 @pytest.mark.parametrize(("tokens", "bits"), [(37, 16), (173, 12), (2053, 10)])
 def test_there_and_back(tokens: int, bits: int) -> None:
-    (panel,) = document(text_model(1, "pd" if tokens > 2000 else "pfnbcdur", tokens)).sites
-    assert shape_of(panel).bits == bits
+    (panel,) = make_document(text_model(1, "pd" if tokens > 2000 else "pfnbcdur", tokens)).sites
+    assert panel_shape(panel).bits == bits
     compare(panel)
 
 
@@ -44,7 +44,7 @@ def test_gaps_of_one_two_and_three_bytes(keys: int) -> None:
     places = np.sort(np.random.default_rng(0).choice(np.arange(1, keys - 1), (2, 3, 6), replace=False), 2)
     places[..., 0], places[..., -1] = 0, keys - 1
     weights = np.random.default_rng(1).random((2, 3, 6), np.float32) / 7
-    rows = Rows(places.astype(np.int32), weights, 1 - weights.sum(2))
+    rows = TopWeights(places.astype(np.int32), weights, 1 - weights.sum(2))
     compare(Panel("attn", Side(3), Side(keys), rows, np.full((2, 3, 64), 1 / 64, np.float32), np.zeros(2, np.float32)))
 
 
@@ -68,14 +68,14 @@ def test_the_precision_that_is_promised() -> None:
 
 def test_hidden_keys_weigh_little() -> None:
     """Causal maps are half zeros, which take almost no room."""
-    full = document(sight_of({"attn": torch.randn(1, 4, 61, 61).softmax(-1)})).sites[0]
-    causal = document(text_model(1, "uuuu", 61)).sites[0]
+    full = make_document(sight_of({"attn": torch.randn(1, 4, 61, 61).softmax(-1)})).sites[0]
+    causal = make_document(text_model(1, "uuuu", 61)).sites[0]
     assert len(pack(causal)["rows"]) < 0.65 * len(pack(full)["rows"])
 
 
 def test_a_damaged_block() -> None:
-    (panel,) = document(text_model(1, "pf", 173)).sites
-    shape, blocks = shape_of(panel), pack(panel)
+    (panel,) = make_document(text_model(1, "pf", 173)).sites
+    shape, blocks = panel_shape(panel), pack(panel)
     with pytest.raises(UserError, match="damaged: Error -3"):
         unpack(shape, {**blocks, "rows": b"nothing" * 9})
     with pytest.raises(UserError, match="damaged: a block holds 17 bytes or more where"):
@@ -83,10 +83,10 @@ def test_a_damaged_block() -> None:
 
 
 def test_a_block_that_would_fill_the_memory() -> None:
-    (panel,) = document(text_model(1, "pfnbcdur", 173)).sites
+    (panel,) = make_document(text_model(1, "pfnbcdur", 173)).sites
     bomb = zlib.compress(bytes(200_000_000), 1)
     with pytest.raises(UserError, match="holds 32769 bytes or more where 32768 must be"):  # 8 heads of 64 x 64
-        unpack(shape_of(panel), {**pack(panel), "maps": bomb})
+        unpack(panel_shape(panel), {**pack(panel), "maps": bomb})
 
 
 def test_bytes_as_text() -> None:

@@ -27,9 +27,9 @@ from demo_pages import (
 
 from foveate.errors import UserError
 from foveate.viewer import page
-from foveate.viewer.document import Panel, Rows, kept
-from foveate.viewer.page.compose import SCRIPTS, STYLES
-from foveate.viewer.page.packing import precision, shape_of
+from foveate.viewer.document import Document, Panel, TopWeights, keys_per_query, make_document
+from foveate.viewer.page.compose import SCRIPTS, STYLES, compose
+from foveate.viewer.page.packing import panel_shape, precision
 from foveate.viewer.sides import Side
 
 
@@ -62,7 +62,7 @@ MADE = [story_page, translation_page, image_page, windows_page, sound_page, lamb
 
 
 @pytest.mark.parametrize("made", MADE)
-def test_a_page_reads_back(made: Callable[[], page.Document], tmp_path: Path) -> None:
+def test_a_page_reads_back(made: Callable[[], Document], tmp_path: Path) -> None:
     wanted = made()
     page.save(tmp_path / "look.html", wanted)
     found = page.read(tmp_path / "look.html")
@@ -73,7 +73,7 @@ def test_a_page_reads_back(made: Callable[[], page.Document], tmp_path: Path) ->
         assert panel.keys == Side(before.keys.count, tuple(before.keys.labels), before.keys.picture)
         assert panel.windows == before.windows
         np.testing.assert_array_equal(panel.rows.keys, before.rows.keys)
-        part = precision(shape_of(panel).bits) * 1.001
+        part = precision(panel_shape(panel).bits) * 1.001
         np.testing.assert_allclose(panel.rows.weights, before.rows.weights, rtol=part, atol=2**-20)
         np.testing.assert_allclose(panel.rows.rest, before.rows.rest, rtol=part, atol=2**-20)
         np.testing.assert_allclose(panel.maps, before.maps, rtol=precision(8) * 1.001, atol=1e-5)
@@ -81,32 +81,32 @@ def test_a_page_reads_back(made: Callable[[], page.Document], tmp_path: Path) ->
 
 
 def test_what_sites_share_is_there_once() -> None:
-    text = page.html(story_page())
+    text = page.to_html(story_page())
     assert text.count('"lighthouse"') == 1
-    assert len(re.findall('id="picture-', page.html(image_page()))) == 1
+    assert len(re.findall('id="picture-', page.to_html(image_page()))) == 1
 
 
-def random_page(tokens: int) -> page.Document:
+def random_page(tokens: int) -> Document:
     """12 layers of 12 heads whose top keys and weights follow no rule."""
     random, labels = np.random.default_rng(0), tuple(f"token{place}" for place in range(tokens))
-    count, panels = kept(tokens, tokens, 4096), []
+    count, panels = keys_per_query(tokens, tokens, 4096), []
     for layer in range(12):
         places = np.sort(random.integers(0, tokens - count + 1, (12, tokens, count)), 2) + np.arange(count)
         weights = (random.random((12, tokens, count)) ** 3 / count).astype(np.float32)
-        rows = Rows(places.astype(np.int32), weights, 1 - weights.sum(2))
+        rows = TopWeights(places.astype(np.int32), weights, 1 - weights.sum(2))
         maps = random.random((12, 64, 64), np.float32) / 32
         sides = Side(tokens, labels), Side(tokens, labels)
         panels.append(Panel(f"h.{layer}.attn", *sides, rows, maps, np.ones(12, np.float32)))
-    return page.Document("random", panels)
+    return Document("random", panels)
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(512, 3_000_000), (4096, 10_000_000)])
 def test_size_at_worst(tokens: int, limit: int) -> None:
-    assert len(page.html(random_page(tokens))) < limit
+    assert len(page.to_html(random_page(tokens))) < limit
 
 
 def test_nothing_runs_but_its_own_script() -> None:
-    text = page.html(evil_page())
+    text = page.to_html(evil_page())
     found = Elements(text)
     scripts = found.of("script")
     running = [content for attributes, content in scripts if "type" not in attributes]
@@ -136,7 +136,7 @@ def sha256(text: str) -> str:
 
 
 def test_no_address_is_loaded() -> None:
-    text = page.html(image_page())
+    text = page.to_html(image_page())
     links = [attributes["href"] for tag, attributes in Elements(text).tags if "href" in attributes]
     assert all(link.startswith(("data:", "#")) for link in links)
     assert set(re.findall(r"https?://[^'\" ]+", text)) == {"http://www.w3.org/2000/svg"}
@@ -153,10 +153,10 @@ def test_texts_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_a_frame_for_a_notebook() -> None:
     made = evil_page()
-    text = page.frame(made, height=431)
+    text = page.to_iframe(made, height=431)
     ((_, frame),) = Elements(text).tags
     assert frame["sandbox"] == "allow-scripts"
-    assert frame["srcdoc"] == page.html(made)
+    assert frame["srcdoc"] == page.to_html(made)
     assert "height:431px" in str(frame["style"])
     assert frame["title"] == EVIL[0]
 
@@ -166,7 +166,7 @@ def test_what_is_no_page(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"could not read .*: No such file"):
         page.read(path)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UserError, match="it is no text"):
+    with pytest.raises(UserError, match="it is not a text file"):
         page.read(path)
     path.write_text("<!doctype html><p>Hello")
     with pytest.raises(UserError, match="it has no block 'document'"):
@@ -178,7 +178,7 @@ WINDOW = {"height": 1, "width": 173, "window": [7, 7], "shift": [0, 0]}
 
 def damaged(change: Callable[[dict], None]) -> str:
     """A page whose head was changed."""
-    text = page.html(page.document(text_model(1, "pf", 173)))
+    text = page.to_html(make_document(text_model(1, "pf", 173)))
 
     def changed(found: re.Match[str]) -> str:
         head = json.loads(found[2])
@@ -191,21 +191,21 @@ def damaged(change: Callable[[dict], None]) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda head: head.update(format="foveate/page/9"), "is of the format 'foveate/page/9'"),
+        (lambda head: head.update(format="foveate/page/9"), "has the format 'foveate/page/9'"),
         (lambda head: head.update(run="this"), "unknown field in the page 'run'"),
         (lambda head: head["sites"][0].update(heads="2"), "heads is '2', but must be int"),
         (lambda head: head["sites"][0].update(heads=10**9), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=-1), "cannot have the shape"),
         (lambda head: head["sites"][0].update(heads=-1, kept=-3), "cannot have the shape"),
         (lambda head: head["sites"][0].update(kept=9), "a block holds"),
-        (lambda head: head["sites"][0].update(queries=5), "damaged: it lacks"),
-        (lambda head: head["sites"][0].update(keys=-1), "damaged: it lacks -1"),
+        (lambda head: head["sites"][0].update(queries=5), r"damaged: \d+ is missing"),
+        (lambda head: head["sites"][0].update(keys=-1), "damaged: -1 is missing"),
         (lambda head: head["sites"][0].update(entropy=[1.0] * 9), "has 9 entropies for"),
         (lambda head: head["sites"][0].update(windows=[WINDOW]), "cannot have the windows"),
         (lambda head: head["sites"][0].update(windows=[WINDOW, {**WINDOW, "height": 2}]), "cannot have the windows"),
         (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [0, 7]}] * 2), "must be 1 or more"),
         (lambda head: head["sites"][0].update(windows=[{**WINDOW, "window": [7]}] * 2), "window is"),
-        (lambda head: head["sites"].append(head["sites"][0]), "damaged: it lacks 'maps'"),
+        (lambda head: head["sites"].append(head["sites"][0]), "damaged: 'maps' is missing"),
     ],
 )
 def test_a_damaged_page(change: Callable[[dict], None], message: str, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_full_disk(tmp_path: Path, full_disk: Callable[[int], AbstractContextM
 
 
 def test_a_server_brings_its_own_source() -> None:
-    text = page.compose("<live>", [], ["class Remote {}"], "show(new Remote());", "'self'")
+    text = compose("<live>", [], ["class Remote {}"], "show(new Remote());", "'self'")
     ((_, script),) = Elements(text).of("script")
     assert script.endswith("class Remote {}\nshow(new Remote());\n})();\n")
     assert f"script-src {markup.escape(sha256(script), quote=False)}; " in text

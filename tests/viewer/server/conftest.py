@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from served_model import Client, FakeViewer, Serve
 
-from foveate.viewer.protocol import Takes
-from foveate.viewer.server import Limits, Place, application
-from foveate.viewer.server.serving import bound, server
+from foveate.viewer.protocol import InputKind
+from foveate.viewer.server import Address, Limits, make_application
+from foveate.viewer.server.serving import listen, make_server
 from foveate.viewer.server.worker import Worker
 
 
@@ -22,11 +22,11 @@ def served() -> Iterator[Serve]:
     """`served(takes, host=..., **limits)`: a client of a new server."""
     servers, threads = [], []
 
-    def begin(takes: Takes = "text", host: str = "127.0.0.1", **limits: int) -> Client:
-        viewer, listener = FakeViewer(takes), bound(Place("127.0.0.1"))
+    def begin(takes: InputKind = "text", host: str = "127.0.0.1", **limits: int) -> Client:
+        viewer, listener = FakeViewer(takes), listen(Address("127.0.0.1"))
         port = listener.getsockname()[1]
         settled = Limits(**limits)
-        running = server(application(viewer, settled, Worker(settled.waiting)), host, port)
+        running = make_server(make_application(viewer, settled, Worker(settled.waiting)), host, port)
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
         thread.start()
         servers.append(running)

@@ -12,7 +12,7 @@ from foveate.attention import causal
 from foveate.errors import UserError
 from foveate.nn import MultiHeadAttention
 from foveate.sight import look
-from foveate.viewer.protocol import Input, Seen, Takes
+from foveate.viewer.protocol import Input, InputKind, LookResult
 
 HEADS = 3
 
@@ -37,13 +37,13 @@ class FakeViewer:
 
     name = "Layers from <nowhere> & </script>"
 
-    def __init__(self, takes: Takes = "text") -> None:
+    def __init__(self, takes: InputKind = "text") -> None:
         torch.manual_seed(3)
         self.model, self.takes = Layers(), takes
         self.before: Callable[[Input], None] = lambda given: None
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, LookResult] = {}
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         self.before(given)
         words = given.split() if isinstance(given, str) else [given.name, *map(str, given.data)]
         if len(words) > most:
@@ -52,7 +52,7 @@ class FakeViewer:
         with torch.inference_mode(), look(self.model, sites) as sight:
             self.model(torch.randn(1, len(words), 9, generator=random))
         name = given if isinstance(given, str) else given.name
-        self.seen[name] = Seen(sight, dict.fromkeys(sight.sites, words), name[:100], [self.name])
+        self.seen[name] = LookResult(sight, dict.fromkeys(sight.sites, words), name[:100], [self.name])
         return self.seen[name]
 
 

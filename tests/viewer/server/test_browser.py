@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from served_model import Client, Serve
 
-from foveate.viewer.protocol import Input, Seen
+from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.server import tiles
 from foveate.viewer.sides import Image
 
@@ -189,7 +189,7 @@ def test_from_afar_a_finer_map_is_told(served: Serve, opened: Opener) -> None:
         tab.click('.thumb[data-site="0"][data-head="1"]')
     tab.wait_for_timeout(300)
     site = client.viewer.seen[words(600)].sight["layers.0"]
-    finer = tiles.tile(site, 1, (0, 600), (0, 600), (256, 256))
+    finer = tiles.compute_tile(site, 1, (0, 600), (0, 600), (256, 256))
     assert float(tab.locator(".map-scale .legend-ticks span").last.inner_text()) == pytest.approx(finer.max(), rel=0.05)
     box = tab.locator("canvas.map").bounding_box()
     assert box is not None
@@ -205,7 +205,7 @@ def test_a_picture_has_no_weights_of_another_query(served: Serve, opened: Opener
     client, late = served("image"), []
     read = client.viewer.look
 
-    def pictured(given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def pictured(given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         seen = read(given, most)
         image = Image.of(np.arange(3 * 34 * 34).reshape(34, 34, 3) % 251, 17, 17)
         return replace(seen, tokens=dict.fromkeys(seen.sight.sites, image))

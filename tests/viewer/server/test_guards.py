@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
 from foveate.viewer.server import Limits
-from foveate.viewer.server.guards import Guard, names
+from foveate.viewer.server.guards import Guard, allowed_hosts
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_only_its_own_name_is_served(client: Client, host: str, status: int) -> 
     refused = client("POST", "/looks", {"text": "x"}, {"host": host.format(port=client.port)})
     assert refused.status == (202 if status == 200 else 403)
     if status == 403:
-        assert refused.json == {"message": "this server does not serve under that name"}
+        assert refused.json == {"message": "this server does not have that host name"}
         assert not client.viewer.seen
 
 
@@ -94,7 +94,7 @@ def test_other_origins_may_not_ask(client: Client, origin: str) -> None:
     origin = origin.format(port=client.port)
     for answer in (client("POST", "/looks", {"text": "x"}, {"origin": origin}), client.get("/", origin=origin)):
         assert answer.status == 403
-        assert answer.json == {"message": "pages of other origins may not ask"}
+        assert answer.json == {"message": "requests from other origins are refused"}
     own = {"origin": f"http://127.0.0.1:{client.port}", "sec-fetch-site": "same-origin"}
     assert client("POST", "/looks", {"text": "x"}, own).status == 202
 
@@ -113,7 +113,7 @@ def test_other_sites_may_lead_to_the_page_but_take_nothing(client: Client) -> No
 def test_only_json_is_looked_at(client: Client, kind: str) -> None:
     """What a form of another page could send is refused even without an Origin."""
     answer = client("POST", "/looks", b'{"text": "x"}', {"content-type": kind})
-    assert (answer.status, answer.json) == (415, {"message": "a request must be application/json"})
+    assert (answer.status, answer.json) == (415, {"message": "the content type must be application/json"})
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "GET"])
@@ -124,14 +124,14 @@ def test_only_post_begins_a_look(client: Client, method: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"{", "the request is no JSON"),
-        (b"\xff", "the request is no JSON"),
-        (b"[" * 50_000, "the request is no JSON"),
-        (b'["text"]', "the request is no JSON object"),
-        (b"{}", "the request must hold text, as text"),
-        (b'{"text": 5}', "the request must hold text, as text"),
-        (b'{"text": "x", "path": "/etc/passwd"}', "the request must hold text, as text"),
-        (b'{"name": "a.png", "data": ""}', "the request must hold text, as text"),
+        (b"{", "the request is not JSON"),
+        (b"\xff", "the request is not JSON"),
+        (b"[" * 50_000, "the request is not JSON"),
+        (b'["text"]', "the request is not a JSON object"),
+        (b"{}", "the request must have text, as text"),
+        (b'{"text": 5}', "the request must have text, as text"),
+        (b'{"text": "x", "path": "/etc/passwd"}', "the request must have text, as text"),
+        (b'{"name": "a.png", "data": ""}', "the request must have text, as text"),
     ],
     ids=range(8),
 )
@@ -146,7 +146,7 @@ def test_a_large_request_is_not_read(served: Serve) -> None:
     most = Limits(tokens=7).body_bytes("text")
     body = b'{"text": "' + b"x" * most + b'"}'
     answer = client("POST", "/looks", body)
-    assert (answer.status, answer.json) == (413, {"message": "that is too large: at most 0.1 MiB are taken"})
+    assert (answer.status, answer.json) == (413, {"message": "the input is too large: at most 0.1 MiB are accepted"})
     with socket.create_connection(("127.0.0.1", client.port)) as connection:
         head = f"POST /looks HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
@@ -181,7 +181,7 @@ def test_the_port_of_the_web_is_left_out(host: str, status: int) -> None:
     async def send(message: Message) -> None:
         answers.append(message)
 
-    guard = Guard(PlainTextResponse("served"), names("0.0.0.0", 80, "box"), 80, any_address=True)
+    guard = Guard(PlainTextResponse("served"), allowed_hosts("0.0.0.0", 80, "box"), 80, any_address=True)
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
     asyncio.run(guard(scope, None, send))
     assert answers[0]["status"] == status

@@ -12,10 +12,10 @@ import torch
 from served_model import HEADS, Client, Serve
 
 from foveate.errors import UserError
-from foveate.viewer.document import NONE
+from foveate.viewer.document import NEGLIGIBLE
 from foveate.viewer.protocol import File
-from foveate.viewer.server import Place
-from foveate.viewer.server.serving import bound
+from foveate.viewer.server import Address
+from foveate.viewer.server.serving import listen
 
 WORDS = ["a", "page", "holds", "</script><script>alert(1)</script>", "&", "'quotes'", '"\x00"', "<!--", "🙂"]
 
@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_sight(client: Client) -> None:
     keys, values = np.frombuffer(rows[: 7 * 71 * 4], np.int32), np.frombuffer(rows[7 * 71 * 4 :], np.float32)
     known = np.zeros((7, 72), np.float32)
     known[np.arange(7)[:, None], keys.reshape(7, 71)] = values[: 7 * 71].reshape(7, 71)
-    assert np.array_equal(known[:, :71], weights[2, 60:67] * (weights[2, 60:67] >= NONE))
+    assert np.array_equal(known[:, :71], weights[2, 60:67] * (weights[2, 60:67] >= NEGLIGIBLE))
     assert values.shape == (7 * 71 + 7,)
     assert not values[7 * 71 :].any()
 
@@ -116,8 +116,8 @@ def test_numbers_are_those_of_the_sight(client: Client) -> None:
         ("rows/0/0?rows=-1,5", 400, "'rows' must be two numbers, such as rows=0,64"),
         ("rows/0/0?rows=1e3,5", 400, "'rows' must be two numbers, such as rows=0,64"),
         ("rows/0/0", 400, "'rows' must be two numbers, such as rows=0,64"),
-        ("tile/0/0?rows=0,5&columns=0,24&size=5,5", 422, "there are no places 0 to 24 among 23"),
-        ("tile/0/0?rows=7,5&columns=0,23&size=5,5", 422, "there are no places 7 to 5 among 23"),
+        ("tile/0/0?rows=0,5&columns=0,24&size=5,5", 422, "there are no positions 0 to 24 among 23"),
+        ("tile/0/0?rows=7,5&columns=0,23&size=5,5", 422, "there are no positions 7 to 5 among 23"),
         ("tile/0/0?rows=0,5&columns=0,5&size=0,5", 422, "a map has 1 to 512 rows and columns, not 0 and 5"),
         ("tile/0/0?rows=0,5&columns=0,5&size=5,513", 422, "a map has 1 to 512 rows and columns, not 5 and 513"),
     ],
@@ -131,7 +131,7 @@ def test_the_last_few_inputs_are_kept(served: Serve) -> None:
     client = served(sights=2)
     first, second, third = (client.look(text(count)) for count in (5, 7, 11))
     assert client.get(first).status == client.get(f"{first}/maps/0").status == 404
-    assert client.get(first).json == {"message": "this sight is no longer kept: look at the input again"}
+    assert client.get(first).json == {"message": "this result is no longer kept: submit the input again"}
     assert client.get(second).status == client.get(third).status == 200
 
 
@@ -156,7 +156,10 @@ def test_one_look_at_a_time_and_so_many_waiting(served: Serve) -> None:
     assert begun.wait(30)
     second = f"/looks/{client('POST', '/looks', {'text': 'second'}).json['id']}"
     refused = client("POST", "/looks", {"text": "third"})
-    assert (refused.status, refused.json) == (503, {"message": "the model has too much to do; try again in a moment"})
+    assert (refused.status, refused.json) == (
+        503,
+        {"message": "too many requests are waiting for the model; try again in a moment"},
+    )
     running, waiting = client.get(first), client.get(second)
     assert (running.status, running.json["state"]) == (202, "running")
     assert running.json["seconds"] >= 0
@@ -176,17 +179,17 @@ def test_a_file_is_data_and_bounded(served: Serve) -> None:
     assert given == [File("../../etc/passwd", b"\x01\x02\x03\x04\x05")]
     large = client("POST", "/looks", {"name": "a", "data": base64.b64encode(b"123456").decode()})
     assert large.status == 413
-    assert client("POST", "/looks", {"name": "a", "data": "no base64!"}).json == {"message": "the file is no base64"}
+    assert client("POST", "/looks", {"name": "a", "data": "no base64!"}).json == {"message": "the file is not base64"}
     assert client("POST", "/looks", {"text": "a"}).status == 400
     assert len(given) == 1
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    with bound(Place()) as listener:
+    with listen(Address()) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(UserError, match=rf"^cannot listen at 127\.0\.0\.1, port {port}: Address already in use$"):
-            bound(Place(port=port))
+            listen(Address(port=port))
     with pytest.raises(UserError, match=r"^port is 70000, but must be from 0 to 65535$"):
-        bound(Place(port=70_000))
+        listen(Address(port=70_000))
     with pytest.raises(UserError, match="cannot listen at no such host, port 0: "):
-        bound(Place("no such host"))
+        listen(Address("no such host"))

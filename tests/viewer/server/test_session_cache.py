@@ -13,13 +13,13 @@ from torch import nn
 from foveate import look
 from foveate.errors import UserError
 from foveate.sight import Windows
-from foveate.viewer.protocol import Seen
-from foveate.viewer.server.session_cache import Cache, Shelf, Shown
+from foveate.viewer.protocol import LookResult
+from foveate.viewer.server.session_cache import AnswerCache, Session, SessionCache
 from foveate.viewer.server.worker import Busy, Worker
 
 
 def test_a_cache_lets_go_of_what_was_asked_for_longest_ago() -> None:
-    cache, made = Cache(11), []
+    cache, made = AnswerCache(11), []
 
     def answer(name: str, size: int) -> bytes:
         return cache.get(name, lambda: made.append(name) or bytes(size))  # type: ignore[func-returns-value]
@@ -34,7 +34,7 @@ def test_a_cache_lets_go_of_what_was_asked_for_longest_ago() -> None:
 
 def test_the_size_of_a_sight_is_that_of_its_queries_and_keys() -> None:
     """Two sites of three heads of width three, for 13 queries and 13 keys, in numbers of four bytes."""
-    shown = Shown(FakeViewer().look(" ".join("x" * 13), 13))
+    shown = Session(FakeViewer().look(" ".join("x" * 13), 13))
     assert shown.size == 2 * 3 * 3 * (13 + 13) * 4
 
 
@@ -51,7 +51,7 @@ def test_a_mask_counts_once() -> None:
     with look(model := Masked()) as sight:
         model(torch.randn(1, 1, 13, 3))
     assert len(sight.sites) == 2
-    assert Shown(Seen(sight, {}, "masked")).size == 2 * (13 + 13) * 3 * 4 + 13 * 13
+    assert Session(LookResult(sight, {}, "masked")).size == 2 * (13 + 13) * 3 * 4 + 13 * 13
 
 
 @pytest.mark.parametrize(("size", "kept"), [(7, 49), (12, 16)])
@@ -66,7 +66,7 @@ def test_windows_are_sent_in_their_places(size: int, kept: int) -> None:
     apart = -100.0 * (torch.arange(size * size) < 9)[None]  # as some models mask
     with look(model := InWindows()) as sight:
         model(torch.randn(len(layout.patches), 3, size * size, 5), apart)
-    shown = Shown(Seen(sight.merge_windows({"*": layout}), {}, "windows"))
+    shown = Session(LookResult(sight.merge_windows({"*": layout}), {}, "windows"))
     weights = shown.site(0).weights()[0].numpy()
     assert ((weights > 0) & (weights < 1e-30)).any()
     weights = np.where(weights < 1e-30, 0, weights)
@@ -88,7 +88,7 @@ def test_windows_are_sent_in_their_places(size: int, kept: int) -> None:
 
 
 def test_names_are_not_guessed() -> None:
-    names = {Shelf.name() for _ in range(97)}
+    names = {SessionCache.new_name() for _ in range(97)}
     assert len(names) == 97
     assert min(map(len, names)) >= 20
 
@@ -96,8 +96,8 @@ def test_names_are_not_guessed() -> None:
 def test_a_sight_without_sites_is_told() -> None:
     with look(nn.Linear(1, 1)) as sight:
         pass
-    shown = Shown(Seen(sight, {}, "nothing", []))
-    with pytest.raises(UserError, match=r"^there is no site to show: nothing attended while it was looked at$"):
+    shown = Session(LookResult(sight, {}, "nothing", []))
+    with pytest.raises(UserError, match=r"^there is no site to show: nothing attended during the look$"):
         shown.head()
 
 
@@ -122,7 +122,7 @@ def test_a_worker_keeps_nothing_of_what_failed(capsys: pytest.CaptureFixture) ->
 
 def test_weights_that_are_no_numbers_are_told() -> None:
     viewer = FakeViewer()
-    shown = Shown(viewer.look("x " * 13, 13))
+    shown = Session(viewer.look("x " * 13, 13))
     site = shown.site(1)
     weights = site.weights().clone()
     weights[0, 2, 7, 3] = torch.nan
@@ -133,5 +133,5 @@ def test_weights_that_are_no_numbers_are_told() -> None:
         lambda: shown.rows(1, 2, (5, 9)),
         lambda: shown.tile(1, 2, (7, 8), (0, 9), (1, 3)),
     ):
-        with pytest.raises(UserError, match=r"^layers\.1: its weights are not all numbers \(NaN\)"):
+        with pytest.raises(UserError, match=r"^layers\.1: some weights are NaN"):
             asked()

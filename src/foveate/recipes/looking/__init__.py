@@ -17,14 +17,14 @@ from foveate.recipes.looking.translators import TranslatorViewer
 from foveate.recipes.matcher import Matcher
 from foveate.recipes.translator import Translator
 from foveate.sight import look
-from foveate.viewer.protocol import File, Input, Viewer
+from foveate.viewer.protocol import File, Input, ModelViewer
 
 Own = TranslatorViewer | MatcherViewer | ReaderViewer
 
-__all__ = ["File", "Input", "Viewer", "open_model", "read_input"]
+__all__ = ["File", "Input", "ModelViewer", "open_model", "read_input"]
 
 
-def open_model(folder: Path | str, device: str = "cpu") -> Viewer:
+def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     """The model of a folder, ready to be looked at.
 
     Raises UserError, one line, for what is missing or damaged, and for a model of foveate's own that does not attend.

@@ -8,9 +8,9 @@ from foveate.errors import UserError
 from foveate.interop.huggingface import load
 from foveate.recipes.looking import images, sounds, texts
 from foveate.training.hardware import choose_device
-from foveate.viewer.protocol import Viewer
+from foveate.viewer.protocol import ModelViewer
 
-VIEWERS: dict[str, Callable[[Any, Path], Viewer]] = {
+VIEWERS: dict[str, Callable[[Any, Path], ModelViewer]] = {
     "input_ids": texts.Reader,
     "pixel_values": images.Watcher,
     "input_features": sounds.Listener,
@@ -18,7 +18,7 @@ VIEWERS: dict[str, Callable[[Any, Path], Viewer]] = {
 """The viewer for each main input that a model of transformers may have."""
 
 
-def open_folder(folder: Path, device: str) -> Viewer:
+def open_folder(folder: Path, device: str) -> ModelViewer:
     """The viewer of a folder's model. Raises UserError, one line, if the model cannot be opened or has no viewer."""
     model = load(folder, choose_device(device))
     given = getattr(model, "main_input_name", "")

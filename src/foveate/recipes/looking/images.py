@@ -23,8 +23,8 @@ from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two
 from foveate.recipes.looking.texts import Words, decoder_path, read_and_write, run, writes
 from foveate.recipes.looking.windows import has_windows, patch_size, windows
 from foveate.sight import Sight
-from foveate.viewer.protocol import File, Input, Seen, Takes
-from foveate.viewer.sides import Image, Pair
+from foveate.viewer.protocol import File, Input, InputKind, LookResult
+from foveate.viewer.sides import Image, SidePair
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """What is opened: formats that browsers know, each with one decoder."""
@@ -50,13 +50,13 @@ PROCESSOR = "preprocessor_config.json"
 class Watcher:
     """A model that is given pixels."""
 
-    takes: Takes = "image"
+    takes: InputKind = "image"
 
     def __init__(self, model: Any, folder: Path) -> None:
         self.model, self.words, self.eye = model, Words(folder), Eye(model.config, folder)
         self.name = f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         file = file_of(given, self.name, self.takes)
         pixels = self.eye.see(opened(file))
         naming = Patches(self.eye.shown(pixels), self.model.config)
@@ -77,9 +77,9 @@ class Watcher:
         if parted := [name for name in sight.sites if sight[name].shape[0] > 1]:
             names.update(dict.fromkeys(parted))
             notes.append(f"{parted[0]} and its like look at parts of the image apart; the first of them is shown.")
-        return Seen(sight, names, file.name, [self.name, *notes, *sight.notes])
+        return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
-    def _names(self, sight: Sight, naming: Naming) -> dict[str, Pair]:
+    def _names(self, sight: Sight, naming: Naming) -> dict[str, SidePair]:
         """What is called what in a model that writes nothing: the queries that a detector has learned have no names."""
         if not getattr(self.model.config, "is_encoder_decoder", False):
             return one_side(sight, naming)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from foveate.data import utf8
 from foveate.errors import UserError
-from foveate.viewer.protocol import File, Input, Takes
+from foveate.viewer.protocol import File, Input, InputKind
 
 LARGEST = 64 * 2**20
 """Bytes of a file that are read at most."""
@@ -14,7 +14,7 @@ SHORT = 70
 """Characters of a text that make a title."""
 
 
-def read_input(argument: str, takes: Takes) -> Input:
+def read_input(argument: str, takes: InputKind) -> Input:
     """What a user named on the command line: standard input for "-", else a file that there is, else the text itself.
 
     Raises UserError for a file that cannot be read, and where a model takes a file and there is none.
@@ -52,7 +52,7 @@ def text_of(given: Input, name: str) -> str:
     return utf8(given)
 
 
-def file_of(given: Input, name: str, takes: Takes) -> File:
+def file_of(given: Input, name: str, takes: InputKind) -> File:
     """A file. Raises UserError for a text."""
     if isinstance(given, str):
         raise UserError(f"a text was given, but {name} is given the file of {_ARTICLES[takes]}")

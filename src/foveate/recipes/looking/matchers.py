@@ -12,14 +12,14 @@ from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import model_name, tokens
 from foveate.recipes.matcher import QUERY, Matcher
 from foveate.sight import look
-from foveate.viewer.protocol import Input, Seen, Takes
-from foveate.viewer.sides import Pair
+from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.sides import SidePair
 
 
 class MatcherViewer:
     """A trained matcher; one learned query looks at each of the two texts."""
 
-    takes: Takes = "text"
+    takes: InputKind = "text"
 
     def __init__(self, folder: Path, device: str) -> None:
         self.matcher: Matcher = recipes.load(folder, device)
@@ -29,7 +29,7 @@ class MatcherViewer:
         """The model, and the least that it can be given."""
         return self.matcher.model, self.matcher.given(".\t.")[0]
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         """See where the model looks in either text of one `source<TAB>target`, or of two lines."""
         text = text_of(given, self.name).strip("\r\n")
         lines = [line for line in text.splitlines() if line.strip()]
@@ -43,7 +43,7 @@ class MatcherViewer:
         with torch.inference_mode(), look(self.matcher.model, sites=sites) as sight:
             self.matcher.model(**inputs)
         source, target = map(tokens, pieces)
-        names: dict[str, Pair] = {}
+        names: dict[str, SidePair] = {}
         for name in sight.sites:
             queries, keys = sight[name].shape[2:]
             # one encoder for both texts reads the target second; texts that are the same share a map
@@ -52,4 +52,4 @@ class MatcherViewer:
         notes = [self.name, f"Do they belong together? {self.matcher.run(text).probability:.4f}"]
         if self.matcher.too_long([text]):
             notes.append("A text is longer than any that the model learned from; the answer may be poor.")
-        return Seen(sight, names, shortened(text), [*notes, *sight.notes])
+        return LookResult(sight, names, shortened(text), [*notes, *sight.notes])

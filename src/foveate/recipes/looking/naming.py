@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from foveate.sight.sight import Sight
-from foveate.viewer.sides import Given, Pair
+from foveate.viewer.sides import SideNames, SidePair
 
-Naming: TypeAlias = Callable[[int], Given]
+Naming: TypeAlias = Callable[[int], SideNames]
 """What the places of a side are called that has so many; None where that is not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
@@ -39,14 +39,14 @@ class Writer:
     """How many places it has."""
 
 
-def one_side(sight: Sight, naming: Naming) -> dict[str, Pair]:
+def one_side(sight: Sight, naming: Naming) -> dict[str, SidePair]:
     """The names of a model that has one input: both sides of each site."""
     return {name: (naming(site.shape[2]), naming(site.shape[3])) for name, site in _sites(sight).items()}
 
 
-def two_sides(sight: Sight, source: Naming, writer: Writer) -> dict[str, Pair]:
+def two_sides(sight: Sight, source: Naming, writer: Writer) -> dict[str, SidePair]:
     """The names of a model that reads a source and writes: encoder, decoder and what lies between."""
-    found: dict[str, Pair] = {}
+    found: dict[str, SidePair] = {}
     for name, site in _sites(sight).items():
         queries, keys = site.shape[2:]
         path = name.partition("#")[0]

@@ -16,20 +16,20 @@ from foveate.recipes.looking.images import PROCESSOR
 from foveate.recipes.looking.inputs import check_length, file_of
 from foveate.recipes.looking.naming import one_side
 from foveate.recipes.looking.texts import Words, read_and_write, run, writes
-from foveate.viewer.protocol import File, Input, Seen, Takes
+from foveate.viewer.protocol import File, Input, InputKind, LookResult
 from foveate.viewer.sides import Audio
 
 
 class Listener:
     """A model that is given the spectrogram of a sound."""
 
-    takes: Takes = "audio"
+    takes: InputKind = "audio"
 
     def __init__(self, model: Any, folder: Path) -> None:
         self.model, self.words = model, Words(folder)
         self.ear, self.name = Ear(model.config, folder), f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         file = file_of(given, self.name, self.takes)
         sound, rate = recorded(file)
         seconds, longest = len(sound) / rate, self.ear.longest
@@ -47,7 +47,7 @@ class Listener:
         else:
             sight = run(self.model, self.model.base_model, inputs, sites)
             names, notes = one_side(sight, lambda count: heard), []
-        return Seen(sight, names, file.name, [self.name, *notes, *sight.notes])
+        return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
 
 class Ear:

@@ -15,8 +15,8 @@ from foveate.interop.huggingface import FROM_DISK, library, told
 from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Naming, Writer, one_side, tokens, two_sides
 from foveate.sight import Sight, look
-from foveate.viewer.protocol import Input, Seen, Takes
-from foveate.viewer.sides import Pair
+from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.sides import SidePair
 
 WRITTEN = 128
 """Tokens that a model writes at most."""
@@ -93,13 +93,13 @@ class Words:
 class Reader:
     """A model that reads text, and perhaps writes."""
 
-    takes: Takes = "text"
+    takes: InputKind = "text"
 
     def __init__(self, model: Any, folder: Path) -> None:
         self.model, self.words = model, Words(folder)
         self.name = f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         text = text_of(given, self.name)
         if len(text) > CHARACTERS * most:
             raise UserError(f"the text has {len(text):,} characters, but at most {most:,} tokens can be looked at")
@@ -112,7 +112,7 @@ class Reader:
             # Without the head: where it looks is the same, and all logits of a long text would take gigabytes.
             sight = run(self.model, self.model.base_model, inputs, sites)
             names, notes = one_side(sight, tokens(labels)), []
-        return Seen(sight, names, shortened(text), [self.name, *notes, *sight.notes])
+        return LookResult(sight, names, shortened(text), [self.name, *notes, *sight.notes])
 
     def _checked(self, ids: list[int], most: int) -> list[int]:
         if not ids:
@@ -165,7 +165,7 @@ def decoder_path(model: Any) -> str:
 
 def read_and_write(
     model: Any, inputs: dict[str, Any], source: Naming, words: Words, sites: Sequence[str] | None
-) -> tuple[Sight, dict[str, Pair], list[str]]:
+) -> tuple[Sight, dict[str, SidePair], list[str]]:
     """Let the model write, then see where it looks while it reads source and output at once: sight, names, notes."""
     generates = writes(model)
     ids = _written(model, inputs) if generates else _shifted(model, inputs)

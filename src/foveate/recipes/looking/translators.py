@@ -11,7 +11,7 @@ from foveate.recipes.looking.inputs import check_length, shortened, text_of
 from foveate.recipes.looking.naming import Writer, model_name, tokens, two_sides
 from foveate.recipes.translator import END_SIGN, Translator
 from foveate.sight import look
-from foveate.viewer.protocol import Input, Seen, Takes
+from foveate.viewer.protocol import Input, InputKind, LookResult
 
 START_SIGN = "<start>"
 
@@ -19,7 +19,7 @@ START_SIGN = "<start>"
 class TranslatorViewer:
     """A trained translator; its decoder is looked at while it reads what it wrote."""
 
-    takes: Takes = "text"
+    takes: InputKind = "text"
 
     def __init__(self, folder: Path, device: str) -> None:
         self.translator: Translator = recipes.load(folder, device)
@@ -29,7 +29,7 @@ class TranslatorViewer:
         """The model, and the least that it can be given."""
         return self.translator.model, self.translator.inputs([], [])
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> Seen:
+    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
         """Translate a text, then see where the model looks while it reads both. The text is taken as one sentence."""
         translator, text = self.translator, text_of(given, self.name)
         (read,) = translator.source_tokenizer.encode([text])
@@ -46,4 +46,4 @@ class TranslatorViewer:
             notes.append("The translation reached the length limit before it ended.")
         if translator.too_long([text]):
             notes.append("The text is longer than any that the model learned from; the translation may be poor.")
-        return Seen(sight, two_sides(sight, tokens(source), writer), shortened(text), [*notes, *sight.notes])
+        return LookResult(sight, two_sides(sight, tokens(source), writer), shortened(text), [*notes, *sight.notes])

@@ -1,14 +1,14 @@
-"""One HTML file of it all, and back: the page's own text, and in it what it shows as blocks of data.
+"""Writes a document as one HTML file and reads it back. The file has foveate's own code and blocks of data.
 
-Nothing that comes from a document can be run. It stands in blocks that no browser executes, as JSON without any of
-< > & or as other harmless letters; the scripts put it on the page as text only; and a policy at the page's head lets
-nothing run but the scripts whose hash it names, and loads nothing.
+Nothing from a document can be executed. It is in blocks that browsers do not run, as JSON without < > & or in an
+encoding without them. The scripts insert it as text only. A content security policy allows only scripts with known
+hashes and no requests.
 """
 
 import base64
 import binascii
 import hashlib
-import html as markup
+import html
 import json
 import os
 import re
@@ -24,12 +24,12 @@ from foveate.errors import UserError
 from foveate.files import written
 from foveate.viewer.document import Document
 from foveate.viewer.page import base85
-from foveate.viewer.page.header import Head, document_of, head_of
+from foveate.viewer.page.header import Head, make_head, restore_document
 from foveate.viewer.page.packing import pack
 from foveate.viewer.sides import picture_type
 
 STYLES = ("base.css", "bar.css", "overview.css", "head.css", "views.css", "details.css", "narrow.css")
-"""In the order in which they stand in the page: a later one may say otherwise than one before it."""
+"""In the order of the page: a later file overrides earlier ones."""
 
 SCRIPTS = (
     "basics.js",
@@ -54,18 +54,18 @@ SCRIPTS = (
     "keyboard.js",
     "page.js",
 )
-"""In the order in which they stand in the page, inside one function: each may use the names of those before it."""
+"""In the order of the page, inside one function: each may use the names of earlier files."""
 
 EMBEDDED = "show(new EmbeddedSource(document));"
 
 JSON, BINARY = "application/json", "application/octet-stream;base85"
-"""How blocks are written; pictures, as browsers want them, in base64."""
+"""Types of blocks; pictures are in base64, which browsers can read."""
 
 _BLOCK = re.compile(r'<script type="([a-z0-9/;-]+)" id="([a-z]+(?:-\d+)?)">([^<]*)</script>')
 
 
 class Block(NamedTuple):
-    """Data in a page: an element that no browser runs."""
+    """Data in a page: a script element that browsers do not run."""
 
     name: str
     type: str
@@ -79,11 +79,11 @@ class Block(NamedTuple):
         return f'<script type="{self.type}" id="{self.name}">{text}</script>'
 
 
-def html(document: Document) -> str:
-    """The page as one self-contained text."""
-    head, pictures = head_of(document)
+def to_html(document: Document) -> str:
+    """The page as one self-contained HTML text."""
+    head, pictures = make_head(document)
     packed = [pack(panel) for panel in document.sites]
-    blocks = [Block("document", JSON, dumps(head).encode())]
+    blocks = [Block("document", JSON, head_json(head).encode())]
     blocks += [Block(f"picture-{place}", picture_type(data), data) for place, data in enumerate(pictures)]
     for name in ("maps", "rows"):
         blocks += [Block(f"{name}-{place}", BINARY, parts[name]) for place, parts in enumerate(packed) if name in parts]
@@ -91,22 +91,24 @@ def html(document: Document) -> str:
 
 
 def save(path: Path | str, document: Document) -> None:
-    """Write the page to a file, or to what a link leads to. Raises UserError where the disk refuses; an older file is
-    then still there."""
+    """Write the page to a file, or to the target of a link.
+
+    Raises UserError if the file cannot be written; an older file is then kept.
+    """
     with written(Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)) as unfinished:
-        unfinished.write_text(html(document), encoding="utf-8", newline="\n")
+        unfinished.write_text(to_html(document), encoding="utf-8", newline="\n")
 
 
-def frame(document: Document, height: int = 760) -> str:
-    """The page as an element for a notebook, so many pixels high: it can neither reach the notebook nor be reached."""
-    inner = markup.escape(html(document))
+def to_iframe(document: Document, height: int = 760) -> str:
+    """The page as a sandboxed iframe for notebooks, `height` pixels high, isolated from the notebook."""
+    inner = html.escape(to_html(document))
     style = f"width:100%;height:{height}px;border:0;border-radius:8px"
-    name = markup.escape(_ascii(document.title))
+    name = html.escape(_valid_text(document.title))
     return f'<iframe title="{name}" sandbox="allow-scripts" style="{style}" srcdoc="{inner}"></iframe>'
 
 
 def read(path: Path | str) -> Document:
-    """The document of a page that `save` wrote: its weights as exact as the page has them; nothing in it is run.
+    """Read a page that `save` wrote, without running it. Weights have the precision of the page.
 
     Raises UserError for a file that is no such page, or is damaged.
     """
@@ -115,10 +117,10 @@ def read(path: Path | str) -> Document:
     except OSError as error:
         raise UserError(f"could not read {path}: {error.strerror}") from None
     except ValueError:
-        raise UserError(f"{path} is no page of foveate: it is no text") from None
+        raise UserError(f"{path} is not a page of foveate: it is not a text file") from None
     found = {name: (kind, data) for kind, name, data in _BLOCK.findall(text)}
     if "document" not in found:
-        raise UserError(f"{path} is no page of foveate: it has no block 'document'")
+        raise UserError(f"{path} is not a page of foveate: it has no block 'document'")
 
     def data(name: str) -> bytes:
         kind, content = found[name]
@@ -129,7 +131,7 @@ def read(path: Path | str) -> Document:
 
     try:
         head = from_dict(Head, json.loads(found["document"][1]), "the page")
-        return document_of(head, lambda place: data(f"picture-{place}"), blocks)
+        return restore_document(head, lambda place: data(f"picture-{place}"), blocks)
     except (UserError, binascii.Error, json.JSONDecodeError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -142,14 +144,13 @@ def compose(
     connect: str = "'none'",
     styles: Sequence[str] = (),
 ) -> str:
-    """The text of a page: foveate's own style and scripts, the blocks, and how it begins.
+    """The HTML text of a page: foveate's styles and scripts, the blocks, and the statement that starts it.
 
-    A server gives `scripts` and `styles` of its own, which define another source than the blocks of the page, `begin`,
-    which starts the page with it, and in `connect` where the page may send requests to, as a content security policy
-    writes it.
+    A server passes more `scripts` and `styles`, which define another source of data than the blocks; `begin`, which
+    starts the page with that source; and `connect`, where the page may send requests, as in a content security policy.
     """
-    style = "\n".join([*map(asset, STYLES), *styles])
-    script = "\n".join(['"use strict";', "(() => {", *map(asset, SCRIPTS), *scripts, begin, "})();", ""])
+    style = "\n".join([*map(read_asset, STYLES), *styles])
+    script = "\n".join(['"use strict";', "(() => {", *map(read_asset, SCRIPTS), *scripts, begin, "})();", ""])
     policy = {
         "default-src": "'none'",
         "script-src": _hash(script),
@@ -161,28 +162,28 @@ def compose(
     }
     filling = {
         "policy": "; ".join(f"{what} {where}" for what, where in policy.items()),
-        "title": markup.escape(_ascii(title)),
+        "title": html.escape(_valid_text(title)),
         "style": style,
         "blocks": "\n".join(map(str, blocks)),
         "script": script,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: filling[found[1]], asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: filling[found[1]], read_asset("page.html"))
 
 
-def dumps(head: Head) -> str:
-    """JSON that ends no element and holds nothing but ASCII, whatever the tokens are."""
+def head_json(head: Head) -> str:
+    """ASCII JSON without characters that could end the element, for any tokens."""
     text = json.dumps(asdict(head), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
-def asset(name: str) -> str:
-    """A file of the page's own."""
+def read_asset(name: str) -> str:
+    """The text of a file in `assets`."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _ascii(text: str) -> str:
-    """Without half a character, which a token may be but a file may not hold."""
+def _valid_text(text: str) -> str:
+    """Replace lone surrogates, which a token may have but a file may not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What stands at the head of a page: everything but the numbers, as plain dataclasses that become JSON and come back.
+"""The head of a page: everything except weights, as plain dataclasses that are written as JSON and read back.
 
 The scripts of the page read the same fields, from the page itself or from a server.
 """
@@ -13,28 +13,28 @@ import numpy as np
 from foveate.errors import UserError
 from foveate.sight.layouts import Windows
 from foveate.viewer.document import Document, Panel
-from foveate.viewer.page.packing import MAP_BITS, Shape, precision, shape_of, unpack
+from foveate.viewer.page.packing import MAP_BITS, PanelShape, panel_shape, precision, unpack
 from foveate.viewer.sides import Audio, Image, Side, picture_type
 
 FORMAT = "foveate/page/1"
 
 MOST_WEIGHTS = 2**28
-"""How many weights of one site are ever read: a damaged page shall not take all memory."""
+"""Maximum number of weights of one site that are read, so that a damaged page cannot exhaust the memory."""
 
 
 @dataclass(frozen=True)
 class PictureHead:
-    """A picture that a side is, or lies on."""
+    """The picture of a side."""
 
     kind: Literal["image", "audio"]
     type: str
     place: int
-    """Which of the page's pictures."""
+    """Number of the picture in the page."""
     height: int = 0
     width: int = 0
-    """Patches of an image."""
+    """Number of patches, for an image."""
     seconds: float = 0.0
-    """Of a sound."""
+    """Duration of a sound."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SideHead:
 
 @dataclass(frozen=True)
 class SiteHead:
-    """One site: all that is said of it beside its weights."""
+    """One site, without its weights."""
 
     name: str
     group: str
@@ -56,16 +56,16 @@ class SiteHead:
     heads: int
     queries: int
     keys: int
-    """Which of the page's sides they are."""
+    """Number of the side in the page."""
     kept: int
-    """How many keys each query has weights for: all of them, or those that it looks at most."""
+    """Number of keys whose weights are kept for each query: all, or those with the largest weights."""
     bits: int
     precision: float
     map_precision: float
-    """By which part of itself a weight of the rows, or of the small maps, may be off."""
+    """Maximum relative error of the weights in the rows, and in the small maps."""
     entropy: tuple[float, ...]
     windows: tuple[Windows, ...] = ()
-    """Of queries and of keys, where they stand in windows."""
+    """The windows of queries and of keys, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Head:
     sides: tuple[SideHead, ...]
 
 
-def head_of(document: Document) -> tuple[Head, list[bytes]]:
-    """The head of a document's page, and the pictures that it names. What several sites share stands there once."""
+def make_head(document: Document) -> tuple[Head, list[bytes]]:
+    """The head of a document's page, and its pictures. Sides that several sites share are stored once."""
     pictures: dict[bytes, int] = {}
     sides: dict[SideHead, int] = {}
     sites = []
@@ -90,23 +90,25 @@ def head_of(document: Document) -> tuple[Head, list[bytes]]:
     return Head(FORMAT, document.title, tuple(document.notes), tuple(sites), tuple(sides)), list(pictures)
 
 
-def document_of(head: Head, pictures: Callable[[int], bytes], blocks: Callable[[int], Mapping[str, bytes]]) -> Document:
-    """The document of a page, from its head, its pictures and the blocks of each of its sites.
+def restore_document(
+    head: Head, pictures: Callable[[int], bytes], blocks: Callable[[int], Mapping[str, bytes]]
+) -> Document:
+    """The document of a page, from its head, its pictures and the blocks of each site.
 
-    Raises UserError where they do not fit together.
+    Raises UserError if they do not match.
     """
     if head.format != FORMAT:
-        raise UserError(f"the page is of the format '{head.format}', but this is foveate for '{FORMAT}'")
+        raise UserError(f"the page has the format '{head.format}', but this version of foveate reads '{FORMAT}'")
     try:
         sides = {place: _side(side, pictures) for place, side in enumerate(head.sides)}
         panels = [_panel(site, sides, blocks(place)) for place, site in enumerate(head.sites)]
     except LookupError as error:
-        raise UserError(f"the page is damaged: it lacks {error}") from None
+        raise UserError(f"the page is damaged: {error} is missing") from None
     return Document(head.title, panels, list(head.notes))
 
 
 def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:
-    shape = shape_of(panel)
+    shape = panel_shape(panel)
     return SiteHead(
         name=panel.name,
         group=panel.group,
@@ -146,7 +148,7 @@ def _side(side: SideHead, pictures: Callable[[int], bytes]) -> Side:
 
 def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes]) -> Panel:
     over, along = sides[site.queries], sides[site.keys]
-    shape = Shape(site.heads, over.count, along.count, site.kept)
+    shape = PanelShape(site.heads, over.count, along.count, site.kept)
     sizes = shape.heads, shape.queries, shape.kept
     if min(sizes) < 1 or math.prod(sizes) > MOST_WEIGHTS or shape.kept > shape.keys:
         raise UserError(f"the page is damaged: {site.name} cannot have the shape {shape}")
@@ -156,7 +158,7 @@ def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes
     return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape))
 
 
-def _windows(site: SiteHead, shape: Shape) -> tuple[Windows, Windows] | None:
+def _windows(site: SiteHead, shape: PanelShape) -> tuple[Windows, Windows] | None:
     if not site.windows:
         return None
     counts = [each.height * each.width for each in site.windows]

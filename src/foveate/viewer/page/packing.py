@@ -1,14 +1,14 @@
-"""How the numbers of a panel become few bytes, and come back.
+"""Compresses the weights of a panel into bytes, and restores them.
 
-Weights are kept by their logarithm, so that small ones are as exact as large ones: of b bits, 0 stands for no weight,
-and the others part the range from 2^-20 to 1 evenly. Less than 2^-20 is kept as 2^-20: a weight that is there stays
-there. The keys of a query are kept as the gaps between them, their low and high bytes apart. Everything is deflated,
-each plane of bytes with a code of its own; the browser inflates it with `DecompressionStream`.
+Weights are stored as logarithms, so that small and large weights have the same relative error. Of the codes of b bits,
+0 is the weight 0; the others divide the logarithmic range from 2^-20 to 1 evenly. Smaller positive weights are stored
+as 2^-20. The keys of a query are stored as the gaps between them, low and high bytes separately. Everything is
+deflated, with a separate code for each plane of bytes; the browser inflates it with `DecompressionStream`.
 
 A panel has two blocks: `maps`, one byte for each cell of its small maps, and `rows`:
 
-    a panel with every weight    weights (H, T, S) of 16 bits; it has no `maps`, which follow from them
-    another                      gaps (H, k, T), weights (H, k, T), rest (H, T), of 12 bits, or 10 of long maps
+    a panel with every weight    weights (H, T, S) of 16 bits; no `maps`, since they follow from the weights
+    any other panel              gaps (H, k, T), weights (H, k, T), rest (H, T), of 12 bits, or 10 for long maps
 """
 
 import zlib
@@ -19,17 +19,17 @@ import numpy as np
 from jaxtyping import Float32
 
 from foveate.errors import UserError
-from foveate.viewer.document import CELLS, LONG, Panel, Rows, pooled
+from foveate.viewer.document import CELLS, LONG, Panel, TopWeights, pool
 
 RANGE = 20.0
-"""The smallest weight that is told from smaller ones is two to the power of minus this."""
+"""The smallest positive weight that is stored is 2 to the power of minus this."""
 
 MAP_BITS, EXACT_BITS, ROW_BITS, LONG_ROW_BITS = 8, 16, 12, 10
 
 
 @dataclass(frozen=True)
-class Shape:
-    """How large the parts of a panel are, which says how long its blocks are."""
+class PanelShape:
+    """The sizes of a panel, which determine the lengths of its blocks."""
 
     heads: int
     queries: int
@@ -42,7 +42,7 @@ class Shape:
 
     @property
     def bits(self) -> int:
-        """Of each weight of the rows."""
+        """Number of bits of each weight in the rows."""
         if self.exact:
             return EXACT_BITS
         return ROW_BITS if max(self.queries, self.keys) <= LONG else LONG_ROW_BITS
@@ -53,22 +53,22 @@ class Shape:
 
     @property
     def rows(self) -> tuple[int, int, int]:
-        """With the places of a query's keys last but one: like stands beside like, which deflates better."""
+        """The queries are last, so that similar values are adjacent, which compresses better."""
         return self.heads, self.kept, self.queries
 
 
 def precision(bits: int) -> float:
-    """By which part of itself a weight may differ from what went in, if it is at least 2^-20."""
+    """Maximum relative error of a weight of at least 2^-20."""
     return 2.0 ** (RANGE / (2**bits - 2) / 2) - 1
 
 
-def shape_of(panel: Panel) -> Shape:
-    return Shape(panel.heads, panel.queries.count, panel.keys.count, panel.rows.keys.shape[2])
+def panel_shape(panel: Panel) -> PanelShape:
+    return PanelShape(panel.heads, panel.queries.count, panel.keys.count, panel.rows.keys.shape[2])
 
 
 def pack(panel: Panel) -> dict[str, bytes]:
     """The blocks of a panel, by name."""
-    shape, rows = shape_of(panel), panel.rows
+    shape, rows = panel_shape(panel), panel.rows
     if shape.exact:
         return {"rows": _deflate([_code(rows.weights, shape.bits)], [_bytes(2**shape.bits - 1)])}
     previous = np.concatenate([np.full_like(rows.keys[..., :1], -1), rows.keys[..., :-1]], 2)
@@ -83,20 +83,20 @@ def pack(panel: Panel) -> dict[str, bytes]:
     }
 
 
-def unpack(shape: Shape, blocks: Mapping[str, bytes]) -> tuple[Rows, Float32[np.ndarray, "H R C"]]:
-    """The rows and the small maps that `pack` made blocks of. Raises UserError for blocks of another length."""
+def unpack(shape: PanelShape, blocks: Mapping[str, bytes]) -> tuple[TopWeights, Float32[np.ndarray, "H R C"]]:
+    """Restore the rows and small maps from the blocks of `pack`. Raises UserError for blocks of another length."""
     code = _bytes(2**shape.bits - 1)
     if shape.exact:
         full = (shape.heads, shape.queries, shape.keys)
         weights = _decode(_inflate(blocks["rows"], [full], [code])[0], shape.bits)
         keys: np.ndarray = np.broadcast_to(np.arange(shape.keys, dtype=np.int32), full)
-        return Rows(keys, weights, np.zeros(full[:2], np.float32)), pooled(weights)
+        return TopWeights(keys, weights, np.zeros(full[:2], np.float32)), pool(weights)
     maps = _decode(_inflate(blocks["maps"], [shape.maps], [1])[0], MAP_BITS)
     parts = [shape.rows, shape.rows, (shape.heads, shape.queries)]
     gaps, codes, rest = _inflate(blocks["rows"], parts, [_bytes(shape.keys - 1), code, code])
     weights = _decode(codes.transpose(0, 2, 1), shape.bits)
     keys = gaps.transpose(0, 2, 1).astype(np.int32).cumsum(2, dtype=np.int32) + np.arange(shape.kept, dtype=np.int32)
-    return Rows(np.where(weights > 0, keys, -1).astype(np.int32), weights, _decode(rest, shape.bits)), maps
+    return TopWeights(np.where(weights > 0, keys, -1).astype(np.int32), weights, _decode(rest, shape.bits)), maps
 
 
 def _code(weights: np.ndarray, bits: int) -> np.ndarray:
@@ -111,12 +111,12 @@ def _decode(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _bytes(greatest: int) -> int:
-    """How many bytes a number takes that is no larger than this."""
+    """Number of bytes of an integer that is at most `greatest`."""
     return max(1, (greatest.bit_length() + 7) // 8)
 
 
 def _deflate(numbers: list[np.ndarray], sizes: list[int]) -> bytes:
-    """Planes of bytes, the low ones first: flushed between them, so that each plane has its own code."""
+    """Deflate planes of bytes, low bytes first, with a flush between them, so that each plane has its own code."""
     packer, found = zlib.compressobj(6, memLevel=9), b""
     for values, size in zip(numbers, sizes, strict=True):
         for place in range(size):
@@ -126,7 +126,7 @@ def _deflate(numbers: list[np.ndarray], sizes: list[int]) -> bytes:
 
 
 def _inflate(block: bytes, shapes: list[tuple[int, ...]], sizes: list[int]) -> list[np.ndarray]:
-    """What `_deflate` was given. Never more than it must be, whatever a damaged file says."""
+    """Reverse `_deflate`. Reads no more than the expected length, whatever a damaged file contains."""
     lengths = [int(np.prod(shape)) for shape in shapes]
     expected = sum(length * size for length, size in zip(lengths, sizes, strict=True))
     try:

@@ -1,10 +1,10 @@
 """A local server with the page of `foveate.viewer.page`: type an input, see where the model looks, zoom in.
 
-`application` is the server as an ASGI application, `serve` runs it. What is shown is computed when it is asked for, a
-bounded number of weights for each request.
+`make_application` makes an ASGI application, `serve` runs it. Everything that is shown is computed on request, with a
+bounded number of weights for each.
 """
 
-from foveate.viewer.server.application import Limits, application
-from foveate.viewer.server.serving import Place, serve
+from foveate.viewer.server.application import Limits, make_application
+from foveate.viewer.server.serving import Address, serve
 
-__all__ = ["Limits", "Place", "application", "serve"]
+__all__ = ["Address", "Limits", "make_application", "serve"]

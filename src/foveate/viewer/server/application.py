@@ -1,13 +1,13 @@
-"""The server as an ASGI application: its page, and what the page asks for.
+"""The server as an ASGI application: its page, and the requests of the page.
 
     GET  /                              the page
-    POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at it; {"id": ...}
-    GET  /looks/ID                      200 and the head of its page, 202 while it is not there yet, 422 if it failed
+    POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
+    GET  /looks/ID                      200 and the head of its page, 202 while it is not ready, 422 if it failed
     GET  /looks/ID/maps/SITE            the small maps of a site
-    GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  what these queries look at most
+    GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  the largest weights of these queries
     GET  /looks/ID/tile/SITE/HEAD       ?rows=FROM,TO&columns=FROM,TO&size=ROWS,COLUMNS  a finer map of a part
 
-Numbers are sent as the browser's typed arrays have them. An error is {"message": a text for the user}.
+Numbers are sent in the format of typed arrays. An error is {"message": a text for the user}.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from foveate.errors import UserError
-from foveate.viewer.protocol import Input, Takes, Viewer
-from foveate.viewer.server.page import About, page
-from foveate.viewer.server.requests import given, json_body
-from foveate.viewer.server.session_cache import Shelf, Shown
+from foveate.viewer.protocol import Input, InputKind, ModelViewer
+from foveate.viewer.server.page import ServerInfo, make_page
+from foveate.viewer.server.requests import parse_input, read_json_body
+from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Worker
 
 BINARY = "application/octet-stream"
@@ -36,40 +36,40 @@ BINARY = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Limits:
-    """What the server takes and keeps at most."""
+    """Upper limits of what the server accepts and keeps."""
 
     tokens: int = 32_768
     """Tokens of an input (patches of an image, frames of a sound)."""
     file_bytes: int = 12 * 2**20
     """Bytes of an image or a sound."""
     sights: int = 6
-    """Inputs whose sights are kept."""
+    """Number of inputs whose sights are kept."""
     sight_bytes: int = 4 * 2**30
-    """Queries and keys of all sights that are kept; the last one is kept in any case."""
+    """Bytes of the queries and keys of all kept sights; the last one is always kept."""
     waiting: int = 64
-    """Requests that wait for the model."""
+    """Number of requests that may wait for the model."""
 
-    def body_bytes(self, takes: Takes) -> int:
-        """Bytes of a request: of a text 32 for each token, of a file what it has in base64; and some around it."""
+    def body_bytes(self, takes: InputKind) -> int:
+        """Bytes of a request: 32 for each token of a text, or a file in base64; and some for the JSON around it."""
         return (32 * self.tokens if takes == "text" else self.file_bytes * 4 // 3) + 2**16
 
 
 @dataclass
 class Job:
-    """An input that is looked at, was, or will be."""
+    """A request to look at an input, in any state."""
 
     future: Future
-    begun: float | None = None
+    started: float | None = None
 
     @property
     def state(self) -> dict[str, Any]:
-        if self.begun is None:
+        if self.started is None:
             return {"state": "waiting"}
-        return {"state": "running", "seconds": round(time.monotonic() - self.begun, 1)}
+        return {"state": "running", "seconds": round(time.monotonic() - self.started, 1)}
 
 
-def application(viewer: Viewer, limits: Limits, worker: Worker) -> Starlette:
-    """The server of one model, which runs in the worker. Whoever serves it must let a `Guard` decide who may ask."""
+def make_application(viewer: ModelViewer, limits: Limits, worker: Worker) -> Starlette:
+    """The application of one model, which runs in the worker. It must be served behind a `Guard`."""
     explorer = Explorer(viewer, limits, worker)
     part = "/looks/{name}"
     routes = [
@@ -80,86 +80,87 @@ def application(viewer: Viewer, limits: Limits, worker: Worker) -> Starlette:
         Route(part + "/rows/{site:int}/{head:int}", explorer.rows),
         Route(part + "/tile/{site:int}/{head:int}", explorer.tile),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _told, Exception: _unforeseen})
+    return Starlette(routes=routes, exception_handlers={HTTPException: _error_response, Exception: _failure_response})
 
 
 class Explorer:
-    """What the server knows: the model, what it does now, and the sights that are kept."""
+    """The state of the server: the model, its jobs, and the kept sessions."""
 
-    def __init__(self, viewer: Viewer, limits: Limits, worker: Worker) -> None:
+    def __init__(self, viewer: ModelViewer, limits: Limits, worker: Worker) -> None:
         self._viewer, self._limits, self._worker = viewer, limits, worker
-        self._shelf = Shelf(limits.sights, limits.sight_bytes)
+        self._sessions = SessionCache(limits.sights, limits.sight_bytes)
         self._jobs: dict[str, Job] = {}
-        self._page = page(About(viewer.name, viewer.takes, limits.tokens, limits.file_bytes))
+        self._page = make_page(ServerInfo(viewer.name, viewer.takes, limits.tokens, limits.file_bytes))
 
     async def page(self, request: Request) -> Response:
         return HTMLResponse(self._page.text, headers={"content-security-policy": self._page.policy})
 
     async def begin(self, request: Request) -> Response:
-        """Look at an input, after all that is asked before it."""
+        """Queue a look at an input."""
         takes = self._viewer.takes
-        wanted = given(await json_body(request, self._limits.body_bytes(takes)), takes, self._limits.file_bytes)
-        name = self._shelf.name()
+        body = await read_json_body(request, self._limits.body_bytes(takes))
+        given = parse_input(body, takes, self._limits.file_bytes)
+        name = self._sessions.new_name()
         job = Job(Future())
-        job.future = self._submit(lambda: self._look(name, job, wanted))
+        job.future = self._submit(lambda: self._look(name, job, given))
         self._jobs[name] = job
-        over = [each for each, job in self._jobs.items() if job.future.done() and each not in self._shelf]
-        for each in over[: -self._limits.sights]:  # the last of them may be asked for still: why they failed is told
+        finished = [each for each, job in self._jobs.items() if job.future.done() and each not in self._sessions]
+        for each in finished[: -self._limits.sights]:  # the last ones may still be requested, to report why they failed
             del self._jobs[each]
         return JSONResponse({"id": name}, 202)
 
-    def _look(self, name: str, job: Job, wanted: Input) -> bytes:
-        """Run the model, in the worker's thread; the head of the page."""
-        job.begun = time.monotonic()
-        shown = Shown(self._viewer.look(wanted, self._limits.tokens))
-        head = shown.head()
-        self._shelf.put(name, shown)
+    def _look(self, name: str, job: Job, given: Input) -> bytes:
+        """Run the model, in the worker's thread, and return the head of the page."""
+        job.started = time.monotonic()
+        session = Session(self._viewer.look(given, self._limits.tokens))
+        head = session.head()
+        self._sessions.put(name, session)
         return head
 
     async def head(self, request: Request) -> Response:
         name = request.path_params["name"]
         job = self._jobs.get(name)
         if job is None:
-            raise _gone()
+            raise _expired()
         if not job.future.done():
             return JSONResponse(job.state, 202)
         head = await _result(job.future)
-        if self._shelf.get(name) is None:
-            raise _gone()
+        if self._sessions.get(name) is None:
+            raise _expired()
         return Response(head, media_type="application/json")
 
     async def maps(self, request: Request) -> Response:
-        shown, site = self._shown(request), request.path_params["site"]
-        return await self._measured(lambda: shown.maps(site))
+        session, site = self._session(request), request.path_params["site"]
+        return await self._compute(lambda: session.maps(site))
 
     async def rows(self, request: Request) -> Response:
-        shown, site, head = self._shown(request), request.path_params["site"], request.path_params["head"]
+        session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
         rows = _pair(request, "rows")
-        return await self._measured(lambda: shown.rows(site, head, rows))
+        return await self._compute(lambda: session.rows(site, head, rows))
 
     async def tile(self, request: Request) -> Response:
-        shown, site, head = self._shown(request), request.path_params["site"], request.path_params["head"]
+        session, site, head = self._session(request), request.path_params["site"], request.path_params["head"]
         rows, columns, size = (_pair(request, name) for name in ("rows", "columns", "size"))
-        return await self._measured(lambda: shown.tile(site, head, rows, columns, size))
+        return await self._compute(lambda: session.tile(site, head, rows, columns, size))
 
-    def _shown(self, request: Request) -> Shown:
-        shown = self._shelf.get(request.path_params["name"])
-        if shown is None:
-            raise _gone()
-        return shown
+    def _session(self, request: Request) -> Session:
+        session = self._sessions.get(request.path_params["name"])
+        if session is None:
+            raise _expired()
+        return session
 
-    async def _measured(self, task: Callable[[], bytes]) -> Response:
+    async def _compute(self, task: Callable[[], bytes]) -> Response:
         return Response(await _result(self._submit(task)), media_type=BINARY)
 
     def _submit(self, task: Callable[[], Any]) -> Future:
         try:
             return self._worker.submit(task)
         except Busy:
-            raise HTTPException(503, "the model has too much to do; try again in a moment") from None
+            raise HTTPException(503, "too many requests are waiting for the model; try again in a moment") from None
 
 
 async def _result(future: Future) -> Any:
-    """What a task gave. An error of the user's is 422; any other is told, too, for it is the model's."""
+    """The result of a task. Every error becomes status 422: a UserError, or a failure of the model."""
     try:
         return await asyncio.wrap_future(future)
     except UserError as error:
@@ -169,22 +170,22 @@ async def _result(future: Future) -> Any:
         raise HTTPException(422, f"the model failed: {type(error).__name__}: {first}") from error
 
 
-def _gone() -> HTTPException:
-    return HTTPException(404, "this sight is no longer kept: look at the input again")
+def _expired() -> HTTPException:
+    return HTTPException(404, "this result is no longer kept: submit the input again")
 
 
 def _pair(request: Request, name: str) -> tuple[int, int]:
-    """Two numbers of the address."""
+    """Two integers of the query string."""
     found = re.fullmatch(r"(\d{1,9}),(\d{1,9})", request.query_params.get(name, ""))
     if found is None:
         raise HTTPException(400, f"'{name}' must be two numbers, such as {name}=0,64")
     return int(found[1]), int(found[2])
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"message": error.detail}, error.status_code, error.headers)
 
 
-async def _unforeseen(request: Request, error: Exception) -> Response:
-    return JSONResponse({"message": "the server failed; its terminal says why"}, 500)
+async def _failure_response(request: Request, error: Exception) -> Response:
+    return JSONResponse({"message": "the server failed; its terminal shows the reason"}, 500)

@@ -1,7 +1,7 @@
-"""Who may ask the server: pages that it served itself, by the name under which it serves them.
+"""Restricts who may send requests to the server: only pages that it served itself, under its own host names.
 
-A page of another origin that a browser has open must neither read what was looked at nor have anything run, not even
-where its own name was made to lead to this machine (DNS rebinding): then the Host header has that name.
+A page of another origin that is open in the browser must neither read results nor run the model, also if its host name
+is made to resolve to this machine (DNS rebinding): then the Host header has that name.
 """
 
 import ipaddress
@@ -20,13 +20,13 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""Of every answer that does not say otherwise."""
+"""Default headers of every response."""
 
 WILDCARDS = ("0.0.0.0", "::")
 
 
-def names(host: str, port: int, machine: str) -> set[str]:
-    """The Host headers of a server that is bound to a host and a port, on a machine of this name."""
+def allowed_hosts(host: str, port: int, machine: str) -> set[str]:
+    """The valid Host headers of a server that listens at a host and a port, on a machine with this name."""
     found = {host}
     if host in WILDCARDS:
         found |= {"localhost", machine, f"{machine}.local"}
@@ -36,10 +36,10 @@ def names(host: str, port: int, machine: str) -> set[str]:
 
 
 class Guard:
-    """Lets through what comes from the server's own page, and answers 403 to the rest."""
+    """Passes requests from the server's own page, and answers 403 to all others."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], port: int, any_address: bool = False) -> None:
-        """`any_address` also accepts a Host that is an IP address, which no other site can have as its name."""
+        """`any_address` also accepts a Host that is an IP address, which cannot be the name of another site."""
         self._app, self._hosts, self._port, self._any_address = app, set(hosts), port, any_address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,15 +64,15 @@ class Guard:
             await _refuse(reason, guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> str | None:
-        """Why a request is refused."""
+        """Why a request is refused; None if it is not."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_own(_with_port(hosts[0].lower())):
-            return "this server does not serve under that name"
+            return "this server does not have that host name"
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
-            return "pages of other origins may not ask"
+            return "requests from other origins are refused"
         followed = scope["path"] == "/" and scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not followed:
-            return "pages of other sites may not ask"
+            return "requests from other sites are refused"
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -83,7 +83,7 @@ class Guard:
 
 
 def _with_port(host: str) -> str:
-    """What a Host header says; browsers leave out the port of the web."""
+    """A Host header with its port; browsers omit port 80."""
     return host if host.rpartition(":")[2].isdigit() else f"{host}:80"
 
 

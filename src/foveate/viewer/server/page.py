@@ -1,4 +1,4 @@
-"""The page of the explorer: the one that is saved elsewhere, with a prompt above it and the server as its source."""
+"""The page of the explorer: the page of `foveate.viewer.page`, with a prompt, and the server as its source of data."""
 
 import json
 import re
@@ -7,32 +7,32 @@ from importlib import resources
 from typing import NamedTuple
 
 from foveate.viewer.page.compose import JSON, Block, compose
-from foveate.viewer.protocol import Takes
+from foveate.viewer.protocol import InputKind
 
 SCRIPTS = ("remote.js", "prompt.js")
 
 
 @dataclass(frozen=True)
-class About:
-    """What the page knows of its server."""
+class ServerInfo:
+    """What the page knows about its server."""
 
     name: str
-    """The model."""
-    takes: Takes
+    """Description of the model."""
+    takes: InputKind
     tokens: int
-    """The longest input."""
+    """Maximum length of an input."""
     bytes: int
-    """The largest file."""
+    """Maximum size of a file."""
 
 
 class Page(NamedTuple):
-    """The page's text, and its content security policy, for the header that is stronger than its own."""
+    """The page's text, and its content security policy for the HTTP header, which is stricter than the one inside."""
 
     text: str
     policy: str
 
 
-def page(about: About) -> Page:
+def make_page(about: ServerInfo) -> Page:
     """The page for a model."""
     text = compose(
         f"{about.name} · foveate",
@@ -47,8 +47,8 @@ def page(about: About) -> Page:
     return Page(text, f"{found[1]}; frame-ancestors 'none'")
 
 
-def _data(about: About) -> str:
-    """JSON that ends no element."""
+def _data(about: ServerInfo) -> str:
+    """JSON without characters that could end the element."""
     return json.dumps(asdict(about)).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

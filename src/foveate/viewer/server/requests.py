@@ -1,4 +1,4 @@
-"""What comes with a request to look at something: bounded, of one form, and data only."""
+"""Reads the body of a request to look at an input: bounded JSON with a text or a file."""
 
 import base64
 import binascii
@@ -8,48 +8,48 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from foveate.viewer.protocol import File, Input, Takes
+from foveate.viewer.protocol import File, Input, InputKind
 
 NAME = 120
-"""Characters of a file's name that are kept."""
+"""Maximum length of a file name; longer names are cut."""
 
 
-async def json_body(request: Request, most: int) -> dict[str, Any]:
-    """The JSON object in a request of at most so many bytes. Raises HTTPException: 415, 413 or 400."""
+async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
+    """The JSON object in a request of at most `max_bytes` bytes. Raises HTTPException with status 415, 413 or 400."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise HTTPException(415, "a request must be application/json")
-    if int(request.headers.get("content-length", 0)) > most:
-        raise _too_large(most)
+        raise HTTPException(415, "the content type must be application/json")
+    if int(request.headers.get("content-length", 0)) > max_bytes:
+        raise _too_large(max_bytes)
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > most:
-            raise _too_large(most)
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise HTTPException(400, "the request is no JSON") from None
+        raise HTTPException(400, "the request is not JSON") from None
     if not isinstance(found, dict):
-        raise HTTPException(400, "the request is no JSON object")
+        raise HTTPException(400, "the request is not a JSON object")
     return found
 
 
-def given(body: dict[str, Any], takes: Takes, most_bytes: int) -> Input:
-    """The text or the file of a request. Raises HTTPException where it is another than the model takes."""
+def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input:
+    """The text or file of a request. Raises HTTPException if the model takes another kind of input."""
     wanted = {"text"} if takes == "text" else {"name", "data"}
     if set(body) != wanted or not all(isinstance(value, str) for value in body.values()):
-        raise HTTPException(400, f"the request must hold {' and '.join(sorted(wanted))}, as text")
+        raise HTTPException(400, f"the request must have {' and '.join(sorted(wanted))}, as text")
     if takes == "text":
-        return body["text"].encode("utf-8", "replace").decode("utf-8")  # JSON may hold half a character
+        return body["text"].encode("utf-8", "replace").decode("utf-8")  # JSON may have lone surrogates
     try:
         data = base64.b64decode(body["data"], validate=True)
     except (binascii.Error, ValueError):
-        raise HTTPException(400, "the file is no base64") from None
-    if len(data) > most_bytes:
-        raise _too_large(most_bytes)
+        raise HTTPException(400, "the file is not base64") from None
+    if len(data) > max_bytes:
+        raise _too_large(max_bytes)
     return File(body["name"][:NAME], data)
 
 
-def _too_large(most: int) -> HTTPException:
-    return HTTPException(413, f"that is too large: at most {most / 2**20:.1f} MiB are taken")
+def _too_large(max_bytes: int) -> HTTPException:
+    return HTTPException(413, f"the input is too large: at most {max_bytes / 2**20:.1f} MiB are accepted")

@@ -1,4 +1,4 @@
-"""The sights that are kept for a while: the last few inputs, as many as fit, with what was measured of them."""
+"""Keeps the sights of the last inputs, with computed answers, within a limit of memory."""
 
 import json
 import secrets
@@ -14,174 +14,176 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.sight.site import Site
-from foveate.viewer.document import Document, Panel, Rows, check_numbers, whole
-from foveate.viewer.page.header import head_of
-from foveate.viewer.protocol import Seen
+from foveate.viewer.document import Document, Panel, TopWeights, check_finite, window_keys
+from foveate.viewer.page.header import make_head
+from foveate.viewer.protocol import LookResult
 from foveate.viewer.server import tiles
-from foveate.viewer.sides import picture_type, sides
+from foveate.viewer.sides import make_sides, picture_type
 
 Span: TypeAlias = tuple[int, int]
 
 EXACT = 2**16
-"""A map of at most so many weights is sent as it is."""
+"""Maps with at most this many weights are sent completely."""
 
-KEPT = 16
-"""So many keys of each query are sent of a larger one."""
+TOP_KEYS = 16
+"""Number of keys that are sent for each query of a larger map."""
 
 SINGLE = 2.0**-24
-"""By which part of itself a number of single precision may be off."""
+"""Relative error of a number in single precision."""
 
 
 @dataclass
-class Shown:
-    """One sight, as the page asks for it."""
+class Session:
+    """The sight of one input, with the answers that the page requests."""
 
-    seen: Seen
-    measured: "Cache" = field(default_factory=lambda: Cache(2**25))
+    result: LookResult
+    answers: "AnswerCache" = field(default_factory=lambda: AnswerCache(2**25))
 
     def site(self, place: int) -> Site:
-        """A site by its number. Raises UserError where there is none."""
-        names = self.seen.sight.sites
+        """A site by its number. Raises UserError if there is none."""
+        names = self.result.sight.sites
         if not 0 <= place < len(names):
             raise UserError(f"there is no site {place} among {len(names)}")
-        return self.seen.sight[names[place]]
+        return self.result.sight[names[place]]
 
     def head(self) -> bytes:
-        """What stands at the head of the page, as JSON; numbers that are not measured yet are null."""
-        panels = [self._panel(name) for name in self.seen.sight.sites]
+        """The head of the page, as JSON; numbers that are not computed yet are null."""
+        panels = [self._empty_panel(name) for name in self.result.sight.sites]
         if not panels:
-            raise UserError("there is no site to show: nothing attended while it was looked at")
-        found, pictures = head_of(Document(self.seen.title, panels, self.seen.notes))
+            raise UserError("there is no site to show: nothing attended during the look")
+        found, pictures = make_head(Document(self.result.title, panels, self.result.notes))
         values = asdict(found)
         for side in values["sides"]:
             if side["picture"]:
                 data = pictures[side["picture"]["place"]]
                 side["picture"]["url"] = f"data:{picture_type(data)};base64,{b64encode(data).decode()}"
-        steps = [tiles.step(self.site(place)) for place in range(len(panels))]
+        steps = [tiles.sampling_step(self.site(place)) for place in range(len(panels))]
         for site, every in zip(values["sites"], steps, strict=True):
             site |= {"entropy": [None] * site["heads"], "precision": SINGLE, "map_precision": SINGLE, "step": every}
         return json.dumps(values, ensure_ascii=True, allow_nan=False).encode()
 
     def kept(self, place: int) -> int:
-        """How many keys of each query the page has at once."""
+        """Number of keys that are sent for each query."""
         _, _, queries, keys = self.site(place).shape
-        return keys if queries * keys <= EXACT else min(keys, whole(self.site(place).windows) or KEPT)
+        return keys if queries * keys <= EXACT else min(keys, window_keys(self.site(place).windows) or TOP_KEYS)
 
     def maps(self, place: int) -> bytes:
         """The entropies and the small maps of all heads of a site."""
         site = self.site(place)
-        return self._measured(place, ("maps", place), lambda: tiles.small_maps(site))
+        return self._answer(place, ("maps", place), lambda: tiles.compute_overview(site))
 
     def rows(self, place: int, head: int, rows: Span) -> bytes:
-        """Keys, weights and rest of some queries."""
-        site = self._with_head(place, head)
+        """Keys, weights and remaining weight of some queries."""
+        site = self._site_with_head(place, head)
         kept = self.kept(place)
-        return self._measured(place, ("rows", place, head, rows), lambda: tiles.top(site, head, rows, kept))
+        return self._answer(place, ("rows", place, head, rows), lambda: tiles.compute_rows(site, head, rows, kept))
 
     def tile(self, place: int, head: int, rows: Span, columns: Span, size: Span) -> bytes:
-        """A finer map of a part of a head."""
-        site = self._with_head(place, head)
+        """A map of a part of a head, at higher resolution."""
+        site = self._site_with_head(place, head)
         key = ("tile", place, head, rows, columns, size)
-        return self._measured(place, key, lambda: [tiles.tile(site, head, rows, columns, size)])
+        return self._answer(place, key, lambda: [tiles.compute_tile(site, head, rows, columns, size)])
 
     @property
     def size(self) -> int:
-        """About how many bytes it holds: queries and keys, and masks and biases, which layers may share."""
+        """Approximate size in bytes: queries and keys, and masks and biases, which layers may share."""
         size, shared = 0, dict[int, Tensor]()
-        for name in self.seen.sight.sites:
-            site = self.seen.sight[name]
+        for name in self.result.sight.sites:
+            site = self.result.sight[name]
             examples, heads, queries, keys = site.shape
             head = site.calls[0].call.queries
             size += examples * heads * (queries + keys) * head.shape[-1] * head.element_size()
             tensors = (guard.tensor for recorded in site.calls for guard in recorded.guards)
             shared |= {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}
-        others = (tensor for tensor in shared.values() if not isinstance(tensor, nn.Parameter))  # those are the model's
+        others = (
+            tensor for tensor in shared.values() if not isinstance(tensor, nn.Parameter)
+        )  # parameters belong to the model
         return size + sum(tensor.untyped_storage().nbytes() for tensor in others)
 
-    def _measured(self, place: int, key: Any, measure: Callable[[], Iterable[np.ndarray]]) -> bytes:
-        """Numbers of a site, measured now if they are not known. Raises UserError where they are none."""
+    def _answer(self, place: int, key: Any, measure: Callable[[], Iterable[np.ndarray]]) -> bytes:
+        """Numbers of a site as bytes, cached. Raises UserError if they are NaN."""
 
-        def made() -> bytes:
+        def make() -> bytes:
             values = list(measure())
-            check_numbers(self.seen.sight.sites[place], *values)
+            check_finite(self.result.sight.sites[place], *values)
             return b"".join(map(_bytes, values))
 
-        return self.measured.get(key, made)
+        return self.answers.get(key, make)
 
-    def _with_head(self, place: int, head: int) -> Site:
+    def _site_with_head(self, place: int, head: int) -> Site:
         site = self.site(place)
         if not 0 <= head < site.shape[1]:
             raise UserError(f"there is no head {head} among {site.shape[1]}")
         return site
 
-    def _panel(self, name: str) -> Panel:
-        """A site as the page's head describes it; its numbers come later."""
-        site = self.seen.sight[name]
+    def _empty_panel(self, name: str) -> Panel:
+        """A site without its numbers, for the head of the page."""
+        site = self.result.sight[name]
         _, heads, queries, keys = site.shape
-        kept = self.kept(self.seen.sight.sites.index(name))
+        kept = self.kept(self.result.sight.sites.index(name))
         none = np.zeros((heads, 0, kept), np.float32)
-        rows = Rows(none.astype(np.int32), none, none[..., 0])
-        named = sides(self.seen.tokens, name, queries, keys, site.windows)
+        rows = TopWeights(none.astype(np.int32), none, none[..., 0])
+        named = make_sides(self.result.tokens, name, queries, keys, site.windows)
         return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows)
 
 
-class Cache:
-    """Answers that were given lately, up to so many bytes."""
+class AnswerCache:
+    """A cache of recent answers, of limited size in bytes."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._size = most, 0
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._size = max_bytes, 0
         self._found: OrderedDict[Any, bytes] = OrderedDict()
 
     def get(self, key: Any, make: Callable[[], bytes]) -> bytes:
-        """The answer to a question, made now if it is not known."""
+        """The answer for a key, computed if it is not cached."""
         if key in self._found:
             self._found.move_to_end(key)
             return self._found[key]
         made = make()
         self._found[key] = made
         self._size += len(made)
-        while self._size > self._most:
+        while self._size > self._max_bytes:
             self._size -= len(self._found.popitem(last=False)[1])
         return made
 
 
-class Shelf:
-    """Sights by names that nobody guesses; the last one stays however large it is."""
+class SessionCache:
+    """Sessions by unguessable names. The last one is kept, whatever its size."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
-        self._shown: OrderedDict[str, Shown] = OrderedDict()
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count, self._max_bytes = max_count, max_bytes
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = Lock()
-        """Looks are put here by a thread of their own."""
+        """The worker thread adds sessions."""
 
     @staticmethod
-    def name() -> str:
-        """A new name."""
+    def new_name() -> str:
+        """A new unguessable name."""
         return secrets.token_urlsafe(16)
 
-    def put(self, name: str, shown: Shown) -> None:
-        """Keep a sight, and let go of the oldest ones where there are too many."""
+    def put(self, name: str, session: Session) -> None:
+        """Add a session, and drop the oldest ones if there are too many."""
         with self._lock:
-            self._shown[name] = shown
-            while len(self._shown) > self._most or (len(self._shown) > 1 and self._size > self._most_bytes):
-                self._shown.popitem(last=False)
+            self._sessions[name] = session
+            while len(self._sessions) > self._max_count or (len(self._sessions) > 1 and self._size > self._max_bytes):
+                self._sessions.popitem(last=False)
 
-    def get(self, name: str) -> Shown | None:
-        """A sight that is kept, which becomes the youngest."""
+    def get(self, name: str) -> Session | None:
+        """A session, which becomes the most recent one; None if it is not kept."""
         with self._lock:
-            if name in self._shown:
-                self._shown.move_to_end(name)
-            return self._shown.get(name)
+            if name in self._sessions:
+                self._sessions.move_to_end(name)
+            return self._sessions.get(name)
 
     def __contains__(self, name: str) -> bool:
         with self._lock:
-            return name in self._shown
+            return name in self._sessions
 
     @property
     def _size(self) -> int:
-        return sum(shown.size for shown in self._shown.values())
+        return sum(session.size for session in self._sessions.values())
 
 
 def _bytes(values: np.ndarray) -> bytes:
-    """Numbers as a browser's typed arrays have them."""
+    """Numbers in the format of typed arrays."""
     return np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<")).tobytes()

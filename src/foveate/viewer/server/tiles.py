@@ -1,6 +1,6 @@
-"""Small maps and single rows of one head or of all, from a bounded number of weights however long the input is.
+"""Small maps and single rows of some heads, from a bounded number of weights, for inputs of any length.
 
-Where a map has more weights than that, it is the mean of some queries only, which lie evenly in each of its cells.
+If a map has more weights, it is the mean over a sample of queries, evenly spaced within each cell.
 """
 
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ from jaxtyping import Float32, Int, Int32
 
 from foveate.errors import UserError
 from foveate.sight.site import Site
-from foveate.viewer.document import CELLS, NONE, cells
+from foveate.viewer.document import CELLS, NEGLIGIBLE, cells
 
-MOST = 2**27
-"""How many weights are computed for one answer at most, unless a single query for each cell or row needs more."""
+MAX_WEIGHTS = 2**27
+"""Maximum number of weights for one answer, unless a single query for each cell or row needs more."""
 
 AT_ONCE = 2**22
-"""How many of them are held at once."""
+"""Number of weights in memory at once."""
 
-SIDE = 512
-"""How many rows and columns a map has at most."""
+MAX_SIDE = 512
+"""Maximum number of rows and columns of a map."""
 
 EXAMPLE = 0
-"""Which example of a batch is shown: an input is looked at alone."""
+"""The example that is shown: an input is a batch of one."""
 
 
-def sampled(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_"]]:
-    """The queries that stand for each part of `count`: all of a part, or some evenly apart, `most` in all or one each.
+def sample_queries(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_"]]:
+    """The sampled queries of each of the parts of `count` queries: evenly spaced, at most `most` in all, or one each.
 
-    Parts are cut as those of a page: the n-th begins at floor(n * count / parts).
+    As in a page, part n begins at floor(n * count / parts).
     """
     each, found = max(1, most // parts), []
     for start, end in pairwise(cells(count, parts).tolist()):
@@ -39,16 +39,16 @@ def sampled(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_"]]:
     return found
 
 
-def step(site: Site) -> int:
-    """Of about how many queries one is taken for the small maps of a site; 1 only where they are exact."""
+def sampling_step(site: Site) -> int:
+    """Average spacing of the sampled queries in the small maps of a site; 1 only if the maps are exact."""
     queries, used = site.shape[2], sum(map(len, _overview(site)))
     return 1 if site.windows or used == queries else max(2, round(queries / used))
 
 
-def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
+def compute_overview(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
     """The overview of a site: the mean entropy of each head, in nats, and its map of at most 64 x 64 cells."""
     _, heads, queries, keys = site.shape
-    if site.windows:  # few weights, however many patches there are
+    if site.windows:  # windows have few weights, for any number of patches
         found = site.entropy()[EXAMPLE].mean(-1), site.pooled(CELLS, CELLS)[EXAMPLE]
         return tuple(each.cpu().float().numpy() for each in found)  # type: ignore[return-value]
     parts = _overview(site)
@@ -56,9 +56,9 @@ def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray
     along = cells(keys, min(CELLS, keys))
     maps = np.zeros((heads, len(parts), len(along) - 1), np.float32)
     entropy = np.zeros(heads)
-    for place, weights in _weights(site, slice(None), parts, (0, keys)):
+    for place, weights in _part_weights(site, slice(None), parts, (0, keys)):
         maps[:, place] = np.add.reduceat(weights.mean(1), along[:-1], 1)
-        if site.has_sinks:  # a sink is one more place
+        if site.has_sinks:  # a sink counts as one more key
             weights = np.append(weights, 1 - weights.sum(2, keepdims=True).clip(max=1), 2)
         logarithm = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
         entropy -= (weights * logarithm).sum(2).mean(1) * sizes[place]
@@ -67,48 +67,50 @@ def small_maps(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray
 
 def _overview(site: Site) -> list[Int[np.ndarray, "_"]]:
     _, heads, queries, keys = site.shape
-    return sampled(queries, min(CELLS, queries), MOST // (heads * keys))
+    return sample_queries(queries, min(CELLS, queries), MAX_WEIGHTS // (heads * keys))
 
 
-def tile(
+def compute_tile(
     site: Site, head: int, rows: tuple[int, int], columns: tuple[int, int], size: tuple[int, int]
 ) -> Float32[np.ndarray, "R C"]:
-    """A map of a part of one head, of at most `size` rows and columns: a cell for each place, or for several.
+    """A map of a part of one head, with at most `size` rows and columns; a cell may have several positions.
 
-    A cell is the weight on all of its keys, as the mean of its queries. Raises UserError for a part that is none.
+    A cell is the weight on all of its keys, averaged over its queries. Raises UserError for an invalid part.
     """
     _, _, queries, keys = site.shape
     for (start, end), count in ((rows, queries), (columns, keys)):
         if not 0 <= start < end <= count:
-            raise UserError(f"there are no places {start} to {end} among {count}")
-    if not all(0 < each <= SIDE for each in size):
-        raise UserError(f"a map has 1 to {SIDE} rows and columns, not {size[0]} and {size[1]}")
+            raise UserError(f"there are no positions {start} to {end} among {count}")
+    if not all(0 < each <= MAX_SIDE for each in size):
+        raise UserError(f"a map has 1 to {MAX_SIDE} rows and columns, not {size[0]} and {size[1]}")
     height, width = min(size[0], rows[1] - rows[0]), min(size[1], columns[1] - columns[0])
-    parts = [part + rows[0] for part in sampled(rows[1] - rows[0], height, MOST // keys)]
+    parts = [part + rows[0] for part in sample_queries(rows[1] - rows[0], height, MAX_WEIGHTS // keys)]
     along = cells(columns[1] - columns[0], width)
     found = np.zeros((height, width), np.float32)
-    for place, weights in _weights(site, [head], parts, columns):
+    for place, weights in _part_weights(site, [head], parts, columns):
         found[place] = np.add.reduceat(weights[0].mean(0), along[:-1])
     return found
 
 
-def top(
+def compute_rows(
     site: Site, head: int, rows: tuple[int, int], kept: int
 ) -> tuple[Int32[np.ndarray, "T k"], Float32[np.ndarray, "T k"], Float32[np.ndarray, "T"]]:
-    """What some queries of a head look at most: keys in their order (-1 for none), weights, and the weight of the rest.
+    """The keys with the largest weights of some queries of a head, in order (-1 for none), their weights, and the rest.
 
-    Raises UserError for queries that there are not, or that have more weights than are computed at once.
+    Raises UserError for queries that do not exist, and for too many weights.
     """
     _, _, queries, keys = site.shape
     start, end = rows
     if not 0 <= start < end <= queries:
         raise UserError(f"there are no queries {start} to {end} among {queries}")
-    if end - start > max(1, MOST // keys):
-        raise UserError(f"{end - start} queries of {keys} keys are too many at once; ask for {max(1, MOST // keys)}")
+    if end - start > max(1, MAX_WEIGHTS // keys):
+        raise UserError(
+            f"{end - start} queries of {keys} keys are too many at once; ask for {max(1, MAX_WEIGHTS // keys)}"
+        )
     places, values, rest = [], [], []
     height = max(1, AT_ONCE // keys)
     parts = [np.arange(first, min(end, first + height)) for first in range(start, end, height)]
-    for _, part in _weights(site, [head], parts, (0, keys)):
+    for _, part in _part_weights(site, [head], parts, (0, keys)):
         weights = torch.from_numpy(part[0])
         found, at = weights.topk(kept, -1)
         order = at.masked_fill(found == 0, keys).argsort(stable=True)
@@ -119,10 +121,10 @@ def top(
     return np.concatenate(places), np.concatenate(values), np.concatenate(rest)
 
 
-def _weights(
+def _part_weights(
     site: Site, heads: slice | list[int], parts: list[Int[np.ndarray, "_"]], columns: tuple[int, int]
 ) -> Iterator[tuple[int, Float32[np.ndarray, "H _ K"]]]:
-    """The weights of the queries of each part on some keys. Several small parts are computed at once."""
+    """The weights of the queries of each part over some keys. Several small parts are computed at once."""
     width = site.shape[3] * (site.shape[1] if isinstance(heads, slice) else len(heads))
     start = 0
     while start < len(parts):
@@ -132,7 +134,7 @@ def _weights(
             end += 1
         queries = np.concatenate(parts[start:end])
         found = site.weights(heads, queries.tolist(), slice(*columns))[EXAMPLE].cpu().float().numpy()
-        found[found < NONE] = 0
+        found[found < NEGLIGIBLE] = 0
         bounds = np.cumsum([0, *map(len, parts[start:end])])
         for place in range(start, end):
             yield place, found[:, bounds[place - start] : bounds[place - start + 1]]

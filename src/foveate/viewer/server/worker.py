@@ -1,4 +1,4 @@
-"""One thread that runs models and measures what they looked at, one thing after the other."""
+"""One thread that runs a model and computes measures, one task after the other."""
 
 import queue
 import threading
@@ -11,21 +11,21 @@ from foveate.errors import UserError
 
 
 class Busy(Exception):
-    """So much is waiting that no more is taken."""
+    """Too many tasks are waiting."""
 
 
 class Worker:
-    """Does what it is given in one thread of its own: a look sees only what runs in the thread that opened it."""
+    """Runs tasks in one thread: a look records only what runs in the thread that opened it."""
 
     def __init__(self, waiting: int) -> None:
         self._tasks: queue.Queue[tuple[Future, Callable[[], Any]]] = queue.Queue(waiting)
         self.busy = False
-        """Whether something is being done."""
-        # A daemon, so that a long computation does not keep the program from ending.
+        """Whether a task is running."""
+        # A daemon thread, so that a long computation does not keep the program from exiting.
         threading.Thread(target=self._work, name="foveate-explorer", daemon=True).start()
 
     def submit(self, task: Callable[[], Any]) -> Future:
-        """Have something done; its result comes as a future. Raises Busy where too much is waiting already."""
+        """Queue a task and return a future. Raises Busy if too many tasks are waiting."""
         future: Future = Future()
         try:
             self._tasks.put_nowait((future, task))
@@ -41,10 +41,10 @@ class Worker:
             self.busy = True
             try:
                 future.set_result(task())
-            except BaseException as error:  # whatever happened belongs to who asked
+            except BaseException as error:  # every error belongs to the request
                 if not isinstance(error, UserError):
                     traceback.print_exc()
-                error.__cause__ = error.__context__ = None  # the calls where it happened still hold what they computed
+                error.__cause__ = error.__context__ = None  # the traceback holds intermediate results
                 future.set_exception(error.with_traceback(None))
             self.busy = False
-            del future, task  # what was computed shall not stay until the next task comes
+            del future, task  # do not keep results until the next task

@@ -122,7 +122,7 @@ class EmbeddedSource {
 
   text(name) {
     const block = this.page.getElementById(name);
-    if (!block) throw new Error(`This page is damaged: it lacks ${name}.`);
+    if (!block) throw new Error(`This page is damaged: ${name} is missing.`);
     return block.textContent;
   }
 }
