@@ -41,6 +41,9 @@ SMALL = {
     "feature_width": 29,
     "layer_scale": 0.5,
     "auxiliary_dropout": 0.0,
+    "patch": 3,
+    "image_size": 12,
+    "depth_dropout": 0.0,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -81,8 +84,11 @@ EXAMPLES = {
 }
 """Three examples, by the name of what a model is given: they read 7, 4 and 1 tokens and write 5, 3 and 4."""
 
-LARGER = dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4)))
-"""Images for families that need larger ones."""
+IMAGES = {
+    **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
+    "vit": torch.randn(3, 2, 15, 21, generator=torch.Generator().manual_seed(5)),
+}
+"""Images for families that need larger ones, or those that divide into patches."""
 
 ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
@@ -136,7 +142,7 @@ class Variant:
     def inputs(self) -> dict[str, Tensor]:
         """What the model is given, to change."""
         names = inspect.signature(self.model.forward).parameters
-        examples = {**EXAMPLES, "pixels": LARGER.get(models.preset(self.preset).family, EXAMPLES["pixels"])}
+        examples = {**EXAMPLES, "pixels": IMAGES.get(models.preset(self.preset).family, EXAMPLES["pixels"])}
         return {name: examples[name].clone() for name in names if name in examples}
 
     @property

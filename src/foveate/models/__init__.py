@@ -32,6 +32,7 @@ FAMILIES = {
     "transformer-classifier": "foveate.models.text.transformer_classifier",
     "transformer-tagger": "foveate.models.text.transformer_tagger",
     "vgg": "foveate.models.vision.vgg",
+    "vit": "foveate.models.vision.vit",
     "zfnet": "foveate.models.vision.zfnet",
 }
 """Each family's module. It has a MODEL, its CONFIG, and PRESETS, by name: a summary, the fields that it sets and,

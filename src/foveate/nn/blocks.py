@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -9,36 +10,59 @@ from foveate.attention import Bias, Mask, Memory
 from foveate.errors import one_of
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
-from foveate.nn.dropout import Dropout
+from foveate.nn.dropout import Dropout, StochasticDepth
 from foveate.nn.feedforward import FeedForward
 
 
 class Residual(nn.Module):
-    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017) or `x + f(norm(x))` (pre-norm, Xiong et al. 2020)."""
+    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017) or `x + f(norm(x))` (pre-norm, Xiong et al. 2020).
 
-    def __init__(self, width: int, norm: str, dropout: float) -> None:
+    The output of f passes dropout, a learned scale of each channel that starts at `layer_scale` (LayerScale, Touvron et
+    al. 2021, https://arxiv.org/abs/2103.17239), and stochastic depth. `epsilon` is added to the variance in the norm.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        norm: str,
+        dropout: float,
+        epsilon: float = 1e-5,
+        layer_scale: float | None = None,
+        depth_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         one_of("norm", norm, ("post", "pre"))
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width, epsilon)
         self.norm_first = norm == "pre"
         self.dropout = Dropout(dropout)
+        self.scale = None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
+        self.depth = StochasticDepth(depth_dropout)
 
     def forward(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
-        if self.norm_first:
-            return x + self.dropout(layer(self.norm(x)))
-        return self.norm(x + self.dropout(layer(x)))
+        y = self.dropout(layer(self.norm(x) if self.norm_first else x))
+        y = x + self.depth(y if self.scale is None else self.scale * y)
+        return y if self.norm_first else self.norm(y)
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention, then a feed-forward layer."""
+    """Self-attention, then a feed-forward layer. The other arguments are those of both residual connections."""
 
-    def __init__(self, attention: MultiHeadAttention, feedforward: FeedForward, norm: str, dropout: float) -> None:
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        feedforward: FeedForward,
+        norm: str,
+        dropout: float,
+        epsilon: float = 1e-5,
+        layer_scale: float | None = None,
+        depth_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         width = feedforward.inner.in_features
         self.self = attention
         self.feedforward = feedforward
-        self.around_self = Residual(width, norm, dropout)
-        self.around_feedforward = Residual(width, norm, dropout)
+        self.around_self = Residual(width, norm, dropout, epsilon, layer_scale, depth_dropout)
+        self.around_feedforward = Residual(width, norm, dropout, epsilon, layer_scale, depth_dropout)
 
     def forward(
         self, x: Float[Tensor, "B T C"], mask: Mask | None = None, bias: Bias | None = None

@@ -29,3 +29,14 @@ def at_least_pixels(least: int, pixels: Tensor) -> None:
     height, width = pixels.shape[-2:]
     if min(height, width) < least:
         raise UserError(f"images of {height} x {width} pixels are too small for this model: it needs {least} x {least}")
+
+
+def into_patches(patch: int, pixels: Tensor) -> None:
+    """Raise UserError for images whose height or width is not a multiple of a patch's."""
+    height, width = pixels.shape[-2:]
+    if height % patch or width % patch:
+        near = " x ".join(str(max(1, round(side / patch)) * patch) for side in (height, width))
+        raise UserError(
+            f"images of {height} x {width} pixels do not divide into patches of {patch} x {patch}: "
+            f"use multiples of {patch}, such as {near}"
+        )

@@ -1,0 +1,69 @@
+"""The vision Transformer: its patches, positions and sites, and what it refuses."""
+
+import pytest
+import torch
+
+import foveate
+from foveate.contracts import GridEncoder
+from foveate.errors import UserError
+
+SMALL = {"classes": 5, "channels": 1, "width": 12, "heads": 3, "feedforward": 11, "layers": 2}
+
+
+def test_where_it_attends() -> None:
+    """The class token and 7 x 7 patches attend to each other in each layer."""
+    model = foveate.create("vit-tiny", **SMALL).eval()
+    with foveate.look(model) as sight:
+        model(torch.randn(2, 1, 28, 28))
+    assert sight.sites == ["blocks.0.self", "blocks.1.self"]
+    weights = sight["blocks.1.self"].weights()
+    assert weights.shape == (2, 3, 50, 50)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 50))
+
+
+def test_attention_pooling_has_a_site_of_its_own() -> None:
+    model = foveate.create("vit-tiny", **SMALL, pooling="attention").eval()
+    with foveate.look(model) as sight:
+        model(torch.randn(2, 1, 28, 28))
+    assert sight.sites == ["blocks.0.self", "blocks.1.self", "pool.attention"]
+    assert sight["pool.attention"].weights().shape == (2, 3, 1, 49)
+
+
+@pytest.mark.parametrize("pooling", ["token", "mean"])
+def test_the_feature_map_has_a_place_for_each_patch(pooling: str) -> None:
+    """Without the class token, and row by row."""
+    model = foveate.create("vit-tiny", **SMALL, pooling=pooling).eval()
+    assert isinstance(model, GridEncoder)
+    pixels = torch.randn(2, 1, 12, 20)
+    grid, encoded = model.grid(pixels), model.encode(pixels)
+    assert grid.shape == (2, model.grid_width, 12 // model.stride, 20 // model.stride)
+    torch.testing.assert_close(grid[:, :, 2, 1], encoded[:, (pooling == "token") + 2 * 5 + 1])
+
+
+def test_positions_tell_where_a_patch_is() -> None:
+    """Without them the mean of the patches is the same in any order."""
+    model = foveate.create("vit-tiny", **SMALL, pooling="mean").eval()
+    pixels = torch.randn(2, 1, 28, 28)
+    moved = pixels.roll(4, 3)
+    assert not torch.allclose(model(moved).logits, model(pixels).logits, atol=1e-4)
+    torch.nn.init.zeros_(model.positions)
+    torch.testing.assert_close(model(moved).logits, model(pixels).logits)
+
+
+def test_positions_are_interpolated_in_rows_and_columns() -> None:
+    """With three times the rows and five times the columns, the middle of each such block has the learned position."""
+    model = foveate.create("vit-tiny", **SMALL)
+    token, places = model.interpolated(21, 35)
+    middles = places.unflatten(1, (21, 35))[:, 1::3, 2::5].flatten(1, 2)
+    torch.testing.assert_close(torch.cat([token, middles], 1), model.positions)
+    assert model.interpolated(7, 7)[1].equal(model.positions[:, 1:])
+
+
+def test_images_that_do_not_divide_into_patches() -> None:
+    model = foveate.create("vit-tiny", **SMALL)
+    with pytest.raises(UserError) as caught:
+        model(torch.randn(2, 1, 28, 27))
+    message = "images of 28 x 27 pixels do not divide into patches of 4 x 4: use multiples of 4, such as 28 x 28"
+    assert str(caught.value) == message
+    with pytest.raises(UserError, match="image_size 28 is not a multiple of patch 5"):
+        foveate.create("vit-tiny", **SMALL, patch=5)
