@@ -8,8 +8,6 @@ import torch
 from image_references import rename, timm
 from safetensors.torch import load_file
 from torch import Tensor, nn
-
-# After timm, whose import makes torchvision usable; transformers needs that too.
 from transformers import ViTConfig, ViTForImageClassification
 
 from foveate import create
