@@ -101,7 +101,20 @@ def test_a_score_without_block_says_so():
         ({"mask": [True, False]}, r"a mask holds booleans \(True: may look\), not list"),
         ({"bias": "relative"}, "a bias holds floating-point numbers, not str"),
     ],
-    ids=str,
+    # Names of its own: a function as a string has its address, and parallel test processes must agree on the names.
+    ids=[
+        "q",
+        "k",
+        "v",
+        "score: name",
+        "score: list",
+        "score: class",
+        "select: name",
+        "select: class",
+        "mask: function",
+        "mask: list",
+        "bias: name",
+    ],
 )
 def test_arguments_of_the_wrong_type(arguments, message, unchecked):
     with pytest.raises(TypeError, match=message):
