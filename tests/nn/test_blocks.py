@@ -143,5 +143,5 @@ def test_no_block_has_a_norm_of_an_unknown_name(norm: str) -> None:
 
 
 def test_no_feed_forward_layer_has_an_unknown_activation() -> None:
-    with pytest.raises(UserError, match=r"unknown activation 'gelu_new'; did you mean gelu or relu\?"):
+    with pytest.raises(UserError, match=r"unknown activation 'gelu_new'; did you mean gelu or gelu-tanh or relu\?"):
         FeedForward(6, 7, "gelu_new")

@@ -19,6 +19,7 @@ FAMILIES = {
     "convnext": "foveate.models.vision.convnext",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "efficientnet": "foveate.models.vision.efficientnet",
+    "gpt": "foveate.models.text.gpt",
     "googlenet": "foveate.models.vision.googlenet",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "resnet": "foveate.models.vision.resnet",

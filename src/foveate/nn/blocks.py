@@ -65,9 +65,14 @@ class EncoderBlock(nn.Module):
         self.around_feedforward = Residual(width, norm, dropout, epsilon, layer_scale, depth_dropout)
 
     def forward(
-        self, x: Float[Tensor, "B T C"], mask: Mask | None = None, bias: Bias | None = None
+        self,
+        x: Float[Tensor, "B T C"],
+        mask: Mask | Tensor | None = None,
+        bias: Bias | None = None,
+        past: Memory | None = None,
     ) -> Float[Tensor, "B T C"]:
-        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias))
+        """`past` is the block's own memory of the positions before x; those of x are appended to it."""
+        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
         return self.around_feedforward(x, self.feedforward)
 
 

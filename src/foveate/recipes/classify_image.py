@@ -58,7 +58,7 @@ class ClassifyImage(Recipe[Architecture]):
     """
 
     task = "classify-image"
-    families = ("resnet", "vgg", "googlenet", "alexnet", "zfnet", "efficientnet", "convnext", "cnn")
+    families = ("resnet", "vit", "vgg", "googlenet", "alexnet", "zfnet", "efficientnet", "convnext", "cnn")
     unit = "images"
     usual = Training(
         epochs=10,

@@ -33,7 +33,7 @@ class Language(Recipe[Architecture]):
     """
 
     task = "language"
-    families = ("rnn-language",)
+    families = ("rnn-language", "gpt")
     usual = Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
 
     text: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
