@@ -196,7 +196,7 @@ def test_a_resumed_training_ends_as_the_uninterrupted_one(tmp_path: Path) -> Non
         ({"text": LanguageText()}, "no text to learn from: name a source (see `foveate data`) or give --data FILE ..."),
         ({"text": LanguageText(source="emoji")}, "emoji is text for translate"),
         ({"text": LanguageText(passage_words=0)}, "passage_words is 0, but must be at least 1"),
-        ({"model": "rnn-luong"}, "rnn-luong is a model for another task; the task language takes rnn-language,"),
+        ({"model": "rnn-luong"}, "rnn-luong is a model for another task; the task language takes gpt-tiny,"),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, recipe: dict, message: str) -> None:

@@ -42,6 +42,8 @@ class GPTConfig:
     """Share of embeddings and layer outputs that is dropped in training."""
     attention_dropout: float = 0.0
     """Share of attention weights that is dropped in training."""
+    activation_dropout: float = 0.0
+    """Share of the inner activations of the feed-forward layers that is dropped in training."""
     max_length: int = 1024
     """Positions that are learned."""
     condition: Literal["added"] | None = None
@@ -161,7 +163,7 @@ class GPTState:
 
 def _block(config: GPTConfig) -> EncoderBlock:
     attention = MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout)
-    feedforward = FeedForward(config.width, config.feedforward, config.activation)
+    feedforward = FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
     return EncoderBlock(attention, feedforward, config.norm, config.dropout)
 
 
