@@ -32,6 +32,7 @@ PLACES = {
     },
     "efficientnet": {"dropout 3 29": 1},
     "googlenet": {"dropout 3 202": 1},
+    "gpt": {"dropout 3 5 12": 1, **blocks("blocks", 2, 5)},
     "resnet": {"dropout 3 26": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
