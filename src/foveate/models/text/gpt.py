@@ -169,7 +169,7 @@ def _block(config: GPTConfig) -> EncoderBlock:
 
 MODEL, CONFIG = GPT, GPTConfig
 
-_TINY = {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4, "max_length": 512}
+_TINY = {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4}
 
 PRESETS = {
     "gpt-tiny": ("4 blocks, width 256, 4 heads: for a laptop", _TINY),
