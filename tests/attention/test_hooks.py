@@ -70,6 +70,7 @@ ALONE = {
         "decoding/ranking.py",
         "decoding/sampling.py",
         "recipes/classifier.py",
+        "recipes/image_classifier.py",
         "recipes/matcher.py",
     },
 }
