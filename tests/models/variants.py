@@ -56,13 +56,16 @@ NEEDED = {
     ("encoder", "embeddings"): {"embedding": 12},
     ("one_encoder", True): {"tgt_vocab": 17},
     ("tie", True): {"embedding": 12},
+    ("norm", "post"): {"parallel": False},
+    ("parallel", True): {"norm": "pre"},
 }
-"""Sizes that a choice needs to be equal: one vocabulary, one width of words and states."""
+"""What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers."""
 
 IDLE = [
     ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
     *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window")),
     ("input_feeding", {"score_from": ["before"]}),
+    ("position_join", {"positions": ["none", "relative", "rotary"]}),
     *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
 ]
 """Fields that do nothing where another has one of these values."""

@@ -122,7 +122,7 @@ def _check(config: Any) -> None:
                 at_least(1, part.name, number)
                 if number > most:
                     raise UserError(f"{part.name} is {number:,}, but no model has more than {most:,}")
-        if part.name.endswith("dropout") and not 0 <= value < 1:
+        if part.name.endswith("dropout") and value is not None and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 
 

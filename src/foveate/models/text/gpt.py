@@ -3,6 +3,7 @@ https://cdn.openai.com/better-language-models/language_models_are_unsupervised_m
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -12,7 +13,16 @@ from torch import Tensor, nn
 from foveate.attention import Mask, Memory, causal
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, EncoderBlock, FeedForward, LearnedPositions, MultiHeadAttention, initialize, tie_output
+from foveate.nn import (
+    Dropout,
+    FeedForward,
+    LearnedPositions,
+    MultiHeadAttention,
+    Residual,
+    TransformerBlock,
+    initialize,
+    tie_output,
+)
 
 INITIAL = 0.02
 """Standard deviation of the initial embeddings and positions, as in GPT-2."""
@@ -55,7 +65,7 @@ class GPTConfig:
 class GPT(nn.Module):
     """Predicts the next token of a text from all tokens before it."""
 
-    blocks: Iterable[EncoderBlock]
+    blocks: Iterable[TransformerBlock]
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -161,10 +171,10 @@ class GPTState:
         self.ahead = None if self.ahead is None else self.ahead[rows]
 
 
-def _block(config: GPTConfig) -> EncoderBlock:
+def _block(config: GPTConfig) -> TransformerBlock:
     attention = MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout)
     feedforward = FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
-    return EncoderBlock(attention, feedforward, config.norm, config.dropout)
+    return TransformerBlock(attention, feedforward, partial(Residual, config.width, config.norm, config.dropout))
 
 
 MODEL, CONFIG = GPT, GPTConfig
