@@ -16,7 +16,13 @@ from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, wo
 from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
-from foveate.nn.init import TooManyWeightsError, initialize, initialize_convolutions, skip_init
+from foveate.nn.init import (
+    TooManyWeightsError,
+    initialize,
+    initialize_convolutions,
+    initialize_language_model,
+    skip_init,
+)
 from foveate.nn.norms import norm
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.positions import (
@@ -83,6 +89,7 @@ __all__ = [
     "depth_rates",
     "initialize",
     "initialize_convolutions",
+    "initialize_language_model",
     "longest_sequence",
     "norm",
     "pooling",

@@ -25,6 +25,10 @@ class SinusoidalPositions(nn.Module):
             self._table = table = sinusoidal(max(64, 2 * end), self.width, device=device)
         return table[start:end]
 
+    def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
+        """Those of any positions below `end`."""
+        return self(end, 0, places.device)[places]
+
 
 class LearnedPositions(nn.Module):
     """A learned vector for each of `length` positions. Longer sequences are an error."""
@@ -42,6 +46,10 @@ class LearnedPositions(nn.Module):
                 "shorten it, or use sinusoidal positions"
             )
         return self.table[start : start + length]
+
+    def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
+        """Those of any positions that were learned."""
+        return self.table[places]
 
 
 def longest_sequence(model: object) -> float:
@@ -76,11 +84,11 @@ class Positioned(nn.Module):
         self, x: Float[Tensor, "B T C"], start: int = 0, places: Int[Tensor, "P T"] | None = None
     ) -> Float[Tensor, "B T W"]:
         """`start` is the position of the first vector of x. `places` are the positions of each row, for rows with
-        padding on the left: none is above `start + T - 1`."""
+        padding on the left: none is above `start + T - 1`, and none above those that were learned."""
         if places is None:
             table = self.positions(x.shape[1], start, x.device).to(x.dtype)
         else:
-            table = self.positions(start + x.shape[1], 0, x.device).to(x.dtype)[places]
+            table = self.positions.at(places, start + x.shape[1]).to(x.dtype)
         if self.join == "concatenate":
             return torch.cat([table.expand(len(x), -1, -1), x], -1)
         if table.shape[-1] != x.shape[-1]:
