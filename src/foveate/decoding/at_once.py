@@ -6,14 +6,13 @@ a batch each do not."""
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention import hooks
-from foveate.contracts import Generator, Hypothesis, State, StepDecoder
+from foveate.contracts import Hypothesis, State, StepDecoder
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 
 _MOST = 4
@@ -26,7 +25,7 @@ def batches_at_once(device: torch.device) -> int:
 
 
 def decode_all(
-    model: Generator | StepDecoder,
+    model: StepDecoder,
     batches: Sequence[dict[str, Tensor]],
     settings: Decoding,
     generator: torch.Generator | None = None,
@@ -53,7 +52,7 @@ def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
 
 @torch.inference_mode()
 def _decode(
-    model: Generator | StepDecoder,
+    model: StepDecoder,
     inputs: dict[str, Tensor],
     settings: Decoding,
     generator: torch.Generator | None = None,
@@ -64,7 +63,7 @@ def _decode(
 
 
 def _decode_at_once(
-    model: Generator | StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
+    model: StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
 ) -> Iterator[list[list[Hypothesis]]]:
     threads, stop = torch.get_num_threads(), Event()
 
@@ -85,14 +84,10 @@ def _decode_at_once(
 class _Stoppable:
     """A model whose steps raise CancelledError after the event."""
 
-    def __init__(self, model: Generator | StepDecoder, stop: Event) -> None:
-        self._model, self._stop = model, stop
-
-    def __getattr__(self, name: str) -> Any:
-        """`start` or `prefill`, whichever the model has."""
-        return getattr(self._model, name)
+    def __init__(self, model: StepDecoder, stop: Event) -> None:
+        self.start, self._step, self._stop = model.start, model.step, stop
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
         if self._stop.is_set():
             raise CancelledError
-        return self._model.step(tokens, state)
+        return self._step(tokens, state)

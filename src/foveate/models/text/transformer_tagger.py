@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.attention import padding
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, StackConfig, TransformerStack, WordEmbedding, initialize
+from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, WordEmbedding, initialize
 
 
 @dataclass(kw_only=True)
-class TransformerTaggerConfig(StackConfig):
+class TransformerTaggerConfig(EncoderConfig):
     """The sizes of the encoder, of the vocabulary and of the tag set."""
 
     vocabulary: FromData
@@ -31,7 +30,7 @@ class TransformerTagger(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = WordEmbedding(config.vocabulary, config.spellings, config.width)
-        self.encoder = TransformerStack(config)
+        self.encoder = TransformerEncoder(config)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.tags)
         initialize(self, config.width)
@@ -41,7 +40,7 @@ class TransformerTagger(nn.Module):
         # Divided by the number of summed vectors, so that their sum does not hide the positions.
         summed = 1 + spellings.shape[-1]
         embedded = self.embedding(words, spellings) * math.sqrt(self.config.width / summed)
-        return Output(self.output(self.dropout(self.encoder(embedded, padding(lengths)))))
+        return Output(self.output(self.dropout(self.encoder(embedded, lengths))))
 
 
 MODEL, CONFIG = TransformerTagger, TransformerTaggerConfig

@@ -4,7 +4,6 @@ DeiT III (Touvron et al. 2022, https://arxiv.org/abs/2204.07118) adds layer scal
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -16,7 +15,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import Dropout, FeedForward, MultiHeadAttention, Residual, TransformerBlock, initialize, norm
+from foveate.nn import Dropout, EncoderBlock, FeedForward, MultiHeadAttention, initialize
 
 
 @dataclass
@@ -139,13 +138,16 @@ class AttentionPool(nn.Module):
         return self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
 
 
-def block(config: ViTConfig) -> TransformerBlock:
+def block(config: ViTConfig) -> EncoderBlock:
     """Pre-norm self-attention and a feed-forward layer."""
-    around = norm("layer", config.epsilon), config.layer_scale, config.depth_dropout
-    return TransformerBlock(
+    return EncoderBlock(
         MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout),
         FeedForward(config.width, config.feedforward, "gelu", config.dropout),
-        partial(Residual, config.width, "pre", config.dropout, *around),
+        "pre",
+        config.dropout,
+        config.epsilon,
+        config.layer_scale,
+        config.depth_dropout,
     )
 
 

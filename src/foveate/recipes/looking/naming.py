@@ -1,4 +1,4 @@
-"""Names of models, and of the queries and keys of each site, from its path and shape."""
+"""What the two sides of each site are called, from the site's path and its shape; and what a model is called."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,42 +10,42 @@ from foveate.sight.sight import Sight
 from foveate.viewer.sides import SideNames, SidePair
 
 Naming: TypeAlias = Callable[[int], SideNames]
-"""Returns the names of a side with so many positions; None if they are not known."""
+"""What the places of a side are called that has so many; None where that is not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
 
 
 def model_name(description: Mapping[str, Any], folder: Path) -> str:
-    """The preset (or family) and folder of a model that foveate trained."""
+    """The preset (or family) of a trained model that foveate saved, and where it lies."""
     return f"{description['recipe'].get('model', description['family'])} from {folder}"
 
 
-def token_names(labels: Sequence[str]) -> Naming:
-    """Names for sides that have one position for each token of a text."""
+def tokens(labels: Sequence[str]) -> Naming:
+    """The tokens of a text, for sides that have one place for each."""
     return lambda count: list(labels) if count == len(labels) else None
 
 
 @dataclass
-class DecoderNames:
-    """The names of a decoder's positions."""
+class Writer:
+    """The decoder of a model that reads one side and writes another."""
 
     read: Naming
-    """Names of its input tokens, for self-attention."""
+    """What the decoder is fed: names its places where it looks at itself."""
     written: Naming
-    """Names of its output tokens, for cross-attention."""
+    """What it writes there: names its places where it looks at the source."""
     path: str
-    """Path of the decoder in the model."""
+    """Where in the model the decoder is."""
     count: int
-    """Number of positions."""
+    """How many places it has."""
 
 
-def single_input_names(sight: Sight, naming: Naming) -> dict[str, SidePair]:
-    """The names of queries and keys for a model with one input."""
+def one_side(sight: Sight, naming: Naming) -> dict[str, SidePair]:
+    """The names of a model that has one input: both sides of each site."""
     return {name: (naming(site.shape[2]), naming(site.shape[3])) for name, site in _sites(sight).items()}
 
 
-def encoder_decoder_names(sight: Sight, source: Naming, writer: DecoderNames) -> dict[str, SidePair]:
-    """The names of queries and keys for a model with an encoder and a decoder."""
+def two_sides(sight: Sight, source: Naming, writer: Writer) -> dict[str, SidePair]:
+    """The names of a model that reads a source and writes: encoder, decoder and what lies between."""
     found: dict[str, SidePair] = {}
     for name, site in _sites(sight).items():
         queries, keys = site.shape[2:]

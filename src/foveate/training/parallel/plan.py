@@ -6,9 +6,9 @@ layers (embeddings, output, recurrent layers) form one unit, which also keeps ti
 
 from torch import nn
 
-from foveate.nn import DecoderBlock, GatedConvolution, TransformerBlock
+from foveate.nn import DecoderBlock, EncoderBlock, GatedConvolution
 
-UNITS: tuple[type[nn.Module], ...] = (TransformerBlock, DecoderBlock, GatedConvolution)
+UNITS: tuple[type[nn.Module], ...] = (EncoderBlock, DecoderBlock, GatedConvolution)
 
 
 def units(model: nn.Module) -> list[nn.Module]:

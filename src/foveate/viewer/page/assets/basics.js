@@ -1,6 +1,6 @@
-// Helpers for all parts of the page: elements, labels, numbers.
+// Small things that all parts of the page use: elements, labels, numbers.
 
-/** Make an element with properties and with attributes that are no properties (role, aria-*, data-*). */
+/** An element with properties; attributes that are no properties (role, aria-*, data-*) may be given as well. */
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -11,7 +11,7 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Replace the children of an element; if a button had the focus, the button at its position gets it. */
+/** Put other children in an element; where a button of it had the focus, the one in its place gets it. */
 function refill(element, ...children) {
   const buttons = () => [...element.querySelectorAll("button")];
   const focused = buttons().indexOf(document.activeElement);
@@ -29,7 +29,7 @@ const NOTHING = /^\p{Default_Ignorable_Code_Point}+$/u; // such as a joiner or a
 
 const written = (character) => `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-/** A visible form of a token: white space and control characters, which would hide or reorder it, are spelled out. */
+/** A token as one can see it: white space and control characters, which would hide or reorder it, are written out. */
 function visible(text) {
   if (text === "") return "∅";
   text = text
@@ -41,16 +41,16 @@ function visible(text) {
   return text.replace(HIDDEN, (character) => (JOINERS.includes(character) ? character : written(character)));
 }
 
-/** The beginning of a text, with '…' if it was cut. */
+/** The beginning of a text, with '…' where it goes on. */
 function cut(text, length) {
   if (text.length <= length) return text;
-  const characters = Array.from(text); // an emoji is one character with a length of 2
+  const characters = Array.from(text); // an emoji is one, of a length of 2
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
 }
 
 const SMALLEST = 2 ** -20;
 
-/** A weight with three significant digits. */
+/** A weight in figures: three that count. */
 function figures(weight) {
   if (weight === 0) return "0";
   if (weight <= SMALLEST * 1.001) return "< 0.000001";
@@ -65,7 +65,7 @@ const count = (number) => number.toLocaleString("en");
 
 const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
-/** The queries or keys of a site: their number and names. */
+/** The queries or the keys of a site: how many there are and what each is called. */
 class Side {
   constructor(head) {
     const { labels, picture } = head;
@@ -73,7 +73,7 @@ class Side {
     this.before = picture ? labels.length : 0;
   }
 
-  /** Whether the positions have names. */
+  /** Whether the places have texts of their own. */
   get told() {
     return !this.picture && this.labels.length > 0;
   }
@@ -86,20 +86,20 @@ class Side {
     return `row ${Math.floor(after / this.picture.width) + 1}, column ${(after % this.picture.width) + 1}`;
   }
 
-  /** A short label; for a patch its row and column. */
+  /** The label where there is little room: of a patch its row and column. */
   short(place) {
     if (place < this.labels.length || this.picture?.kind !== "image") return this.label(place);
     const after = place - this.before;
     return `(${Math.floor(after / this.picture.width) + 1}, ${(after % this.picture.width) + 1})`;
   }
 
-  /** The middle of a position in a sound, in seconds. */
+  /** The middle of a moment, in seconds. */
   time(place) {
     return ((place - this.before + 0.5) * this.picture.seconds) / (this.count - this.before);
   }
 }
 
-/** Values that the browser stores between visits, if it may. */
+/** What the browser remembers between visits; nothing where it may not. */
 const remembered = {
   get(name) {
     try {
@@ -112,12 +112,12 @@ const remembered = {
     try {
       localStorage.setItem(`foveate-${name}`, value);
     } catch {
-      // A frame in a notebook has no storage.
+      // A frame in a notebook has no storage of its own.
     }
   },
 };
 
-/** A cleared canvas of so many CSS pixels, with the screen's resolution; null while it has no size. */
+/** A canvas of so many pixels of the page, as sharp as the screen, cleared; null while it has no size. */
 function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   if (width < 1 || height < 1) return null;
@@ -130,7 +130,7 @@ function sharp(canvas, width, height) {
   return context;
 }
 
-/** Call a function at most once for each frame. */
+/** Calls at most once for each picture that the screen shows. */
 function drawnLater(draw) {
   let asked = false;
   return () => {

@@ -1,6 +1,6 @@
-// Keyboard shortcuts.
+// What keys do, wherever the focus is.
 
-/** Handle a key outside of text fields; Escape also works inside the fields of an open head. */
+/** A key is pressed anywhere but in a field; from the fields of an open head, too, Escape leads back. */
 function press(page, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
   const field = event.target.closest("input, select, textarea");
