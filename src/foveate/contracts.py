@@ -118,6 +118,17 @@ class State(Protocol):
 
 
 @runtime_checkable
+class Generator(Protocol):
+    """A model that writes one token after the other, whatever it reads."""
+
+    def prefill(self, **inputs: Tensor) -> tuple[Float[Tensor, "R N"], State]:
+        """Read the inputs, a prompt among them; the logits of each row's next token and the state after the prompt."""
+
+    def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
+        """Append one token to each row; the logits of the next one. Changes the state in place."""
+
+
+@runtime_checkable
 class StepDecoder(Protocol):
     """A model that writes one token after the other."""
 

@@ -44,7 +44,7 @@ def test_a_text(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
 
 def test_a_translator(trained: Trained, capsys: pytest.CaptureFixture) -> None:
     look(trained.folder, "red cat", "--out", "cat.html", "--title", "A <red> cat")
-    assert "It wrote: " in capsys.readouterr().out
+    assert "Output: " in capsys.readouterr().out
     found = page.read("cat.html")
     assert found.title == "A <red> cat"
     assert list(found.sites[0].keys.labels)[-1] == "¶"
@@ -75,14 +75,14 @@ def test_an_image(tmp_path_factory: pytest.TempPathFactory) -> None:
     ("arguments", "message"),
     [
         (["MODEL"], "Missing from foveate look: INPUT"),
-        (["missing", "x"], "missing is no folder; a model is looked at from disk"),
+        (["missing", "x"], "missing is no folder; a model must be on disk"),
         (
             ["MODEL", "x", "--sites", "decoder*"],
             "no module that attends has a path like decoder*; modules that attend: transformer.h.0.attn, tr",
         ),
         (["MODEL", "x", "--out", "missing/look.html"], "could not write missing/look.html: there is no folder missing"),
         (["MODEL", "x", "--out", "."], "could not write .: it is a folder"),
-        (["MODEL", "the lamp", "--max-tokens", "1"], "the text has 2 tokens, but at most 1 are looked at"),
+        (["MODEL", "the lamp", "--max-tokens", "1"], "the text has 2 tokens, but the limit is 1"),
         (["MODEL", "x", "--max-tokens", "0"], "max_tokens is 0, but must be at least 1"),
         (["MODEL", ""], "the text is empty: there is nothing to look at"),
         (["MODEL", "x", "--device", "cuda:77"], "device 'cuda:77' cannot be used on this machine"),

@@ -59,8 +59,8 @@ def test_passages_to_write() -> None:
     passages = [passage("ab", "x"), passage("cab", "y"), passage("a", "z")]
     batches = PassageBatches(passages, Letters(), tokens=100, conditions={"x": 1, "y": 2})
     (batch,) = batches.epoch(0)
-    by_length = batch.inputs["target_lengths"].argsort()
-    assert batch.inputs["target"][by_length].tolist() == [
+    by_length = batch.inputs["lengths"].argsort()
+    assert batch.inputs["tokens"][by_length].tolist() == [
         [START, 4, PAD, PAD],
         [START, 4, 5, PAD],
         [START, 6, 4, 5],
@@ -81,12 +81,13 @@ def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: typ
     passages = random_passages()
     batches = kind(passages, Letters(), 80, 36, 3)
     first, again, second = (list(batches.epoch(number)) for number in (0, 0, 1))
-    targets = [sorted(tuple(row) for batch in epoch for row in rows(batch, "target")) for epoch in (first, second)]
+    name = "tokens" if kind is PassageBatches else "target"
+    targets = [sorted(tuple(row) for batch in epoch for row in rows(batch, name)) for epoch in (first, second)]
     texts = [one.text for one in passages]
     if kind is ParagraphBatches:
         texts = [sentence for one in passages for sentence in (*one.sentences, "")]
     assert targets[0] == targets[1] == sorted((START, *tokens) for tokens in Letters().encode(texts))
-    assert all(batch.inputs["target"].numel() <= 80 for batch in first)
+    assert all(batch.inputs[name].numel() <= 80 for batch in first)
     assert [batch.name for batch in first] == [batch.name for batch in again] != [batch.name for batch in second]
     later = list(batches.epoch(0, skip=4))
     assert len(later) == len(first) - 4
@@ -182,7 +183,7 @@ def test_passages_with_their_batches() -> None:
     seen = []
     for places, batch in PassageBatches(passages, Letters(), 40).in_order():
         texts = [passages[place].text for place in places]
-        assert rows(batch, "target") == [[START, *tokens] for tokens in Letters().encode(texts)]
+        assert rows(batch, "tokens") == [[START, *tokens] for tokens in Letters().encode(texts)]
         seen += places
     assert sorted(seen) == list(range(len(passages)))
 

@@ -6,7 +6,7 @@ from torch import nn
 
 import foveate
 from foveate.contracts import IGNORE, Batch
-from foveate.nn import DecoderBlock, EncoderBlock
+from foveate.nn import DecoderBlock, TransformerBlock
 from foveate.training.parallel import fingerprint
 from foveate.training.parallel.batch_sharding import share
 from foveate.training.parallel.plan import units
@@ -56,4 +56,4 @@ def test_a_model_that_would_fill_half_of_the_memory_is_large(monkeypatch: pytest
 
 def test_the_plan_gathers_a_transformer_block_by_block() -> None:
     model = foveate.create("transformer-base", src_vocab=13, tgt_vocab=13, device="meta")
-    assert [type(unit) for unit in units(model)] == [EncoderBlock] * 6 + [DecoderBlock] * 6
+    assert [type(unit) for unit in units(model)] == [TransformerBlock] * 6 + [DecoderBlock] * 6

@@ -15,7 +15,7 @@ from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
 from foveate.inference.cpu import Int8Linear, PackedLinear, optimize_for_cpu
-from foveate.nn import DecoderBlock, FeedForward, MultiHeadAttention, cpu_has_bfloat16
+from foveate.nn import DecoderBlock, FeedForward, MultiHeadAttention, Residual, cpu_has_bfloat16
 
 x86 = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not torch.backends.cpu.get_cpu_capability().startswith("AVX"),
@@ -161,7 +161,8 @@ def test_what_a_model_in_bfloat16_attends_to_in_steps(amx: bool, width: int, mon
 @pytest.mark.parametrize("precision", [pytest.param("bfloat16", marks=bfloat16), "int8"])
 def test_a_score_that_is_learned_has_a_memory_of_its_own_type(precision: str) -> None:
     attention = MultiHeadAttention(256, 4, score=Biaffine(64, 64))
-    block = DecoderBlock(attention, MultiHeadAttention(256, 4), FeedForward(256, 512), "post", 0.0).eval()
+    cross, feedforward = MultiHeadAttention(256, 4), FeedForward(256, 512)
+    block = DecoderBlock(attention, cross, feedforward, lambda: Residual(256, "post", 0.0)).eval()
     faster, x = optimize_for_cpu(nn.ModuleList([block]), precision)[0], torch.randn(2, 5, 256)
     with torch.no_grad():
         x = x.bfloat16() if precision == "bfloat16" else x

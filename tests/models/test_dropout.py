@@ -32,11 +32,13 @@ PLACES = {
     },
     "efficientnet": {"dropout 3 29": 1},
     "googlenet": {"dropout 3 202": 1},
-    "gpt": {"dropout 3 5 12": 1, **blocks("blocks", 2, 5)},
+    "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
+    "gpt-neox": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
+    "llama": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "resnet": {"dropout 3 26": 1},
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
-    "rnn-language": {"dropout 3 5 12": 2},  # tied: embeddings are as wide as states
+    "rnn-language": {"dropout 3 7 12": 2},  # tied: embeddings are as wide as states
     "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "rnn-tagger": {"dropout 3 7 10": 1, "dropout 3 7 12": 1},
     "siamese": {

@@ -30,7 +30,7 @@ def in_type(dtype: torch.dtype, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def of_real(logits: Tensor, variant: Any) -> Tensor:
     """The logits without those of padding, where a model gives some for each token that it reads."""
-    return logits * (torch.arange(7) < LENGTHS[:, None])[..., None] if "words" in variant.inputs else logits
+    return logits * (torch.arange(7) < LENGTHS[:, None])[..., None] if variant.predicts_each_token else logits
 
 
 def test_logits(variant, inputs) -> None:

@@ -29,6 +29,7 @@ SMALL = {
     "encoder_layers": 2,
     "decoder_layers": 3,
     "max_length": 19,
+    "rotary_width": 2,
     "embedding": 10,
     "window_radius": 2,
     "layers": 2,
@@ -56,13 +57,16 @@ NEEDED = {
     ("encoder", "embeddings"): {"embedding": 12},
     ("one_encoder", True): {"tgt_vocab": 17},
     ("tie", True): {"embedding": 12},
+    ("norm", "post"): {"parallel": False},
+    ("parallel", True): {"norm": "pre"},
 }
-"""Sizes that a choice needs to be equal: one vocabulary, one width of words and states."""
+"""What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers."""
 
 IDLE = [
     ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
     *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window")),
     ("input_feeding", {"score_from": ["before"]}),
+    ("position_join", {"positions": ["none", "relative", "rotary"]}),
     *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
 ]
 """Fields that do nothing where another has one of these values."""
@@ -156,6 +160,11 @@ class Variant:
         return not ENDS.keys().isdisjoint(self.inputs)
 
     @property
+    def predicts_each_token(self) -> bool:
+        """Whether the model gives logits for each token that it reads, as taggers and language models do."""
+        return "words" in self.inputs or ("tokens" in self.inputs and not hasattr(self.config, "classes"))
+
+    @property
     def logits(self) -> tuple[int, ...]:
         """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
         config = self.config
@@ -167,6 +176,8 @@ class Variant:
             return 3, 1, 2
         if hasattr(config, "tags"):
             return 3, 7, config.tags
+        if self.predicts_each_token:
+            return 3, 7, config.vocabulary
         return 3, 5, config.tgt_vocab if hasattr(config, "tgt_vocab") else config.vocabulary
 
     @property

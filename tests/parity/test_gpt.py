@@ -61,11 +61,10 @@ def test_the_same_tokens_are_written(pair: tuple[nn.Module, nn.Module]) -> None:
     ours, theirs = pair
     prompts, lengths = torch.randint(3, 17, (3, 5)), torch.tensor([5, 2, 3])
     with torch.no_grad():
-        state, tokens = ours.start(prompts, lengths), torch.ones(3, dtype=torch.long)
-        written = []
-        for _ in range(6):
-            tokens = ours.step(tokens, state).argmax(-1)
-            written.append(tokens)
+        logits, state = ours.prefill(prompts, lengths)
+        written = [logits.argmax(-1)]
+        for _ in range(5):
+            written.append(ours.step(written[-1], state).argmax(-1))
         for row, length in enumerate(lengths.tolist()):
             text = prompts[row : row + 1, :length]
             for _ in range(6):

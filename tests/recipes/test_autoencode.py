@@ -196,8 +196,8 @@ def test_looking_from_disk(paragraphs: Autoencoder, sentences: Autoencoder, tmp_
     seen = open_model(tmp_path / "paragraphs").look(text, 30)
     names = ["A sailor comes", "The ship rests", "¶"]
     assert seen.tokens == {"planner": (names, names)}
-    assert seen.notes[1] == f"It said: {paragraphs.run(text)}"
-    with pytest.raises(UserError, match=r"the text has 1[0-9] tokens, but at most 9 are looked at"):
+    assert seen.notes[1] == f"Answer: {paragraphs.run(text)}"
+    with pytest.raises(UserError, match=r"the text has 1[0-9] tokens, but the limit is 9"):
         open_model(tmp_path / "paragraphs").look(text, 9)
     with pytest.raises(UserError, match="does not attend: there is nothing to see"):
         open_model(tmp_path / "sentences").look(text, 30)

@@ -163,13 +163,13 @@ def test_looking_at_it(classifier: Classifier, folder: Path) -> None:
     assert seen.tokens == {"reader.pooling": (None, ["<start>", "a", "good", "film"])}
     assert seen.notes[:2] == [
         f"rnn-attentive-classifier from {folder}",
-        f"It said: {classifier.run('a good film').line}",
+        f"Answer: {classifier.run('a good film').line}",
     ]
     assert len(seen.document().sites) == 1
-    assert refused(viewer.look, "a good film", 3).startswith("the text has 4 tokens, but at most 3 are looked at")
+    assert refused(viewer.look, "a good film", 3).startswith("the text has 4 tokens, but the limit is 3")
     assert refused(viewer.look, " ", 9) == "the text is empty: there is nothing to look at"
     long = viewer.look(" ".join(["bad"] * 65), 1000)
-    assert long.notes[2] == "The text is longer than any that the model learned from; the answer may be poor."
+    assert long.notes[2] == "The text is longer than all training texts; the answer may be poor."
 
 
 def test_a_resumed_training_ends_as_the_uninterrupted_one(tmp_path: Path) -> None:

@@ -84,13 +84,13 @@ def test_draws_repeat_with_their_seed(author: Author) -> None:
 
 def test_beginnings_are_read_in_batches_and_answered_in_order(author: Author, monkeypatch: pytest.MonkeyPatch) -> None:
     """One long line fills up no other, and the draws of all come from one generator."""
-    texts, shapes, start = ["The cow", "The whale rests. " * 30, "", "A farmer"], [], author.model.start
+    texts, shapes, start = ["The cow", "The whale rests. " * 30, "", "A farmer"], [], author.model.prefill
 
-    def noted(prompt: torch.Tensor, **inputs: torch.Tensor) -> Any:
-        shapes.append(tuple(prompt.shape))
-        return start(prompt=prompt, **inputs)
+    def noted(tokens: torch.Tensor, **inputs: torch.Tensor) -> Any:
+        shapes.append(tuple(tokens.shape))
+        return start(tokens=tokens, **inputs)
 
-    monkeypatch.setattr(author.model, "start", noted)
+    monkeypatch.setattr(author.model, "prefill", noted)
     monkeypatch.setattr(author, "batch_tokens", 20)
     greedy = author.answer(texts, Composing(replace(author.decoding, method="greedy")))
     assert [one.prompt for one in greedy] == texts

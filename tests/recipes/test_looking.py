@@ -20,8 +20,8 @@ from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 import foveate
 from foveate.errors import UserError
 from foveate.recipes.looking import File, read_input
-from foveate.recipes.looking.sounds import recorded, resampled
-from foveate.recipes.looking.texts import Words
+from foveate.recipes.looking.sounds import read_wav, resample
+from foveate.recipes.looking.texts import FolderTokenizer
 from foveate.viewer import Audio, Image
 from foveate.viewer.protocol import LookResult
 
@@ -67,12 +67,12 @@ def test_a_model_that_writes(folders: Folders) -> None:
     assert read == source
     assert written[:-1] == fed[1:]
     assert shapes(seen)["decoder.block.1.layer.1.EncDecAttention"] == (1, 3, len(fed), 2)
-    assert seen.notes[1].startswith("It wrote: ")
+    assert seen.notes[1].startswith("Output: ")
     assert len(seen.document().sites) == 6
 
 
 def test_sides_of_one_length_are_told_apart_by_name(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.recipes.looking.texts.WRITTEN", 2)
+    monkeypatch.setattr("foveate.recipes.looking.texts.MAX_NEW_TOKENS", 2)
     seen = looked(folders("t5"), "the lamp")
     assert shapes(seen)["decoder.block.0.layer.0.SelfAttention"] == (1, 3, 2, 2)
     assert seen.tokens["decoder.block.0.layer.0.SelfAttention"][1][0] == "<pad>"
@@ -83,7 +83,7 @@ def test_a_classifier_with_a_decoder_reads_twice(folders: Folders) -> None:
     seen = looked(folders("bart-classifier"), "the lamp")
     assert seen.tokens["model.decoder.layers.1.self_attn"] == (["<s>", "the"],) * 2
     assert seen.tokens["model.decoder.layers.1.encoder_attn"] == (["the", "lamp"],) * 2
-    assert seen.notes[1] == "It writes nothing: its decoder reads the input once more."
+    assert seen.notes[1] == "The model generates nothing: its decoder reads the input again."
 
 
 @pytest.mark.parametrize("name", ["vit", "vit-bare"])
@@ -171,14 +171,14 @@ def test_a_spectrogram_with_its_frames_first(folders: Folders, name: str, site: 
     assert heard.seconds == 2.0
     drawn = np.asarray(tiny_folders.PIL.Image.open(tiny_folders.io.BytesIO(heard.data)))
     assert drawn.shape == (80, frames)
-    with pytest.raises(UserError, match=f"^the spectrogram has {frames} frames, but at most {frames - 1} are looked"):
+    with pytest.raises(UserError, match=f"^the spectrogram has {frames} frames, but the limit is {frames - 1}"):
         looked(folders(name), sound(2.0, 16_000), most=frames - 1)
     seen.document()
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_recorded(width: int) -> None:
-    samples, rate = recorded(sound(0.1, 8000, width, channels=2))
+    samples, rate = read_wav(sound(0.1, 8000, width, channels=2))
     assert (len(samples), rate) == (800, 8000)
     expected = 0.5 * np.sin(2 * np.pi * 440 * np.arange(800) / 8000)
     assert np.allclose(samples, expected, atol=1 / 100 if width == 1 else 1 / 30_000)
@@ -190,7 +190,7 @@ def test_resampled() -> None:
         time, again = np.arange(rate) / rate, np.arange(wanted) / wanted
         tone = np.sin(2 * np.pi * 440 * time).astype(np.float32)
         high = np.sin(2 * np.pi * 0.45 * rate * time).astype(np.float32) * (rate > wanted)
-        found = resampled(tone + high, rate, wanted)
+        found = resample(tone + high, rate, wanted)
         assert np.allclose(found, np.sin(2 * np.pi * 440 * again), atol=1e-3)
 
 
@@ -200,7 +200,7 @@ def test_an_own_translator(trained: Any) -> None:
     written, read = seen.tokens["decoder"]
     assert read == ["small", "red", "cat", "¶"]
     assert written == ["petit", "rouge", "chat", "¶"]
-    assert seen.notes == [f"rnn-attentive from {trained.folder}", "It wrote: petit rouge chat"]
+    assert seen.notes == [f"rnn-attentive from {trained.folder}", "Output: petit rouge chat"]
     assert torch.allclose(seen.sight["decoder"].weights().sum(-1), torch.ones(1, 1, 4))
 
 
@@ -225,7 +225,7 @@ def test_an_own_transformer(tmp_path: Path, trained: Any) -> None:
 
 def test_words_of_bytes(folders: Folders) -> None:
     """A character in several tokens has no text of its own; a piece of a word has a dot before it."""
-    words = Words(folders("gpt2"))
+    words = FolderTokenizer(folders("gpt2"))
     ids = words.encode("she lit\n naïve 🙂</s>x")
     pieces = words.pieces(ids)
     assert pieces[:3] == ["she", "lit", "\n"]
@@ -237,13 +237,13 @@ def test_words_of_bytes(folders: Folders) -> None:
 
 def test_tokens_that_the_tokenizer_does_not_know_have_names(folders: Folders) -> None:
     """Models have more of them where their number was rounded up."""
-    words = Words(folders("gpt2"))
+    words = FolderTokenizer(folders("gpt2"))
     assert words.pieces([*words.encode("she"), 70_000, 70_001]) == ["she", "70000", "70001"]
 
 
 def test_words_of_pieces(tmp_path: Path) -> None:
     word_tokenizer().save_pretrained(tmp_path)
-    words = Words(tmp_path)
+    words = FolderTokenizer(tmp_path)
     assert words.pieces(words.encode("keepers")) == ["[CLS]", "keep", "·er", "·s", "[SEP]"]
     assert words.decode([2, 6, 7, 8, 3]) == "keepers"
 
@@ -253,9 +253,9 @@ def test_without_a_tokenizer_ids_are_given(copied: Folders) -> None:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
     assert looked(folder, "[5, 17 9]").tokens["transformer.h.0.attn"][0] == ["5", "17", "9"]
-    with pytest.raises(UserError, match=r"no tokenizer: give token ids as numbers, such as '5 17 9'$"):
+    with pytest.raises(UserError, match=r"no tokenizer: pass token ids, such as '5 17 9'$"):
         looked(folder, "the keeper")
-    with pytest.raises(UserError, match=r"^there is no token 5,000: the model knows \d+, counted from 0$"):
+    with pytest.raises(UserError, match=r"^there is no token 5,000: the model has \d+, counted from 0$"):
         looked(folder, "5 5000")
 
 
@@ -268,17 +268,17 @@ def test_read_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_input("x" * 100_000, "text") == "x" * 100_000
     assert read_input("nul\0", "text") == "nul\0"
     assert read_input("cat.png", "image") == File("cat.png", b"\x89PNG")
-    with pytest.raises(UserError, match=r"^cat.png is no UTF-8 text \(byte 0\), but this model reads text$"):
+    with pytest.raises(UserError, match=r"^cat.png is not UTF-8 text \(byte 0\), but this model reads text$"):
         read_input("cat.png", "text")
-    with pytest.raises(UserError, match=r"^there is no file dog.png; this model is given the file of an image$"):
+    with pytest.raises(UserError, match=r"^there is no file dog.png; this model reads an image file$"):
         read_input("dog.png", "image")
-    with pytest.raises(UserError, match=r"^there is no file x; this model is given the file of a sound \(\.wav\)$"):
+    with pytest.raises(UserError, match=r"^there is no file x; this model reads a sound file \(\.wav\)$"):
         read_input("x", "audio")
-    monkeypatch.setattr("foveate.recipes.looking.inputs.LARGEST", 2**20)
+    monkeypatch.setattr("foveate.recipes.looking.inputs.MAX_BYTES", 2**20)
     Path("large").write_bytes(b"x" * (2**20 + 1))
-    with pytest.raises(UserError, match=r"^large has more than 1 MiB, the most that is read$"):
+    with pytest.raises(UserError, match=r"^large is larger than 1 MiB, which is the limit$"):
         read_input("large", "text")
     for takes in ("text", "image"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * (2**20 + 1))))
-        with pytest.raises(UserError, match=r"^standard input has more than 1 MiB, the most that is read$"):
+        with pytest.raises(UserError, match=r"^standard input is larger than 1 MiB, which is the limit$"):
             read_input("-", takes)

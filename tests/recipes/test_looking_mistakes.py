@@ -43,24 +43,24 @@ def change_json(path: Path, **change: Any) -> None:
     [
         ("gpt2", "x " * 50, {}, r"the text has 100 tokens, but GPT2LMHeadModel from .* has positions for 83$"),
         ("roberta", "x" * 23, {}, r"the text has 23 tokens, but RobertaModel from .* has positions for 22$"),
-        ("gpt2", "x" * 11, {"most": 7}, r"the text has 11 tokens, but at most 7 are looked at; --max-tokens allows"),
-        ("t5", "x" * 449, {"most": 7}, r"the text has 449 characters, but at most 7 tokens can be looked at$"),
+        ("gpt2", "x" * 11, {"most": 7}, r"the text has 11 tokens, but the limit is 7"),
+        ("t5", "x" * 449, {"most": 7}, r"the text has 449 characters, but the limit is 7 tokens$"),
         ("gpt2", " \n", {}, r"the text is empty: there is nothing to look at$"),
         ("gpt2", File("a.png", b""), {}, r"a.png is a file, but GPT2LMHeadModel from .* reads text$"),
-        ("vit", "x", {}, r"a text was given, but ViTModel from .* is given the file of an image$"),
-        ("vit", picture(), {"most": 7}, r"the image has 9 patches, but at most 7 are looked at"),
-        ("vit", File("a.png", b"GIF"), {}, r"a.png is no picture; known are PNG, JPEG, WEBP, GIF, BMP$"),
+        ("vit", "x", {}, r"the input is a text, but ViTModel from .* reads an image file$"),
+        ("vit", picture(), {"most": 7}, r"the image has 9 patches, but the limit is 7"),
+        ("vit", File("a.png", b"GIF"), {}, r"a.png is no picture; supported formats are PNG, JPEG, WEBP, GIF, BMP$"),
         ("vit", File("a.png", picture().data[:90]), {}, r"a.png is damaged: "),
-        ("vit", picture(1, 1, "tiff"), {}, r"square.tiff is no picture; known are "),
-        ("whisper", File("a.wav", b"RIFF"), {}, r"a.wav is no .wav file of whole numbers \(PCM\): it ends too soon$"),
-        ("whisper", File("a.mp3", b"ID3" * 50), {}, r"a.mp3 is no .wav file of whole numbers \(PCM\): file does not"),
-        ("whisper", sound(0), {}, r"tone.wav holds no sound$"),
-        ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* hears 1 at most: cut it$"),
-        ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but at most 99 are looked at"),
-        ("whisper", damaged_sound(bits=64), {}, r"tone.wav has samples of 64 bits; at most 32 are read$"),
-        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is no .wav file of whole .* \(PCM\): it ends too soon$"),
-        ("whisper-bare", sound(), {}, r"WhisperModel has a decoder, but not the head that writes what it reads: "),
-        ("canine", "5 17 9", {}, r"CanineModel from .* does not tell how many tokens it knows: NotImplementedError: "),
+        ("vit", picture(1, 1, "tiff"), {}, r"square.tiff is no picture; supported formats are "),
+        ("whisper", File("a.wav", b"RIFF"), {}, r"a.wav is no .wav file of integers \(PCM\): it is truncated$"),
+        ("whisper", File("a.mp3", b"ID3" * 50), {}, r"a.mp3 is no .wav file of integers \(PCM\): file does not"),
+        ("whisper", sound(0), {}, r"tone.wav has no samples$"),
+        ("whisper", sound(1.5), {}, r"tone.wav lasts 1.5 seconds, but Whisper.* from .* accepts 1 at most: cut it$"),
+        ("whisper", sound(), {"most": 99}, r"the spectrogram has 100 frames, but the limit is 99"),
+        ("whisper", damaged_sound(bits=64), {}, r"tone.wav has samples of 64 bits; the limit is 32$"),
+        ("whisper", damaged_sound(length=8223), {}, r"tone.wav is no .wav file of integers \(PCM\): it is truncated$"),
+        ("whisper-bare", sound(), {}, r"WhisperModel has a decoder, but no head that generates its input: "),
+        ("canine", "5 17 9", {}, r"CanineModel from .* does not say how many tokens it has: NotImplementedError: "),
     ],
     ids=range(20),
 )
@@ -76,7 +76,7 @@ def test_a_picture_of_too_many_pixels_is_not_unpacked(folders: Folders) -> None:
     head[29:33] = struct.pack(">I", zlib.crc32(head[12:29]))
     with pytest.raises(
         UserError,
-        match=r"^square.png (has 30,000 x 30,000 pixels; at most 64,000,000 are read|is damaged: Image size )",
+        match=r"^square.png (has 30,000 x 30,000 pixels; the limit is 64,000,000|is damaged: Image size )",
     ):
         looked(folders("vit"), File("square.png", bytes(head)))
 
@@ -92,18 +92,18 @@ def test_a_folder_of_pickles_is_not_opened(copied: Folders) -> None:
     folder = copied("gpt2")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(
-        UserError, match=r"has its weights as pytorch_model.bin only, which may run code .* reads model.s"
+        UserError, match=r"has its weights only as pytorch_model.bin, which may run code .* reads model.s"
     ):
         open_model(folder)
     (folder / "pytorch_model.bin").unlink()
-    with pytest.raises(UserError, match=r"has no model.safetensors: there are no weights to run$"):
+    with pytest.raises(UserError, match=r"has no model.safetensors: there are no weights$"):
         open_model(folder)
 
 
 @pytest.mark.parametrize(
     ("shard", "message"),
     [
-        ("pytorch_model.bin", "has weights in 'pytorch_model.bin', which is not opened; foveate reads safetensors of"),
+        ("pytorch_model.bin", "has weights in 'pytorch_model.bin', which is not opened; foveate reads only"),
         ("../gpt2.safetensors", "has weights in '../gpt2.safetensors', which is not opened"),
         ("/gpt2.safetensors", "has weights in '/gpt2.safetensors', which is not opened"),
         (None, "has weights in 'None', which is not opened"),
@@ -148,7 +148,9 @@ def test_an_index_of_safetensors(copied: Folders) -> None:
 def test_an_adapter_is_no_model(copied: Folders) -> None:
     folder = copied("gpt2")
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"holds an adapter to another model: merge the two and save the whole$"):
+    with pytest.raises(
+        UserError, match=r"has only an adapter for another model: merge the two and save the whole model$"
+    ):
         open_model(folder)
 
 
@@ -162,7 +164,7 @@ def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
     folder = copied("gpt2")
     config = (folder / "config.json").read_text()
     (folder / "config.0.0.0.json").write_text(json.dumps({**json.loads(config), "attn_implementation": "some/kernel"}))
-    fetched = r"its attn_implementation is code to be fetched \('some/kernel'\)"
+    fetched = r"its attn_implementation names code to download \('some/kernel'\)"
     for change, message in [
         ({"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}, "cannot open .*: "),
         (
@@ -177,7 +179,7 @@ def test_code_in_a_folder_is_not_run(copied: Folders) -> None:
         ({"parts": [{"attn_implementation": ["some/kernel"]}]}, fetched),
         ({"configuration_files": ["config.0.0.0.json"]}, fetched),
         ({"attribute_map": {"layers": "_attn_implementation"}, "layers": "some/kernel"}, fetched),
-        ({"attn_implementation": "flash_attention_2"}, "'flash_attention_2', which is not installed here and never fe"),
+        ({"attn_implementation": "flash_attention_2"}, "'flash_attention_2', which is not installed and is never do"),
         ({"_attn_implementation": {"": "flash_attention_3"}}, "remove that entry from config.json, or set it to 'sd"),
     ]:
         (folder / "config.json").write_text(config)
@@ -192,7 +194,7 @@ def test_weights_of_another_model_are_told(copied: Folders) -> None:
     folder = copied("gpt2")
     change_json(folder / "config.json", n_layer=5)
     with pytest.raises(
-        UserError, match=r"lacks the tensor 'transformer.h.3.attn.c_attn.bias' and \d+ more: where a GPT2L"
+        UserError, match=r"lacks the tensor 'transformer.h.3.attn.c_attn.bias' and \d+ more: the attention of a GPT2L"
     ):
         open_model(folder)
     change_json(folder / "config.json", n_layer=3, n_embd=22)
@@ -212,7 +214,7 @@ def test_a_head_that_is_missing_does_not_matter(copied: Folders) -> None:
 
 
 def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
-    with pytest.raises(UserError, match=r"^gpt2 is no folder; a model is looked at from disk, .*hf download NAME"):
+    with pytest.raises(UserError, match=r"^gpt2 is no folder; a model must be on disk, .*hf download NAME"):
         open_model("gpt2")
     with pytest.raises(UserError, match=r"has no config.json: no model was ever saved there; it is empty$"):
         open_model(tmp_path)
@@ -242,7 +244,9 @@ def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch:
 
 def test_no_network_is_asked_even_by_what_the_library_calls() -> None:
     """In a process of its own, since tests load the library before."""
-    code = "from foveate.interop.huggingface import library; library(); import huggingface_hub as hub; "
+    code = (
+        "from foveate.interop.huggingface import import_transformers as load; load(); import huggingface_hub as hub; "
+    )
     told = subprocess.run(
         [sys.executable, "-c", f"{code} print(hub.constants.HF_HUB_OFFLINE)"],
         env={name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},

@@ -114,10 +114,10 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
     probability = matcher.run("small red cat\tchat").probability
     assert seen.notes[:2] == [f"siamese-attentive from {tmp_path}", f"Do they belong together? {probability:.4f}"]
     seen.document()
-    with pytest.raises(UserError, match="the source has 4 tokens, but at most 3 are looked at"):
+    with pytest.raises(UserError, match="the source has 4 tokens, but the limit is 3"):
         open_model(tmp_path).look("small red cat\tchat", 3)
     assert open_model(tmp_path).look("small red cat\r\n\nchat", 10).tokens == seen.tokens
-    with pytest.raises(UserError, match=r"reads two texts: give each a line of its own, or part them by a tab$"):
+    with pytest.raises(UserError, match=r"reads two texts: separate them by a newline or a tab$"):
         open_model(tmp_path).look("small red cat", 10)
     with pytest.raises(UserError, match="has 2 tabs, where one tab must part two texts"):
         open_model(tmp_path).look("small\tred\tcat", 10)

@@ -20,7 +20,7 @@ from foveate.sight import Windows
 
 Folders = Callable[[str], Path]
 
-PADDED = "Windows at the edges reach beyond the image; what is looked at there is not shown."
+PADDED = "Windows at the edges contain padding, which is not shown."
 
 
 def drawn(model: nn.Module) -> None:
@@ -140,5 +140,8 @@ def test_parts_of_an_image_whose_places_nobody_says(folders: Folders, monkeypatc
     first = seen.sight.sites[0]
     assert seen.sight[first].shape[0] == 4
     assert seen.tokens[first] is None
-    assert seen.notes[1] == f"{first} and its like look at parts of the image apart; the first of them is shown."
+    assert (
+        seen.notes[1]
+        == f"{first} and similar modules attend to parts of the image separately; the first part is shown."
+    )
     seen.document()

@@ -79,6 +79,12 @@ def padding(lengths: Int[Tensor, "..."]) -> Mask:
     return _Padding(lengths)
 
 
+def left_padding(counts: Int[Tensor, "..."]) -> Mask:
+    """Hides the first `counts` keys of each example, which are padding; counts has the first of the leading
+    dimensions."""
+    return _LeftPadding(counts)
+
+
 def window(radius: int, start: int = 0) -> Mask:
     """Query i is at position `start + i` and may look at keys at most `radius` positions away: local attention."""
     return _Window(radius, start)
@@ -166,6 +172,12 @@ class _Padding(Mask):
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.lengths,)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftPadding(_Padding):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return ~super().block(rows, columns, leading, device)
 
 
 @dataclass(frozen=True, eq=False)

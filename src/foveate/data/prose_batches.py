@@ -18,8 +18,8 @@ from foveate.errors import UserError
 class PassageBatches(ShuffledBatches):
     """Batches to train a language model on: passages of about one length, each between START and END.
 
-    inputs: `target` (B, T), beginning with START, filled up with PAD; `target_lengths` (B,); with conditions,
-    `condition` (B,). labels (B, T): the target one place on, with END, then IGNORE.
+    inputs: `tokens` (B, T), beginning with START, filled up with PAD; `lengths` (B,); with conditions,
+    `condition` (B,). labels (B, T): the tokens one place on, with END, then IGNORE.
 
     `conditions` numbers the conditions of passages, from 1; without it the batches name none. The passages are read and
     tokenised once, and kept as numbers, four bytes a token. Those with more than `max_length` tokens are left out,
@@ -52,7 +52,8 @@ class PassageBatches(ShuffledBatches):
             yield group.tolist(), self._batch(group)
 
     def _batch(self, places: Numbers) -> Batch:
-        inputs, labels = _to_write(self._rows.take(places))
+        written, labels = _to_write(self._rows.take(places))
+        inputs = {"tokens": written["target"], "lengths": written["target_lengths"]}
         if self._conditions is not None:
             inputs["condition"] = self._conditions[places]
         return Batch(inputs, labels, _named(self._places, places))

@@ -6,13 +6,14 @@ a batch each do not."""
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention import hooks
-from foveate.contracts import Hypothesis, State, StepDecoder
+from foveate.contracts import Generator, Hypothesis, State, StepDecoder
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 
 _MOST = 4
@@ -25,7 +26,7 @@ def batches_at_once(device: torch.device) -> int:
 
 
 def decode_all(
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     batches: Sequence[dict[str, Tensor]],
     settings: Decoding,
     generator: torch.Generator | None = None,
@@ -52,7 +53,7 @@ def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
 
 @torch.inference_mode()
 def _decode(
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
     settings: Decoding,
     generator: torch.Generator | None = None,
@@ -63,7 +64,7 @@ def _decode(
 
 
 def _decode_at_once(
-    model: StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
+    model: Generator | StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
 ) -> Iterator[list[list[Hypothesis]]]:
     threads, stop = torch.get_num_threads(), Event()
 
@@ -84,10 +85,14 @@ def _decode_at_once(
 class _Stoppable:
     """A model whose steps raise CancelledError after the event."""
 
-    def __init__(self, model: StepDecoder, stop: Event) -> None:
-        self.start, self._step, self._stop = model.start, model.step, stop
+    def __init__(self, model: Generator | StepDecoder, stop: Event) -> None:
+        self._model, self._stop = model, stop
+
+    def __getattr__(self, name: str) -> Any:
+        """`start` or `prefill`, whichever the model has."""
+        return getattr(self._model, name)
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
         if self._stop.is_set():
             raise CancelledError
-        return self._step(tokens, state)
+        return self._model.step(tokens, state)

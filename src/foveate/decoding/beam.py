@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention import assign_rows
-from foveate.contracts import END, START, Hypothesis, StepDecoder
+from foveate.contracts import END, START, Generator, Hypothesis, StepDecoder
+from foveate.decoding.first_step import first_step
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
 from foveate.errors import UserError
 
@@ -21,7 +22,7 @@ PENALTY = 4
 
 @torch.no_grad()
 def beam(
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
     max_length: int | Int[Tensor, "B"],
     width: int = 5,
@@ -57,9 +58,10 @@ def beam(
     enough = math.inf if patience is None else max(n_best, patience * width)
     found = _Found(len(steps), n_best, length_penalty, enough)
     search = _Search(steps, width, found, *(math.inf if bound is None else bound for bound in (growth, threshold)))
-    state = model.start(**inputs)
-    while len(rows := search.advance(model.step(search.last_tokens, state))):
+    logits, state = first_step(model, inputs)
+    while len(rows := search.advance(logits)):
         state.reorder(rows)
+        logits = model.step(search.last_tokens, state)
     return found.hypotheses
 
 

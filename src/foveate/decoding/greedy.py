@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import END, START, Hypothesis, State, StepDecoder
+from foveate.contracts import END, Generator, Hypothesis, State, StepDecoder
+from foveate.decoding.first_step import first_step
 from foveate.decoding.ranking import hypothesis, limits, log_probs
 
 Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
@@ -15,38 +16,50 @@ Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
 
 
 @torch.no_grad()
-def greedy(model: StepDecoder, inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> list[Hypothesis]:
+def greedy(
+    model: Generator | StepDecoder, inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]
+) -> list[Hypothesis]:
     """The greedy sequence of each example, of the likeliest next tokens; its score is its log-probability.
 
     `max_length` is the greatest number of tokens, END included: one number, or one for each example. A longer output
     has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
-    return write(model, model.start(**inputs), _likeliest, limits(inputs, max_length))
+    steps = limits(inputs, max_length)
+    return write(model, *first_step(model, inputs), _likeliest, steps)
 
 
 def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
     return logits.argmax(1)
 
 
-def write(model: StepDecoder, state: State, choose: Choice, steps: Int[Tensor, "R"]) -> list[Hypothesis]:
-    """Decode every row of `state` until END or its number of `steps`; finished rows leave the batch."""
+def write(
+    model: Generator | StepDecoder,
+    logits: Float[Tensor, "R N"],
+    state: State,
+    choose: Choice,
+    steps: Int[Tensor, "R"],
+) -> list[Hypothesis]:
+    """Decode every row of `state` until END or its number of `steps`; finished rows leave the batch.
+
+    `logits` are those of each row's first token.
+    """
     rows = torch.arange(len(steps), device=steps.device)
-    written = torch.full_like(rows, START)[:, None]
+    written = torch.empty_like(rows)[:, None][:, :0]
     log_prob = torch.zeros(len(rows), device=steps.device)
     done: dict[int, Hypothesis] = {}
     for step in count(1):
-        logits = model.step(written[:, -1], state)
         # PAD and START are lower than END and never chosen.
         tokens = choose(logits[:, END:]) + END
         log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)
         leave = (tokens == END) | (steps <= step)
         if leave.any():
-            done.update(_finished(rows[leave], written[leave, 1:], log_prob[leave]))
+            done.update(_finished(rows[leave], written[leave], log_prob[leave]))
             stay = (~leave).nonzero()[:, 0]
             if not len(stay):
                 break
             state.reorder(stay)
             rows, written, log_prob, steps = rows[stay], written[stay], log_prob[stay], steps[stay]
+        logits = model.step(written[:, -1], state)
     return [done[row] for row in range(len(done))]
 
 

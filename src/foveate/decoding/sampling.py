@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis, StepDecoder
+from foveate.decoding.first_step import first_step
 from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
 from foveate.errors import UserError
@@ -15,7 +16,7 @@ COLDEST, HOTTEST = 1e-37, 1e37
 
 @torch.no_grad()
 def sample(
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
     max_length: int | Int[Tensor, "B"],
     samples: int = 1,
@@ -35,10 +36,11 @@ def sample(
     be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
     check_sampling(samples, temperature, top_k, top_p)
     steps = limits(inputs, max_length)
-    state = model.start(**inputs)
+    logits, state = first_step(model, inputs)
     rows = torch.arange(len(steps), device=steps.device).repeat_interleave(samples)
     if samples > 1:
         state.reorder(rows)
+        logits = logits[rows]
 
     def draw(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
         logits = logits.float()
@@ -50,7 +52,7 @@ def sample(
         places = torch.multinomial(shares, 1, generator=generator)
         return (places if tokens is None else tokens.gather(1, places))[:, 0]
 
-    drawn = write(model, state, draw, steps[rows])
+    drawn = write(model, logits, state, draw, steps[rows])
     return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
 
 

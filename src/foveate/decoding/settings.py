@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from foveate.contracts import Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis, StepDecoder
 from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
@@ -75,7 +75,7 @@ class Decoding:
 
 
 def decode(
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
     source_lengths: Int[Tensor, "B"],
     settings: Decoding,
@@ -87,18 +87,28 @@ def decode(
     inputs without a length. The model should be in evaluation mode. Raises UserError for invalid settings.
     """
     settings.check()
-    return decode_up_to(longest_outputs(model, source_lengths, settings), model, inputs, settings, generator)
+    longest = longest_outputs(model, source_lengths, settings, inputs.get("lengths"))
+    return decode_up_to(longest, model, inputs, settings, generator)
 
 
-def longest_outputs(model: object, source_lengths: Int[Tensor, "B"], settings: Decoding) -> Int[Tensor, "B"]:
-    """The greatest number of tokens of each output, END included, at most the number of learned positions."""
+def longest_outputs(
+    model: object,
+    source_lengths: Int[Tensor, "B"],
+    settings: Decoding,
+    prompt_lengths: Int[Tensor, "B"] | None = None,
+) -> Int[Tensor, "B"]:
+    """The greatest number of tokens of each output, END included: prompt and output, whose last token is not read, have
+    room in the learned positions."""
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
-    return longest.clamp_max(min(longest_sequence(model), LONGEST))
+    known = longest_sequence(model)
+    if prompt_lengths is not None and known < LONGEST:
+        longest = torch.minimum(longest, int(known) + 1 - prompt_lengths)
+    return longest.clamp_max(min(known, LONGEST))
 
 
 def decode_up_to(
     longest: Int[Tensor, "B"],
-    model: StepDecoder,
+    model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
     settings: Decoding,
     generator: torch.Generator | None = None,

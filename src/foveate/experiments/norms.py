@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
-from foveate.nn import EncoderConfig, TransformerEncoder
+from foveate.nn import StackConfig, TransformerStack
 from foveate.viewer.heatmaps import COLOURS
 
 NORMS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
@@ -64,16 +64,15 @@ class Reverser(nn.Module):
 
     def __init__(self, options: Norms, norm: Literal["post", "pre"], depth: int) -> None:
         super().__init__()
-        config = EncoderConfig(
+        config = StackConfig(
             width=options.width, heads=4, feedforward=2 * options.width, layers=depth, norm=norm, dropout=0.0
         )
         self.embedding = nn.Embedding(options.vocabulary, options.width)
-        self.encoder = TransformerEncoder(config)
+        self.encoder = TransformerStack(config)
         self.output = nn.Linear(options.width, options.vocabulary)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T N"]:
-        lengths = torch.full((len(tokens),), tokens.shape[1])
-        return self.output(self.encoder(self.embedding(tokens), lengths))
+        return self.output(self.encoder(self.embedding(tokens)))
 
 
 def run(options: Norms, console: Console) -> Comparison:

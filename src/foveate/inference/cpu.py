@@ -14,8 +14,9 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from foveate.errors import UserError, one_of
-from foveate.nn import DecoderBlock, EncoderBlock, FeedForward, MultiHeadAttention
+from foveate.nn import DecoderBlock, FeedForward, GatedFeedForward, MultiHeadAttention, TransformerBlock
 from foveate.nn.attention import split_heads
+from foveate.nn.feedforward import gelu_tanh
 from foveate.nn.precision import cpu_has, cpu_has_bfloat16
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -28,7 +29,12 @@ _PACKED_TYPES = (torch.float32, torch.bfloat16)
 _TINY = 1e-30
 """Least scale, so that a row of zeros is not divided by zero."""
 
-_ACTIVATIONS = {F.relu: ("relu", ""), F.gelu: ("gelu", "none"), F.silu: ("swish", "")}
+_ACTIVATIONS = {
+    F.relu: ("relu", ""),
+    F.gelu: ("gelu", "none"),
+    gelu_tanh: ("gelu", "tanh"),
+    F.silu: ("swish", ""),
+}
 """oneDNN's names of activations that it can fuse into a product."""
 
 
@@ -64,7 +70,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     model = copy.deepcopy(model, {id(part): _to_bfloat16(part) if precision == "bfloat16" else part for part in parts})
     layer: Callable[[nn.Linear], nn.Module] = Int8Linear if precision == "int8" else PackedLinear
     for part in model.modules():
-        if isinstance(part, (EncoderBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
+        if isinstance(part, (TransformerBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
             part.self = JointSelfAttention(part.self)
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -96,10 +102,11 @@ def _memory_dtype(attention: MultiHeadAttention) -> torch.dtype | None:
 
 
 def _fuse_activation(layer: FeedForward) -> None:
-    """Apply the activation in the packed inner layer, or in place, if that is possible."""
-    if isinstance(layer.inner, PackedLinear):
-        layer.inner.activation, layer.activation = _ACTIVATIONS[layer.activation], _identity
-    elif isinstance(layer.inner, Int8Linear) and layer.activation is F.relu:
+    """Apply the activation in the packed layer before it, or in place, if that is possible."""
+    before = layer.gate if isinstance(layer, GatedFeedForward) else layer.inner
+    if isinstance(before, PackedLinear):
+        before.activation, layer.activation = _ACTIVATIONS[layer.activation], _identity
+    elif isinstance(before, Int8Linear) and layer.activation is F.relu:
         layer.activation = torch.relu_
 
 
@@ -129,10 +136,13 @@ class JointSelfAttention(MultiHeadAttention):
         self.head_width, self.value_width = attention.head_width, attention.value_width
         parts = attention.query, attention.key, attention.value
         self.widths = [part.out_features for part in parts]
-        weight, bias = (torch.cat([getattr(part, name) for part in parts]) for name in ("weight", "bias"))
-        self.joint = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # weights are set below
+        weight = torch.cat([part.weight for part in parts])
+        biases: list[Tensor] = [part.bias for part in parts if part.bias is not None]
+        self.joint = nn.Linear(weight.shape[1], weight.shape[0], bool(biases), device="meta")  # weights are set below
         self.joint.weight = nn.Parameter(weight, requires_grad=False)
-        self.joint.bias = nn.Parameter(bias, requires_grad=False)
+        if biases:
+            self.joint.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
+        self.group = attention.group
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout
         self.training = attention.training
 

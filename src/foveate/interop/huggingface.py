@@ -1,6 +1,6 @@
-"""Opening a folder of Hugging Face's: its model by the installed transformers, from safetensors on this disk alone.
+"""Opens Hugging Face folders: loads the model with the installed transformers, from local safetensors only.
 
-Code that lies in such a folder is never run, nothing is unpickled, and no network is asked for what it lacks.
+Code in the folder is never run, nothing is unpickled, and nothing is downloaded.
 """
 
 import logging
@@ -18,44 +18,44 @@ from foveate import bundle
 from foveate.errors import UserError
 from foveate.files import read_json
 
-FROM_DISK: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-"""How everything of a folder is opened."""
+LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+"""Options for everything that transformers loads from a folder."""
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-"""Where the weights are, unless the config names another file."""
+"""Files with the weights, unless the config names another file."""
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
-TOLD = 200
-"""Characters of another library's error that are passed on."""
+MAX_REASON = 200
+"""Maximum number of characters of another library's error in an error message."""
 
 
 def load(folder: Path, device: torch.device) -> nn.Module:
-    """The model of a folder with its own weights, in evaluation mode. Raises UserError where anything is amiss."""
-    transformers = library()
-    with told(f"transformers {transformers.__version__} cannot open {folder}"):
-        config = transformers.AutoConfig.from_pretrained(folder, **FROM_DISK)
+    """The model of a folder with its weights, in evaluation mode. Raises UserError if it cannot be opened safely."""
+    transformers = import_transformers()
+    with short_errors(f"transformers {transformers.__version__} cannot open {folder}"):
+        config = transformers.AutoConfig.from_pretrained(folder, **LOCAL_ONLY)
         _check_weights(config, folder)
         _check_code(config, folder)
         kind = _model_class(transformers, config, folder)
-        options = {**FROM_DISK, "config": config, "use_safetensors": True, "output_loading_info": True}
+        options = {**LOCAL_ONLY, "config": config, "use_safetensors": True, "output_loading_info": True}
         model, found = kind.from_pretrained(folder, **options)
     if missing := sorted(name for name in found["missing_keys"] if _matters(name, model)):
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         lacks = f"{folder} lacks the tensor '{missing[0]}'{more}"
-        raise UserError(f"{lacks}: where a {kind.__name__} looks would be chance")
+        raise UserError(f"{lacks}: the attention of a {kind.__name__} would be random")
     return model.to(device).eval()
 
 
-def library() -> Any:
-    """The transformers library, told to be quiet. Raises UserError where it is not installed."""
-    if "huggingface_hub" not in sys.modules:  # whoever loaded it before may want more of it than folders
+def import_transformers() -> Any:
+    """Import transformers and disable its messages. Raises UserError if it is not installed."""
+    if "huggingface_hub" not in sys.modules:  # code that imported it before may need the network
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import transformers
     except ImportError:
         raise UserError(
-            "this is a folder of Hugging Face's, which needs the transformers library: pip install 'transformers>=5,<6'"
+            "a Hugging Face folder needs the transformers library: pip install 'transformers>=5,<6'"
         ) from None
     transformers.logging.set_verbosity(logging.CRITICAL)
     transformers.logging.disable_progress_bar()
@@ -63,8 +63,8 @@ def library() -> Any:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Whatever goes wrong in another library, in one line: it raises all kinds of errors, with pages of text."""
+def short_errors(what: str) -> Iterator[None]:
+    """Turn any error of another library into a UserError of one line; such errors may be pages long."""
     try:
         yield
     except UserError:
@@ -72,27 +72,27 @@ def told(what: str) -> Iterator[None]:
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        raise UserError(f"{what}: {reason if len(reason) <= TOLD else f'{reason[:TOLD]}…'}") from error
+        raise UserError(f"{what}: {reason if len(reason) <= MAX_REASON else f'{reason[:MAX_REASON]}…'}") from error
 
 
-def config_file(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON file of the folder; nothing where there is none."""
+def read_optional_json(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a JSON file in the folder; empty if there is no such file."""
     path = folder / name
     return read_json(path) if path.is_file() else {}
 
 
-def parts(config: Any) -> Iterator[Any]:
-    """A config, and those in it that are of the part that sees."""
+def vision_configs(config: Any) -> Iterator[Any]:
+    """A config, and the configs in it that belong to the vision encoder."""
     yield config
     for name in ("encoder", "vision_config", "backbone_config"):
         if (part := getattr(config, name, None)) is not None:
-            yield from parts(part)
+            yield from vision_configs(part)
 
 
 def _check_weights(config: Any, folder: Path) -> None:
-    """Refuse weights that are not there, or would be unpickled: the library unpickles by name, whatever it is told."""
+    """Reject weights that are missing or pickled: transformers unpickles some file names whatever its options are."""
     if (folder / "adapter_config.json").is_file():
-        raise UserError(f"{folder} holds an adapter to another model: merge the two and save the whole")
+        raise UserError(f"{folder} has only an adapter for another model: merge the two and save the whole model")
     named = [str(value) for names, value in _leaves(config) if "transformers_weights" in names and value]
     for name in (files := named or [name for name in WEIGHTS if (folder / name).is_file()]):
         _check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
@@ -102,14 +102,14 @@ def _check_weights(config: Any, folder: Path) -> None:
         return
     if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
         raise UserError(
-            f"{folder} has its weights as {pickled[0]} only, which may run code when it is opened; "
-            "foveate reads model.safetensors: save it again with save_pretrained"
+            f"{folder} has its weights only as {pickled[0]}, which may run code when it is opened; "
+            "foveate reads model.safetensors: save the model again with save_pretrained"
         )
-    raise UserError(f"{folder} has no model.safetensors: there are no weights to run")
+    raise UserError(f"{folder} has no model.safetensors: there are no weights")
 
 
 def _shards(index: Path) -> list[Any]:
-    """The files that an index parts the weights among. Raises UserError where it is damaged."""
+    """The files that an index of shards lists. Raises UserError if the index is damaged."""
     shards = read_json(index).get("weight_map")
     if not isinstance(shards, dict):
         raise UserError(f"{index} is damaged: it has no weight_map")
@@ -117,46 +117,46 @@ def _shards(index: Path) -> list[Any]:
 
 
 def _check_names(names: list[Any], where: str, folder: Path) -> None:
-    """Refuse weights that are no safetensors, or lie outside of the folder."""
+    """Reject files that are not safetensors, or are outside of the folder."""
     for name in map(str, names):
         path = Path(name)
         if not name.endswith(".safetensors") or path.is_absolute() or ".." in path.parts:
             raise UserError(
                 f"{folder}: its {where} has weights in '{name}', which is not opened; "
-                "foveate reads safetensors of the folder itself: save it again with save_pretrained"
+                "foveate reads only safetensors inside the folder: save the model again with save_pretrained"
             )
 
 
 def _check_code(config: Any, folder: Path) -> None:
-    """Refuse what would have the library fetch code from elsewhere, even where remote code is not trusted."""
+    """Reject configs that would make transformers download code, which it may do even if remote code is not trusted."""
     for names, value in _leaves(config):
         name, code = next((name for name in names if "_implementation" in name), None), str(value)
         if name and "/" in code:
             raise UserError(
-                f"{folder}: its {_public(name)} is code to be fetched ('{code}'), which is never run; remove that entry"
+                f"{folder}: its {_public(name)} names code to download ('{code}'), which is never run; remove it"
             )
         if name and "flash" in code and not _installed(code):
             raise UserError(
-                f"{folder}: its {_public(name)} is '{code}', which is not installed here and never fetched; "
+                f"{folder}: its {_public(name)} is '{code}', which is not installed and is never downloaded; "
                 "remove that entry from config.json, or set it to 'sdpa'"
             )
 
 
 def _public(name: str) -> str:
-    """What an attribute of a config is called in its file."""
+    """The name of a config attribute in its file."""
     return name.strip("_").removesuffix("_internal")
 
 
 def _installed(code: str) -> bool:
-    """Whether flash attention of this version is there, so that the library need not fetch it."""
-    check = getattr(library().utils, f"is_flash_attn_{code[-1]}_available", None)
+    """Whether this version of flash attention is installed, so that transformers does not download it."""
+    check = getattr(import_transformers().utils, f"is_flash_attn_{code[-1]}_available", None)
     return check is not None and check()
 
 
 def _leaves(value: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Whatever stands in a config, however deep, with the names of the entries that it lies below."""
-    if isinstance(value, library().PreTrainedConfig):
-        # As the library made it: its file may lead to another, or call what it sets by other names.
+    """All values in a config, at any depth, with the names of the entries that contain them."""
+    if isinstance(value, import_transformers().PreTrainedConfig):
+        # The attributes, not the file, which may refer to another file or use other names.
         value = vars(value)
     if isinstance(value, dict):
         for name, below in value.items():
@@ -169,7 +169,7 @@ def _leaves(value: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
-    """The class that the folder's config names, if it is one of the library's for such a config."""
+    """The model class that the config names, if it is a class of transformers for this type of config."""
     for name in config.architectures or ["AutoModel"]:
         kind: Any = getattr(transformers, str(name), None)
         if name == "AutoModel":
@@ -179,10 +179,10 @@ def _model_class(transformers: Any, config: Any, folder: Path) -> Any:
             return kind
     raise UserError(
         f"{folder} is a {', '.join(map(str, config.architectures))}, which is no model of transformers "
-        f"{transformers.__version__}; code that lies in a folder is never run"
+        f"{transformers.__version__}; code in the folder is never run"
     )
 
 
 def _matters(name: str, model: Any) -> bool:
-    """Whether a tensor takes part in what is looked at: heads and poolers come behind all attention."""
+    """Whether a tensor affects attention: heads and poolers come after it."""
     return "pooler" not in name and (model.base_model is model or name.startswith(f"{model.base_model_prefix}."))

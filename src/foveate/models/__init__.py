@@ -20,9 +20,11 @@ FAMILIES = {
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "efficientnet": "foveate.models.vision.efficientnet",
     "gpt": "foveate.models.text.gpt",
+    "gpt-neox": "foveate.models.text.gpt_neox",
     "googlenet": "foveate.models.vision.googlenet",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "resnet": "foveate.models.vision.resnet",
+    "llama": "foveate.models.text.llama",
     "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",
     "rnn-classifier": "foveate.models.text.rnn_classifier",
     "rnn-language": "foveate.models.text.rnn_language",
@@ -122,7 +124,7 @@ def _check(config: Any) -> None:
                 at_least(1, part.name, number)
                 if number > most:
                     raise UserError(f"{part.name} is {number:,}, but no model has more than {most:,}")
-        if part.name.endswith("dropout") and not 0 <= value < 1:
+        if part.name.endswith("dropout") and value is not None and not 0 <= value < 1:
             raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
 
 

@@ -2,7 +2,7 @@
 
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.beam_sources import BeamSources
-from foveate.nn.blocks import DecoderBlock, EncoderBlock, Residual
+from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.convolution import (
     ChannelNorm,
     ConvNorm,
@@ -13,11 +13,17 @@ from foveate.nn.convolution import (
 )
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
-from foveate.nn.encoders import EncoderConfig, TransformerEncoder
 from foveate.nn.feature_map_attention import FeatureMapAttention
-from foveate.nn.feedforward import FeedForward
+from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
-from foveate.nn.init import TooManyWeightsError, initialize, initialize_convolutions, skip_init
+from foveate.nn.init import (
+    TooManyWeightsError,
+    initialize,
+    initialize_convolutions,
+    initialize_language_model,
+    skip_init,
+)
+from foveate.nn.norms import norm
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.positions import (
     LearnedPositions,
@@ -34,7 +40,10 @@ from foveate.nn.recurrent_decoders import (
     LuongDecoder,
     RecurrentDecoderState,
 )
+from foveate.nn.residual import Residual
+from foveate.nn.rotary import Rotary, Rotation
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
+from foveate.nn.stack import StackConfig, TransformerStack
 
 __all__ = [
     "SCORES",
@@ -45,30 +54,34 @@ __all__ = [
     "ConvNorm",
     "DecoderBlock",
     "Dropout",
-    "EncoderBlock",
-    "EncoderConfig",
     "FeatureMapAttention",
     "FeedForward",
     "FirstState",
     "FixedVectorDecoder",
     "FullyConnectedHead",
     "GatedConvolution",
+    "GatedFeedForward",
     "LearnedPositions",
     "LuongDecoder",
     "MeanPooling",
     "MultiHeadAttention",
+    "ParallelBlock",
     "Positioned",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",
     "ResidualBlock",
     "ResponseNorm",
+    "Rotary",
+    "Rotation",
     "SamePaddedConv2d",
     "SentenceReader",
     "SentenceWriter",
     "SinusoidalPositions",
+    "StackConfig",
     "StochasticDepth",
-    "TransformerEncoder",
+    "TransformerBlock",
+    "TransformerStack",
     "TooManyWeightsError",
     "UnequalHeads",
     "WordEmbedding",
@@ -76,7 +89,9 @@ __all__ = [
     "depth_rates",
     "initialize",
     "initialize_convolutions",
+    "initialize_language_model",
     "longest_sequence",
+    "norm",
     "pooling",
     "position_encoding",
     "skip_init",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
 from foveate.nn.beam_sources import BeamSources
+from foveate.nn.rotary import Rotation
 
 
 class MultiHeadAttention(nn.Module):
@@ -18,8 +19,12 @@ class MultiHeadAttention(nn.Module):
 
     `width` is the width of the queries' input, `source_width` that of the input of keys and values; `head_width` and
     `value_width` are the widths of a head's keys and values. With `split`, each head gets its own slice of the inputs,
-    whose width must be a multiple of `heads`.
+    whose width must be a multiple of `heads`. With fewer `key_value_heads`, groups of consecutive heads share keys and
+    values (grouped-query attention, Ainslie et al. 2023, https://arxiv.org/abs/2305.13245).
     """
+
+    group = 1
+    """Heads of queries for each head of keys and values."""
 
     memory_dtype: torch.dtype | None = None
     """The type of the keys and values in a `memory` and of attention to it; None for that of the weights."""
@@ -35,25 +40,32 @@ class MultiHeadAttention(nn.Module):
         score: Score | None = None,
         dropout: float = 0.0,
         split: bool = False,
+        key_value_heads: int | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
+        key_value_heads = heads if key_value_heads is None else key_value_heads
+        if heads % key_value_heads:
+            raise UserError(f"{heads} heads are not a multiple of {key_value_heads} key_value_heads")
         if head_width is None and width % heads:
             raise UserError(f"width {width} is not a multiple of {heads} heads")
         self.head_width = width // heads if head_width is None else head_width
         self.value_width = self.head_width if value_width is None else value_width
+        self.group = heads // key_value_heads
         project = _SlicedLinear if split else _linear
-        self.query = project(width, heads, self.head_width)
-        self.key = project(source_width, heads, self.head_width)
-        self.value = project(source_width, heads, self.value_width)
-        self.output = nn.Linear(heads * self.value_width, width if output_width is None else output_width)
+        self.query = project(width, heads, self.head_width, bias)
+        self.key = project(source_width, key_value_heads, self.head_width, bias)
+        self.value = project(source_width, key_value_heads, self.value_width, bias)
+        self.output = nn.Linear(heads * self.value_width, width if output_width is None else output_width, bias)
         self.score = ScaledDot() if score is None else score
         self.dropout = dropout
 
     def memory(self, source: Float[Tensor, "B S E"], expected: int = 0) -> Memory:
         """The keys and values of a source, for several calls. A memory that grows has `expected` keys in the end."""
         # Dense for each head, because they are read many times.
-        keys, values = (part.contiguous().to(self.memory_dtype or part.dtype) for part in self._keys_values(source))
+        parts = map(self._shared, self._keys_values(source))
+        keys, values = (part.contiguous().to(self.memory_dtype or part.dtype) for part in parts)
         if keys.device.type == "cpu" and keys.dtype == torch.float32:
             keys = keys.mT.contiguous().mT  # the fastest layout for products with few queries
         return Memory(keys, values, self.score, expected)
@@ -66,21 +78,25 @@ class MultiHeadAttention(nn.Module):
         bias: Bias | Tensor | None = None,
         past: Memory | None = None,
         beams: BeamSources | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to a source or a memory of it; without a source, to x itself (self-attention).
 
         With `beams`, several rows of x share a row of the source. `past` is for self-attention step by step: the keys
-        and values of x are appended to it, and x attends to all of them.
+        and values of x are appended to it, and x attends to all of them. The `rotation` of x's positions turns queries
+        and keys of self-attention.
         """
         if source is not None:
-            memory = source if isinstance(source, Memory) else Memory(*self._keys_values(source), self.score)
+            memory = source if isinstance(source, Memory) else self._memory(*self._keys_values(source))
             queries = self.query(x) if beams is None else beams.gather(self.query(x))
             return self._attend(split_heads(queries, self.head_width), memory, mask, bias, beams)
         queries, keys, values = self._project(x)
+        if rotation is not None:
+            queries, keys = rotation(queries), rotation(keys)
         if past is None:
-            past = Memory(keys, values, self.score)
+            past = self._memory(keys, values)
         else:
-            past.append(keys, values)
+            past.append(self._shared(keys), self._shared(values))
         return self._attend(queries, past, mask, bias)
 
     def _attend(
@@ -95,9 +111,19 @@ class MultiHeadAttention(nn.Module):
         if self.memory_dtype is not None:
             queries = queries.to(memory.values.dtype)
         dropout = self.dropout if self.training else 0.0
-        output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout).transpose(1, 2).flatten(2)
+        if self.group > 1:
+            queries = queries.unflatten(1, (-1, self.group))
+        output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout)
+        output = (output if self.group == 1 else output.flatten(1, 2)).transpose(1, 2).flatten(2)
         output = output if self.memory_dtype is None else output.to(dtype)
         return self.output(output if beams is None else beams.scatter(output))
+
+    def _memory(self, keys: Tensor, values: Tensor) -> Memory:
+        return Memory(self._shared(keys), self._shared(values), self.score)
+
+    def _shared(self, x: Float[Tensor, "B G S D"]) -> Float[Tensor, "B G *one S D"]:
+        """Keys or values with a dimension of 1 for the heads of a group."""
+        return x if self.group == 1 else x.unsqueeze(2)
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of self-attention."""
@@ -130,14 +156,14 @@ class UnequalHeads(nn.Module):
         return torch.stack([head(x, source, mask) for head in self.heads]).sum(0)
 
 
-def _linear(width: int, heads: int, head_width: int) -> nn.Linear:
-    return nn.Linear(width, heads * head_width)
+def _linear(width: int, heads: int, head_width: int, bias: bool) -> nn.Linear:
+    return nn.Linear(width, heads * head_width, bias)
 
 
 class _SlicedLinear(nn.Module):
     """A projection of a slice of the input for each head: a block-diagonal linear map."""
 
-    def __init__(self, width: int, heads: int, head_width: int) -> None:
+    def __init__(self, width: int, heads: int, head_width: int, bias: bool) -> None:
         super().__init__()
         if width % heads:
             raise UserError(
@@ -145,11 +171,12 @@ class _SlicedLinear(nn.Module):
             )
         bound = math.sqrt(heads / width)
         self.weight = nn.Parameter(torch.empty(heads, width // heads, head_width).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.zeros(heads * head_width))
+        self.bias = nn.Parameter(torch.zeros(heads * head_width)) if bias else None
 
     def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T P"]:
         slices = x.unflatten(-1, (self.weight.shape[0], -1))
-        return torch.einsum("bthc,hcd->bthd", slices, self.weight).flatten(2) + self.bias
+        projected = torch.einsum("bthc,hcd->bthd", slices, self.weight).flatten(2)
+        return projected if self.bias is None else projected + self.bias
 
 
 def split_heads(x: Float[Tensor, "B T P"], head_width: int) -> Float[Tensor, "B H T D"]:

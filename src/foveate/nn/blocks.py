@@ -2,67 +2,29 @@
 
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory
-from foveate.errors import one_of
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
-from foveate.nn.dropout import Dropout, StochasticDepth
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.residual import Residual
+from foveate.nn.rotary import Rotation
+
+Residuals = Callable[[], Residual]
+"""Makes the residual connection of one layer of a block."""
 
 
-class Residual(nn.Module):
-    """`norm(x + f(x))` (post-norm, Vaswani et al. 2017) or `x + f(norm(x))` (pre-norm, Xiong et al. 2020).
+class TransformerBlock(nn.Module):
+    """Self-attention, then a feed-forward layer."""
 
-    The output of f passes dropout, a learned scale of each channel that starts at `layer_scale` (LayerScale, Touvron et
-    al. 2021, https://arxiv.org/abs/2103.17239), and stochastic depth. `epsilon` is added to the variance in the norm.
-    """
-
-    def __init__(
-        self,
-        width: int,
-        norm: str,
-        dropout: float,
-        epsilon: float = 1e-5,
-        layer_scale: float | None = None,
-        depth_dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, attention: MultiHeadAttention, feedforward: FeedForward, residual: Residuals) -> None:
         super().__init__()
-        one_of("norm", norm, ("post", "pre"))
-        self.norm = nn.LayerNorm(width, epsilon)
-        self.norm_first = norm == "pre"
-        self.dropout = Dropout(dropout)
-        self.scale = None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
-        self.depth = StochasticDepth(depth_dropout)
-
-    def forward(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
-        y = self.dropout(layer(self.norm(x) if self.norm_first else x))
-        y = x + self.depth(y if self.scale is None else self.scale * y)
-        return y if self.norm_first else self.norm(y)
-
-
-class EncoderBlock(nn.Module):
-    """Self-attention, then a feed-forward layer. The other arguments are those of both residual connections."""
-
-    def __init__(
-        self,
-        attention: MultiHeadAttention,
-        feedforward: FeedForward,
-        norm: str,
-        dropout: float,
-        epsilon: float = 1e-5,
-        layer_scale: float | None = None,
-        depth_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        width = feedforward.inner.in_features
         self.self = attention
         self.feedforward = feedforward
-        self.around_self = Residual(width, norm, dropout, epsilon, layer_scale, depth_dropout)
-        self.around_feedforward = Residual(width, norm, dropout, epsilon, layer_scale, depth_dropout)
+        self.around_self = residual()
+        self.around_feedforward = residual()
 
     def forward(
         self,
@@ -70,10 +32,31 @@ class EncoderBlock(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | None = None,
         past: Memory | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`past` is the block's own memory of the positions before x; those of x are appended to it."""
-        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
+        """`past` is the memory of the tokens so far; those of x are appended."""
+        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past, rotation=rotation))
         return self.around_feedforward(x, self.feedforward)
+
+
+class ParallelBlock(TransformerBlock):
+    """Self-attention and a feed-forward layer in parallel: `x + self(norm(x)) + feedforward(norm(x))`, with two norms.
+
+    (Wang and Komatsuzaki 2021, GPT-J; Black et al. 2022, GPT-NeoX-20B, https://arxiv.org/abs/2204.06745.)
+    """
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T C"],
+        mask: Mask | Tensor | None = None,
+        bias: Bias | None = None,
+        past: Memory | None = None,
+        rotation: Rotation | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        attended = self.around_self.branch(
+            x, lambda y: self.self(y, mask=mask, bias=bias, past=past, rotation=rotation)
+        )
+        return x + attended + self.around_feedforward.branch(x, self.feedforward)
 
 
 class DecoderBlock(nn.Module):
@@ -84,17 +67,15 @@ class DecoderBlock(nn.Module):
         attention: MultiHeadAttention,
         cross: MultiHeadAttention,
         feedforward: FeedForward,
-        norm: str,
-        dropout: float,
+        residual: Residuals,
     ) -> None:
         super().__init__()
-        width = feedforward.inner.in_features
         self.self = attention
         self.cross = cross
         self.feedforward = feedforward
-        self.around_self = Residual(width, norm, dropout)
-        self.around_cross = Residual(width, norm, dropout)
-        self.around_feedforward = Residual(width, norm, dropout)
+        self.around_self = residual()
+        self.around_cross = residual()
+        self.around_feedforward = residual()
 
     def forward(
         self,

@@ -1,7 +1,6 @@
 """The feed-forward layer of a block."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -10,10 +9,16 @@ from torch import Tensor, nn
 from foveate.errors import one_of
 from foveate.nn.dropout import Dropout
 
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The tanh approximation of GELU (Hendrycks and Gimpel 2016), which GPT and GPT-2 use."""
+    return F.gelu(x, approximate="tanh")
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "gelu-tanh": gelu_tanh,
     "silu": F.silu,
 }
 
@@ -21,13 +26,29 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """Two linear layers with an activation between them: C -> hidden -> C."""
 
-    def __init__(self, width: int, hidden: int, activation: str = "relu", dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, hidden: int, activation: str = "relu", dropout: float = 0.0, bias: bool = True
+    ) -> None:
         super().__init__()
         one_of("activation", activation, ACTIVATIONS)
-        self.inner = nn.Linear(width, hidden)
-        self.outer = nn.Linear(hidden, width)
+        self.inner = nn.Linear(width, hidden, bias)
+        self.outer = nn.Linear(hidden, width, bias)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
         return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+class GatedFeedForward(FeedForward):
+    """A feed-forward layer with a gate: `outer(activation(gate(x)) * inner(x))` (Shazeer 2020,
+    https://arxiv.org/abs/2002.05202). With SiLU it is SwiGLU, as in Llama."""
+
+    def __init__(
+        self, width: int, hidden: int, activation: str = "silu", dropout: float = 0.0, bias: bool = True
+    ) -> None:
+        super().__init__(width, hidden, activation, dropout, bias)
+        self.gate = nn.Linear(width, hidden, bias)
+
+    def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
+        return self.outer(self.dropout(self.activation(self.gate(x)) * self.inner(x)))

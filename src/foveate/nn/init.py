@@ -8,6 +8,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from foveate.nn.positions import LearnedPositions
+
 
 def initialize(model: nn.Module, width: int) -> None:
     """Initialize linear layers by Glorot's uniform distribution (2010), embeddings with a norm of about 1.
@@ -21,6 +23,21 @@ def initialize(model: nn.Module, width: int) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=width**-0.5)
+
+
+def initialize_language_model(model: nn.Module, layers: int, std: float = 0.02) -> None:
+    """Initialize as GPT-2 (Radford et al. 2019): weights by a normal distribution, and those that end a residual branch
+    by a narrower one, `std / sqrt(2 * layers)`; biases with 0."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            ends_branch = name.endswith(("self.output", "feedforward.outer"))
+            nn.init.normal_(module.weight, std=std / (2 * layers) ** 0.5 if ends_branch else std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=std)
+        elif isinstance(module, LearnedPositions):
+            nn.init.normal_(module.table, std=std)
 
 
 def initialize_convolutions(model: nn.Module) -> None:

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import RelativePosition, sinusoidal
@@ -25,6 +25,10 @@ class SinusoidalPositions(nn.Module):
             self._table = table = sinusoidal(max(64, 2 * end), self.width, device=device)
         return table[start:end]
 
+    def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
+        """Those of any positions below `end`."""
+        return self(end, 0, places.device)[places]
+
 
 class LearnedPositions(nn.Module):
     """A learned vector for each of `length` positions. Longer sequences are an error."""
@@ -43,6 +47,10 @@ class LearnedPositions(nn.Module):
             )
         return self.table[start : start + length]
 
+    def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
+        """Those of any positions that were learned."""
+        return self.table[places]
+
 
 def longest_sequence(model: object) -> float:
     """The number of positions of a model's learned tables; infinite if it has none."""
@@ -53,7 +61,9 @@ def longest_sequence(model: object) -> float:
 class Unpositioned(nn.Module):
     """Returns a sequence unchanged, for models whose positions are a bias of attention."""
 
-    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T C"]:
+    def forward(
+        self, x: Float[Tensor, "B T C"], start: int = 0, places: Int[Tensor, "P T"] | None = None
+    ) -> Float[Tensor, "B T C"]:
         return x
 
 
@@ -70,9 +80,15 @@ class Positioned(nn.Module):
         self.positions = positions
         self.join = join
 
-    def forward(self, x: Float[Tensor, "B T C"], start: int = 0) -> Float[Tensor, "B T P"]:
-        """`start` is the position of the first vector of x."""
-        table = self.positions(x.shape[1], start, x.device).to(x.dtype)
+    def forward(
+        self, x: Float[Tensor, "B T C"], start: int = 0, places: Int[Tensor, "P T"] | None = None
+    ) -> Float[Tensor, "B T W"]:
+        """`start` is the position of the first vector of x. `places` are the positions of each row, for rows with
+        padding on the left: none is above `start + T - 1`, and none above those that were learned."""
+        if places is None:
+            table = self.positions(x.shape[1], start, x.device).to(x.dtype)
+        else:
+            table = self.positions.at(places, start + x.shape[1]).to(x.dtype)
         if self.join == "concatenate":
             return torch.cat([table.expand(len(x), -1, -1), x], -1)
         if table.shape[-1] != x.shape[-1]:
@@ -88,11 +104,18 @@ RADIUS = 64
 
 
 def position_encoding(
-    kind: Literal["sinusoidal", "learned", "relative"], width: int, heads: int, longest: int
+    kind: Literal["none", "sinusoidal", "learned", "relative", "rotary"],
+    width: int,
+    heads: int,
+    longest: int,
+    join: Literal["add", "concatenate"] = "add",
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
-    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683)."""
-    one_of("positions", kind, ("sinusoidal", "learned", "relative"))
+    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions need neither."""
+    one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "rotary"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
-    return Positioned(SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)), None
+    if kind in ("none", "rotary"):
+        return Unpositioned(), None
+    table = SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)
+    return Positioned(table, join), None

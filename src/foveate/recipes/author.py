@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.config import from_dict
-from foveate.contracts import END, UNKNOWN, Batch, Hypothesis, Picture, StepDecoder, Tokenizer
+from foveate.contracts import END, UNKNOWN, Batch, Generator, Hypothesis, Picture, Tokenizer
 from foveate.data import Passage, PassageBatches, text_batches
 from foveate.decoding import Decoding, decode
 from foveate.errors import UserError, unknown
@@ -132,9 +132,9 @@ class Author:
         generator = torch.Generator(self._device).manual_seed(options.seed)
         found: dict[int, list[Hypothesis]] = {}
         for places, inputs in self._batches_to_write(starts, options.condition):
-            nothing = torch.zeros_like(inputs["prompt_lengths"])  # a longer beginning makes no longer end
+            nothing = torch.zeros_like(inputs["lengths"])  # a longer beginning makes no longer end
             with torch.inference_mode():
-                ends = decode(cast(StepDecoder, self.model), inputs, nothing, options.decoding, generator)
+                ends = decode(cast(Generator, self.model), inputs, nothing, options.decoding, generator)
             found |= zip(places, ends, strict=True)
         return [self._continued(text, starts[place], found[place]) for place, text in enumerate(texts)]
 
@@ -145,7 +145,7 @@ class Author:
     def reading(self, text: str) -> Reading:
         """What the model is given to read a text, and what to call its tokens."""
         ((_, batch),) = self.batches([Passage("the input", "", (text,))])
-        pieces = [START_SIGN, *self.tokenizer.pieces(batch.inputs["target"][0, 1:].tolist())]
+        pieces = [START_SIGN, *self.tokenizer.pieces(batch.inputs["tokens"][0, 1:].tolist())]
         return Reading(batch.to(self._device).inputs, pieces, len(pieces))
 
     def picture(self, prediction: Continuation) -> Picture | None:
@@ -219,7 +219,7 @@ class Author:
         in the list."""
         number = self._number(condition)
         for places, texts in text_batches(starts, self.batch_tokens):
-            inputs = {"prompt": texts["tokens"], "prompt_lengths": texts["lengths"]}
+            inputs = dict(texts)
             if self.conditions:
                 inputs["condition"] = torch.full_like(texts["lengths"], number)
             yield places, {name: value.to(self._device) for name, value in inputs.items()}

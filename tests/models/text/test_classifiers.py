@@ -5,6 +5,7 @@ import torch
 
 import foveate
 from foveate import models
+from foveate.attention import padding
 
 TOKENS, LENGTHS = torch.tensor([[1, 5, 6, 7, 8], [1, 9, 4, 0, 0]]), torch.tensor([5, 3])
 
@@ -47,7 +48,7 @@ def test_a_text_asked_with_its_own_last_state() -> None:
 def test_the_first_place_decides_for_a_transformer() -> None:
     sizes = {"width": 12, "heads": 3, "feedforward": 7, "layers": 2}
     model = foveate.create("transformer-classifier-base", vocabulary=11, classes=3, **sizes).eval()
-    encoded = model.encoder(model.embedding(TOKENS) * 12**0.5, LENGTHS)
+    encoded = model.encoder(model.embedding(TOKENS) * 12**0.5, padding(LENGTHS))
     torch.testing.assert_close(model(TOKENS, LENGTHS).logits[:, 0], model.output(encoded[:, 0]))
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import START, StepDecoder
+from foveate.contracts import START, Generator
 from foveate.decoding import beam, greedy, sample
 from foveate.errors import UserError
 
@@ -60,11 +60,12 @@ def test_steps_equal_all_at_once(name: str, cell: str) -> None:
     model = small(name, cell=cell, layers=2)
     told = {"condition": torch.tensor([1, 3, 0])} if name == "rnn-conditioned" else {}
     whole = model(TEXTS, **told).logits
-    assert isinstance(model, StepDecoder)
+    assert isinstance(model, Generator)
     assert whole.shape == (3, 5, 17)
     with torch.no_grad():
-        state = model.start(TEXTS[:, :1], torch.ones(3, dtype=torch.long), **told)
-        for place in range(3):
+        logits, state = model.prefill(TEXTS[:, :1], torch.ones(3, dtype=torch.long), **told)
+        torch.testing.assert_close(logits, whole[:, 0], atol=1e-6, rtol=0)
+        for place in (1, 2):
             torch.testing.assert_close(model.step(TEXTS[:, place], state), whole[:, place], atol=1e-6, rtol=0)
         rows = torch.tensor([2, 0, 0, 1])
         state.reorder(rows)
@@ -73,15 +74,14 @@ def test_steps_equal_all_at_once(name: str, cell: str) -> None:
 
 
 def test_a_prompt_is_read_to_its_end_and_no_further() -> None:
-    """The step that is fed START goes on from the prompt; rows may change places in between."""
+    """Rows may change places before the first step."""
     model = small("rnn-conditioned")
     condition, lengths = torch.tensor([1, 2, 3]), torch.tensor([3, 1, 4])
     whole = model(TEXTS, condition=condition).logits
-    state = model.start(torch.where(torch.arange(5) < lengths[:, None], TEXTS, 11), lengths, condition)
+    logits, state = model.prefill(torch.where(torch.arange(5) < lengths[:, None], TEXTS, 11), lengths, condition)
     rows = torch.tensor([2, 0, 1, 2])
     state.reorder(rows)
-    found = model.step(torch.full((4,), START), state)
-    torch.testing.assert_close(found, whole[rows, lengths[rows] - 1], atol=1e-6, rtol=0)
+    torch.testing.assert_close(logits[rows], whole[rows, lengths[rows] - 1], atol=1e-6, rtol=0)
     following = TEXTS[rows, lengths[rows]]
     torch.testing.assert_close(model.step(following, state), whole[rows, lengths[rows]], atol=1e-6, rtol=0)
 
@@ -116,19 +116,17 @@ def test_some_conditions_are_hidden_in_training() -> None:
 @torch.no_grad()
 def test_every_way_of_decoding() -> None:
     model = small("rnn-conditioned")
-    inputs = {"prompt": TEXTS[:2, :3], "prompt_lengths": torch.tensor([3, 2]), "condition": torch.tensor([1, 2])}
+    inputs = {"tokens": TEXTS[:2, :3], "lengths": torch.tensor([3, 2]), "condition": torch.tensor([1, 2])}
     for found in (greedy(model, inputs, 7), [each[0] for each in beam(model, inputs, 7, width=3)]):
         for row, one in enumerate(found):
             tokens = [
-                *TEXTS[row, : int(inputs["prompt_lengths"][row])].tolist(),
+                *TEXTS[row, : int(inputs["lengths"][row])].tolist(),
                 *one.tokens,
                 *([2] if one.ended else []),
             ]
             logits = model(torch.tensor([tokens[:-1]]), condition=inputs["condition"][row : row + 1]).logits
             log_probs = logits.log_softmax(-1)[0].gather(1, torch.tensor(tokens[1:])[:, None])[:, 0]
-            assert float(log_probs[int(inputs["prompt_lengths"][row]) - 1 :].sum()) == pytest.approx(
-                one.log_prob, abs=1e-5
-            )
+            assert float(log_probs[int(inputs["lengths"][row]) - 1 :].sum()) == pytest.approx(one.log_prob, abs=1e-5)
     assert [len(each) for each in sample(model, inputs, 5, samples=3)] == [3, 3]
 
 

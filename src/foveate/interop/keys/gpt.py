@@ -18,12 +18,12 @@ _PROJECTIONS = ("query", "key", "value")
 def transformers(config: GPTConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A state of ours as the state of GPT2LMHeadModel (pre-norm) or OpenAIGPTLMHeadModel (post-norm)."""
     body, words, places = _names(config)
-    found = {words: state["embedding.weight"], places: state["positions.table"]}
+    found = {words: state["embedding.weight"], places: state["stack.positions.positions.table"]}
     found["lm_head.weight"] = state["output.weight"]
     if config.norm == "pre":
-        found |= {f"{body}.ln_f.{leaf}": state[f"norm.{leaf}"] for leaf in ("weight", "bias")}
+        found |= {f"{body}.ln_f.{leaf}": state[f"stack.norm.{leaf}"] for leaf in ("weight", "bias")}
     for layer in range(config.layers):
-        ours, theirs = f"blocks.{layer}", f"{body}.h.{layer}"
+        ours, theirs = f"stack.blocks.{layer}", f"{body}.h.{layer}"
         for leaf in ("weight", "bias"):
             joined = torch.cat([state[f"{ours}.self.{part}.{leaf}"] for part in _PROJECTIONS])
             found[f"{theirs}.attn.c_attn.{leaf}"] = _transposed(joined)
@@ -37,12 +37,12 @@ def transformers(config: GPTConfig, state: Mapping[str, Tensor]) -> dict[str, Te
 def foveate(config: GPTConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inverse of `transformers`."""
     body, words, places = _names(config)
-    found = {"embedding.weight": state[words], "positions.table": state[places]}
+    found = {"embedding.weight": state[words], "stack.positions.positions.table": state[places]}
     found["output.weight"] = state["lm_head.weight"]
     if config.norm == "pre":
-        found |= {f"norm.{leaf}": state[f"{body}.ln_f.{leaf}"] for leaf in ("weight", "bias")}
+        found |= {f"stack.norm.{leaf}": state[f"{body}.ln_f.{leaf}"] for leaf in ("weight", "bias")}
     for layer in range(config.layers):
-        ours, theirs = f"blocks.{layer}", f"{body}.h.{layer}"
+        ours, theirs = f"stack.blocks.{layer}", f"{body}.h.{layer}"
         for leaf in ("weight", "bias"):
             parts = _transposed(state[f"{theirs}.attn.c_attn.{leaf}"]).chunk(3)
             found |= {f"{ours}.self.{part}.{leaf}": value for part, value in zip(_PROJECTIONS, parts, strict=True)}

@@ -1,7 +1,7 @@
-"""GPT, the decoder of the Transformer alone: GPT-1 (Radford et al. 2018) and GPT-2 (Radford et al. 2019,
-https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf)."""
+"""GPT, the decoder of the Transformer alone: GPT-1 (Radford et al. 2018), GPT-2 (Radford et al. 2019,
+https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf) and GPT-3 (Brown
+et al. 2020, https://arxiv.org/abs/2005.14165)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,174 +9,100 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, causal
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, EncoderBlock, FeedForward, LearnedPositions, MultiHeadAttention, initialize, tie_output
+from foveate.models.text.causal_language_model import (
+    CausalLanguageModel,
+    CausalLanguageModelConfig,
+    Side,
+    TextState,
+)
 
-INITIAL = 0.02
-"""Standard deviation of the initial embeddings and positions, as in GPT-2."""
 
+@dataclass(kw_only=True)
+class GPTConfig(CausalLanguageModelConfig):
+    """The sizes of a GPT. Defaults are those of the smallest GPT-2."""
 
-@dataclass
-class GPTConfig:
-    """The sizes of a GPT."""
-
-    vocabulary: FromData
-    """Size of the vocabulary."""
     conditions: FromData = 1
     """Number of conditions; condition 0 means none."""
     width: int = 768
-    """Width C of all layers."""
     heads: int = 12
-    """Attention heads of each layer."""
     feedforward: int = 3072
-    """Inner width of the feed-forward layers."""
     layers: int = 12
-    """Blocks."""
-    norm: Literal["post", "pre"] = "pre"
-    """Layer norm after each residual sum (GPT-1), or before each layer (GPT-2)."""
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu-tanh"
-    """Activation function of the feed-forward layers."""
-    dropout: float = 0.1
-    """Share of embeddings and layer outputs that is dropped in training."""
-    attention_dropout: float = 0.0
-    """Share of attention weights that is dropped in training."""
-    activation_dropout: float = 0.0
-    """Share of the inner activations of the feed-forward layers that is dropped in training."""
-    max_length: int = 1024
-    """Positions that are learned."""
+    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "learned"
     condition: Literal["added"] | None = None
     """Add the vector of a condition to that of each token; None for a model without conditions."""
     condition_dropout: float = 0.1
     """Share of training passages with condition 0 instead, so that the model also works without a condition."""
 
 
-class GPT(nn.Module):
-    """Predicts the next token of a text from all tokens before it."""
+class GPT(CausalLanguageModel):
+    """Predicts the next token of a text from all tokens before it, and from a condition if it has any."""
 
-    blocks: Iterable[EncoderBlock]
+    config: GPTConfig
 
     def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embedding = nn.Embedding(config.vocabulary, config.width)
-        self.positions = LearnedPositions(config.max_length, config.width)
-        self.condition = nn.Embedding(config.conditions, config.width) if config.condition else None
-        self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))  # type: ignore[assignment]
-        # Post-norm blocks end with a norm of their own.
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.output = nn.Linear(config.width, config.vocabulary, bias=False)
-        initialize(self, config.width)
-        for table in (self.embedding.weight, self.positions.table):
-            nn.init.normal_(table, std=INITIAL)
-        tie_output(self.output, self.embedding)
+        super().__init__(config)
+        self.condition = None
+        if config.condition is not None:
+            self.condition = nn.Embedding(config.conditions, config.width)
+            nn.init.normal_(self.condition.weight, std=0.02)
 
     def forward(
         self,
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, "B"] | None = None,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
         condition: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token. Padding behind a target's end changes nothing before it."""
+        """Logits of the token after each token, (B, T, N). Padding on the right needs no `lengths`."""
         if self.training and condition is not None:
-            hidden = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
-            condition = condition.masked_fill(hidden, 0)
-        x = self.embedding(target) + self.positions(target.shape[1], device=target.device)
-        x = self.dropout(x + self._vectors(condition, target))
-        for block in self.blocks:
-            x = block(x, mask=causal())
-        return Output(self.output(self.norm(x)))
+            dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
+            condition = condition.masked_fill(dropped, 0)
+        hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, len(tokens)))
+        return Output(self.output(hidden))
 
-    def start(
+    def prefill(
         self,
-        prompt: Int[Tensor, "B S"],
-        prompt_lengths: Int[Tensor, "B"],
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
+        padding_side: Side = "right",
         condition: Int[Tensor, "B"] | None = None,
-    ) -> "GPTState":
-        """Read prompts, each with its START. The first step, whose token is START, continues from there.
+    ) -> tuple[Float[Tensor, "B N"], TextState]:
+        """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
+        return self._prefill(tokens, lengths, padding_side, self._vectors(condition, len(tokens)))
 
-        Prompts are aligned at their ends, so that the next tokens of all rows are in one column.
-        """
-        length = prompt.shape[1]
-        self.positions(length)  # refuses what is too long
-        padding = length - prompt_lengths
-        columns = torch.arange(length, device=prompt.device) - padding[:, None]
-        aligned = prompt.gather(1, columns.clamp(min=0))
-        past = [
-            block.self.memory(self.embedding.weight.new_empty(len(prompt), 0, self.config.width))
-            for block in self.blocks
-        ]
-        state = GPTState(past, padding, self._vectors(condition, prompt))
-        mask = causal() & state.mask(length)
-        state.ahead = self._extend(aligned, columns.clamp(min=0), state, mask)[:, -1]
-        return state
-
-    def step(self, tokens: Int[Tensor, "R"], state: "GPTState") -> Float[Tensor, "R N"]:
-        if state.ahead is not None:
-            logits, state.ahead = state.ahead, None
-            return self.output(self.norm(logits))
-        column = state.past[0].length
-        self.positions(1, start=column)
-        places = (column - state.padding)[:, None]
-        return self.output(self.norm(self._extend(tokens[:, None], places, state, state.mask(column + 1))[:, 0]))
-
-    def _extend(
-        self, tokens: Int[Tensor, "R T"], places: Int[Tensor, "R T"], state: "GPTState", mask: Mask | Tensor
-    ) -> Float[Tensor, "R T C"]:
-        """The hidden states of further tokens at these positions; adds their keys and values to the past."""
-        x = self.dropout(self.embedding(tokens) + self.positions.table[places] + state.condition)
-        for block, past in zip(self.blocks, state.past, strict=True):
-            x = block(x, mask=mask, past=past)
-        return x
-
-    def _vectors(self, condition: Int[Tensor, "B"] | None, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B 1 C"]:
-        """The vector of each text's condition; zeros in a model without conditions."""
+    def _vectors(self, condition: Int[Tensor, "B"] | None, rows: int) -> Float[Tensor, "B 1 C"] | None:
+        """The vector of each text's condition; None in a model without conditions."""
         if self.condition is None:
-            return self.embedding.weight.new_zeros(len(tokens), 1, self.config.width)
-        condition = tokens.new_zeros(len(tokens)) if condition is None else condition
+            return None
+        if condition is None:
+            condition = torch.zeros(rows, dtype=torch.long, device=self.condition.weight.device)
         return self.condition(condition)[:, None]
-
-
-@dataclass
-class GPTState:
-    """The text so far of each row, as keys and values of every block."""
-
-    past: list[Memory]
-    padding: Int[Tensor, "R"]
-    """Columns before the first token of each row."""
-    condition: Float[Tensor, "R 1 C"]
-    ahead: Float[Tensor, "R C"] | None = None
-    """The hidden state after the prompt, for the first step."""
-
-    def mask(self, columns: int) -> Tensor:
-        """Hides the columns before each row's first token: booleans (R, 1, 1, columns)."""
-        return (torch.arange(columns, device=self.padding.device) >= self.padding[:, None])[:, None, None]
-
-    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
-        for memory in self.past:
-            memory.reorder(rows)
-        self.padding, self.condition = self.padding[rows], self.condition[rows]
-        self.ahead = None if self.ahead is None else self.ahead[rows]
-
-
-def _block(config: GPTConfig) -> EncoderBlock:
-    attention = MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout)
-    feedforward = FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
-    return EncoderBlock(attention, feedforward, config.norm, config.dropout)
 
 
 MODEL, CONFIG = GPT, GPTConfig
 
 _TINY = {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4}
 
+
+def _sizes(layers: int, width: int, heads: int, **more: int | str) -> dict[str, int | str]:
+    return {"layers": layers, "width": width, "heads": heads, "feedforward": 4 * width, **more}
+
+
 PRESETS = {
     "gpt-tiny": ("4 blocks, width 256, 4 heads: for a laptop", _TINY),
     "gpt-conditioned": ("The same with a condition", {**_TINY, "condition": "added"}),
     "gpt1": ("12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)", {"norm": "post", "max_length": 512}),
     "gpt2": ("12 blocks, width 768, 12 heads (Radford et al. 2019)", {}),
-    "gpt2-medium": ("24 blocks, width 1024, 16 heads", {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24}),
-    "gpt2-large": ("36 blocks, width 1280, 20 heads", {"width": 1280, "heads": 20, "feedforward": 5120, "layers": 36}),
-    "gpt2-xl": ("48 blocks, width 1600, 25 heads", {"width": 1600, "heads": 25, "feedforward": 6400, "layers": 48}),
+    "gpt2-medium": ("24 blocks, width 1024, 16 heads", _sizes(24, 1024, 16)),
+    "gpt2-large": ("36 blocks, width 1280, 20 heads", _sizes(36, 1280, 20)),
+    "gpt2-xl": ("48 blocks, width 1600, 25 heads", _sizes(48, 1600, 25)),
+    "megatron-8.3b": ("72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)", _sizes(72, 3072, 32)),
+    "turing-nlg-17b": ("78 blocks, width 4256, 28 heads (Microsoft 2020)", _sizes(78, 4256, 28)),
+    "gpt3-175b": (
+        "96 blocks, width 12288, 96 heads, every second one banded (Brown et al. 2020)",
+        _sizes(96, 12288, 96, max_length=2048, window=255, window_every=2),
+    ),
 }

@@ -48,13 +48,10 @@ class LanguageState:
     hidden: RecurrentState
     condition: Float[Tensor, "R D"]
     """The vector c of each text; of width 0 in a model without conditions."""
-    ahead: Float[Tensor, "R C"] | None
-    """The output after the prompt, for the first step."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
         self.condition = self.condition[rows]
-        self.ahead = None if self.ahead is None else self.ahead[rows]
 
 
 class RNNLanguage(nn.Module):
@@ -75,35 +72,31 @@ class RNNLanguage(nn.Module):
 
     def forward(
         self,
-        target: Int[Tensor, "B T"],
-        target_lengths: Int[Tensor, "B"] | None = None,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
         condition: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each target token. Condition 0 means none."""
+        """Logits of the token after each token, (B, T, N). Condition 0 means none."""
         if self.training and condition is not None:
             hidden = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(hidden, 0)
-        outputs, _ = self.recurrent(self._inputs(target, self._vectors(len(target), condition)))
+        outputs, _ = self.recurrent(self._inputs(tokens, self._vectors(len(tokens), condition)))
         return Output(self.output(self.dropout(outputs)))
 
-    def start(
+    def prefill(
         self,
-        prompt: Int[Tensor, "B S"],
-        prompt_lengths: Int[Tensor, "B"],
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
         condition: Int[Tensor, "B"] | None = None,
-    ) -> LanguageState:
-        """Read prompts, each with its START. The first step, whose token is START, continues from there."""
-        vectors = self._vectors(len(prompt), condition)
-        _, hidden = self.recurrent(self._inputs(prompt, vectors), lengths=prompt_lengths)
-        return LanguageState(hidden, vectors, ahead=hidden[0][-1])
+    ) -> tuple[Float[Tensor, "B N"], LanguageState]:
+        """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
+        vectors = self._vectors(len(tokens), condition)
+        _, hidden = self.recurrent(self._inputs(tokens, vectors), lengths=lengths)
+        return self.output(self.dropout(hidden[0][-1])), LanguageState(hidden, vectors)
 
     def step(self, tokens: Int[Tensor, "R"], state: LanguageState) -> Float[Tensor, "R N"]:
-        if state.ahead is not None:
-            outputs, state.ahead = state.ahead, None
-        else:
-            steps, state.hidden = self.recurrent(self._inputs(tokens[:, None], state.condition), state.hidden)
-            outputs = steps.squeeze(1)
-        return self.output(self.dropout(outputs))
+        outputs, state.hidden = self.recurrent(self._inputs(tokens[:, None], state.condition), state.hidden)
+        return self.output(self.dropout(outputs.squeeze(1)))
 
     def _vectors(self, rows: int, condition: Int[Tensor, "B"] | None) -> Float[Tensor, "B D"]:
         """The vector c of each text."""

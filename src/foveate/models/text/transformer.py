@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -17,9 +18,10 @@ from foveate.nn import (
     BeamSources,
     DecoderBlock,
     Dropout,
-    EncoderBlock,
     FeedForward,
     MultiHeadAttention,
+    Residual,
+    TransformerBlock,
     initialize,
     position_encoding,
     tie_output,
@@ -162,12 +164,16 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
     return FeedForward(config.width, config.feedforward, config.activation, config.activation_dropout)
 
 
-def _encoder_block(config: TransformerConfig) -> EncoderBlock:
-    return EncoderBlock(_attention(config), _feedforward(config), config.norm, config.dropout)
+def _encoder_block(config: TransformerConfig) -> TransformerBlock:
+    return TransformerBlock(_attention(config), _feedforward(config), partial(_residual, config))
 
 
 def _decoder_block(config: TransformerConfig) -> DecoderBlock:
-    return DecoderBlock(_attention(config), _attention(config), _feedforward(config), config.norm, config.dropout)
+    return DecoderBlock(_attention(config), _attention(config), _feedforward(config), partial(_residual, config))
+
+
+def _residual(config: TransformerConfig) -> Residual:
+    return Residual(config.width, config.norm, config.dropout)
 
 
 MODEL, CONFIG = Transformer, TransformerConfig

@@ -7,13 +7,14 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from foveate.attention import padding
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, initialize, pooling
+from foveate.nn import Dropout, StackConfig, TransformerStack, initialize, pooling
 
 
 @dataclass(kw_only=True)
-class TransformerClassifierConfig(EncoderConfig):
+class TransformerClassifierConfig(StackConfig):
     """The sizes of the encoder, and its pooling."""
 
     vocabulary: FromData
@@ -33,7 +34,7 @@ class TransformerClassifier(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
-        self.encoder = TransformerEncoder(config)
+        self.encoder = TransformerStack(config)
         self.pooling = pooling(config.pooling, config.width, config.score)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.classes)
@@ -45,7 +46,7 @@ class TransformerClassifier(nn.Module):
 
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
         """The pooled vector of each text."""
-        encoded = self.encoder(self.embedding(tokens) * math.sqrt(self.config.width), lengths)
+        encoded = self.encoder(self.embedding(tokens) * math.sqrt(self.config.width), padding(lengths))
         return self.pooling(encoded, lengths)
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from foveate.attention import padding
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, EncoderConfig, TransformerEncoder, WordEmbedding, initialize
+from foveate.nn import Dropout, StackConfig, TransformerStack, WordEmbedding, initialize
 
 
 @dataclass(kw_only=True)
-class TransformerTaggerConfig(EncoderConfig):
+class TransformerTaggerConfig(StackConfig):
     """The sizes of the encoder, of the vocabulary and of the tag set."""
 
     vocabulary: FromData
@@ -30,7 +31,7 @@ class TransformerTagger(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = WordEmbedding(config.vocabulary, config.spellings, config.width)
-        self.encoder = TransformerEncoder(config)
+        self.encoder = TransformerStack(config)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.tags)
         initialize(self, config.width)
@@ -40,7 +41,7 @@ class TransformerTagger(nn.Module):
         # Divided by the number of summed vectors, so that their sum does not hide the positions.
         summed = 1 + spellings.shape[-1]
         embedded = self.embedding(words, spellings) * math.sqrt(self.config.width / summed)
-        return Output(self.output(self.dropout(self.encoder(embedded, lengths))))
+        return Output(self.output(self.dropout(self.encoder(embedded, padding(lengths)))))
 
 
 MODEL, CONFIG = TransformerTagger, TransformerTaggerConfig

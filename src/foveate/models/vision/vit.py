@@ -4,6 +4,7 @@ DeiT III (Touvron et al. 2022, https://arxiv.org/abs/2204.07118) adds layer scal
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -15,7 +16,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import Dropout, EncoderBlock, FeedForward, MultiHeadAttention, initialize
+from foveate.nn import Dropout, FeedForward, MultiHeadAttention, Residual, TransformerBlock, initialize, norm
 
 
 @dataclass
@@ -138,16 +139,13 @@ class AttentionPool(nn.Module):
         return self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
 
 
-def block(config: ViTConfig) -> EncoderBlock:
+def block(config: ViTConfig) -> TransformerBlock:
     """Pre-norm self-attention and a feed-forward layer."""
-    return EncoderBlock(
+    around = norm("layer", config.epsilon), config.layer_scale, config.depth_dropout
+    return TransformerBlock(
         MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout),
         FeedForward(config.width, config.feedforward, "gelu", config.dropout),
-        "pre",
-        config.dropout,
-        config.epsilon,
-        config.layer_scale,
-        config.depth_dropout,
+        partial(Residual, config.width, "pre", config.dropout, *around),
     )
 
 

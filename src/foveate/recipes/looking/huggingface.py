@@ -11,9 +11,9 @@ from foveate.training.hardware import choose_device
 from foveate.viewer.protocol import ModelViewer
 
 VIEWERS: dict[str, Callable[[Any, Path], ModelViewer]] = {
-    "input_ids": texts.Reader,
-    "pixel_values": images.Watcher,
-    "input_features": sounds.Listener,
+    "input_ids": texts.TextViewer,
+    "pixel_values": images.ImageViewer,
+    "input_features": sounds.SoundViewer,
 }
 """The viewer for each main input that a model of transformers may have."""
 
@@ -24,7 +24,7 @@ def open_folder(folder: Path, device: str) -> ModelViewer:
     given = getattr(model, "main_input_name", "")
     if given not in VIEWERS:
         raise UserError(
-            f"{folder} is a {type(model).__name__}, which is given '{given}'; models can be looked at here that are "
-            f"given {', '.join(VIEWERS)} (any other from Python, by foveate.look)"
+            f"{folder} is a {type(model).__name__}, which reads '{given}'; the command line supports models that read "
+            f"{', '.join(VIEWERS)} (others can be looked at from Python, with foveate.look)"
         )
     return VIEWERS[given](model, folder)

@@ -1,4 +1,4 @@
-"""Reading what a model is given to look at, and refusing what does not fit."""
+"""Reads and checks the input of a model."""
 
 import sys
 from pathlib import Path
@@ -7,44 +7,44 @@ from foveate.data import utf8
 from foveate.errors import UserError
 from foveate.viewer.protocol import File, Input, InputKind
 
-LARGEST = 64 * 2**20
-"""Bytes of a file that are read at most."""
+MAX_BYTES = 64 * 2**20
+"""Maximum size of an input file in bytes."""
 
-SHORT = 70
-"""Characters of a text that make a title."""
+MAX_TITLE = 70
+"""Maximum number of characters of a title."""
 
 
 def read_input(argument: str, takes: InputKind) -> Input:
-    """What a user named on the command line: standard input for "-", else a file that there is, else the text itself.
+    """The input that a command line argument names: standard input for "-", an existing file, or the text itself.
 
-    Raises UserError for a file that cannot be read, and where a model takes a file and there is none.
+    Raises UserError for a file that cannot be read, and for a missing file if the model reads files.
     """
     if argument == "-":
         if sys.stdin is None:
             raise UserError("nothing to look at: standard input is closed")
-        data = _bounded(sys.stdin.buffer.read(LARGEST + 1), "standard input")
+        data = _bounded(sys.stdin.buffer.read(MAX_BYTES + 1), "standard input")
         return _decoded(data, "standard input") if takes == "text" else File("input", data)
     path = Path(argument)
     if not _is_file(path):
         if takes != "text":
-            raise UserError(f"there is no file {argument}; this model is given the file of {_ARTICLES[takes]}")
+            raise UserError(f"there is no file {argument}; this model reads {_FILES[takes]}")
         return argument
     try:
         with path.open("rb") as file:
-            data = _bounded(file.read(LARGEST + 1), argument)
+            data = _bounded(file.read(MAX_BYTES + 1), argument)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     return _decoded(data, argument) if takes == "text" else File(path.name, data)
 
 
-def shortened(text: str) -> str:
-    """A text as a title: its beginning, on one line."""
+def make_title(text: str) -> str:
+    """The beginning of a text, on one line."""
     line = " ".join(text.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 1].rstrip()}…"
+    return line if len(line) <= MAX_TITLE else f"{line[: MAX_TITLE - 1].rstrip()}…"
 
 
-def text_of(given: Input, name: str) -> str:
-    """A text that says something. Raises UserError for any other input."""
+def require_text(given: Input, name: str) -> str:
+    """The input as a text. Raises UserError for a file or an empty text."""
     if isinstance(given, File):
         raise UserError(f"{given.name} is a file, but {name} reads text")
     if not given.strip():
@@ -52,32 +52,32 @@ def text_of(given: Input, name: str) -> str:
     return utf8(given)
 
 
-def file_of(given: Input, name: str, takes: InputKind) -> File:
-    """A file. Raises UserError for a text."""
+def require_file(given: Input, name: str, takes: InputKind) -> File:
+    """The input as a file. Raises UserError for a text."""
     if isinstance(given, str):
-        raise UserError(f"a text was given, but {name} is given the file of {_ARTICLES[takes]}")
+        raise UserError(f"the input is a text, but {name} reads {_FILES[takes]}")
     return given
 
 
-def check_length(count: int, most: int, what: str, unit: str = "tokens") -> None:
-    """Raises UserError where an input has more places than may be looked at."""
-    if count > most:
-        raise UserError(f"{what} has {count:,} {unit}, but at most {most:,} are looked at; --max-tokens allows more")
+def check_length(count: int, max_length: int, what: str, unit: str = "tokens") -> None:
+    """Raise UserError for an input that is too long."""
+    if count > max_length:
+        raise UserError(f"{what} has {count:,} {unit}, but the limit is {max_length:,}; --max-tokens raises it")
 
 
-_ARTICLES = {"image": "an image", "audio": "a sound (.wav)"}
+_FILES = {"image": "an image file", "audio": "a sound file (.wav)"}
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a long text is no path
+    except (OSError, ValueError):  # for example, a text that is too long for a path
         return False
 
 
 def _bounded(data: bytes, name: str) -> bytes:
-    if len(data) > LARGEST:
-        raise UserError(f"{name} has more than {LARGEST // 2**20} MiB, the most that is read")
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{name} is larger than {MAX_BYTES // 2**20} MiB, which is the limit")
     return data
 
 
@@ -85,4 +85,4 @@ def _decoded(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} is no UTF-8 text (byte {error.start:,}), but this model reads text") from None
+        raise UserError(f"{name} is not UTF-8 text (byte {error.start:,}), but this model reads text") from None

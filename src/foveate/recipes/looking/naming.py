@@ -1,4 +1,4 @@
-"""What the two sides of each site are called, from the site's path and its shape; and what a model is called."""
+"""Names of models, and of the queries and keys of each site, from its path and shape."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,42 +10,42 @@ from foveate.sight.sight import Sight
 from foveate.viewer.sides import SideNames, SidePair
 
 Naming: TypeAlias = Callable[[int], SideNames]
-"""What the places of a side are called that has so many; None where that is not known."""
+"""Returns the names of a side with so many positions; None if they are not known."""
 
 _CROSS = re.compile(r"cross|enc(oder)?_?dec(oder)?_?|encoder_attn|encdec|inter_attention", re.IGNORECASE)
 
 
 def model_name(description: Mapping[str, Any], folder: Path) -> str:
-    """The preset (or family) of a trained model that foveate saved, and where it lies."""
+    """The preset (or family) and folder of a model that foveate trained."""
     return f"{description['recipe'].get('model', description['family'])} from {folder}"
 
 
-def tokens(labels: Sequence[str]) -> Naming:
-    """The tokens of a text, for sides that have one place for each."""
+def token_names(labels: Sequence[str]) -> Naming:
+    """Names for sides that have one position for each token of a text."""
     return lambda count: list(labels) if count == len(labels) else None
 
 
 @dataclass
-class Writer:
-    """The decoder of a model that reads one side and writes another."""
+class DecoderNames:
+    """The names of a decoder's positions."""
 
     read: Naming
-    """What the decoder is fed: names its places where it looks at itself."""
+    """Names of its input tokens, for self-attention."""
     written: Naming
-    """What it writes there: names its places where it looks at the source."""
+    """Names of its output tokens, for cross-attention."""
     path: str
-    """Where in the model the decoder is."""
+    """Path of the decoder in the model."""
     count: int
-    """How many places it has."""
+    """Number of positions."""
 
 
-def one_side(sight: Sight, naming: Naming) -> dict[str, SidePair]:
-    """The names of a model that has one input: both sides of each site."""
+def single_input_names(sight: Sight, naming: Naming) -> dict[str, SidePair]:
+    """The names of queries and keys for a model with one input."""
     return {name: (naming(site.shape[2]), naming(site.shape[3])) for name, site in _sites(sight).items()}
 
 
-def two_sides(sight: Sight, source: Naming, writer: Writer) -> dict[str, SidePair]:
-    """The names of a model that reads a source and writes: encoder, decoder and what lies between."""
+def encoder_decoder_names(sight: Sight, source: Naming, writer: DecoderNames) -> dict[str, SidePair]:
+    """The names of queries and keys for a model with an encoder and a decoder."""
     found: dict[str, SidePair] = {}
     for name, site in _sites(sight).items():
         queries, keys = site.shape[2:]

@@ -1,4 +1,4 @@
-"""Looking at models of sound that are given a spectrogram: Whisper and its like."""
+"""The viewer of transformers' speech models that read a spectrogram, such as Whisper."""
 
 import io
 import wave
@@ -11,69 +11,69 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.interop.huggingface import FROM_DISK, config_file, library, told
+from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
 from foveate.recipes.looking.images import PROCESSOR
-from foveate.recipes.looking.inputs import check_length, file_of
-from foveate.recipes.looking.naming import one_side
-from foveate.recipes.looking.texts import Words, read_and_write, run, writes
+from foveate.recipes.looking.inputs import check_length, require_file
+from foveate.recipes.looking.naming import single_input_names
+from foveate.recipes.looking.texts import FolderTokenizer, generate_and_look, generates, run_and_look
 from foveate.viewer.protocol import File, Input, InputKind, LookResult
 from foveate.viewer.sides import Audio
 
 
-class Listener:
-    """A model that is given the spectrogram of a sound."""
+class SoundViewer:
+    """A model that reads the spectrogram of a sound."""
 
     takes: InputKind = "audio"
 
     def __init__(self, model: Any, folder: Path) -> None:
-        self.model, self.words = model, Words(folder)
-        self.ear, self.name = Ear(model.config, folder), f"{type(model).__name__} from {folder}"
+        self.model, self.tokenizer = model, FolderTokenizer(folder)
+        self.preprocessor, self.name = SoundPreprocessor(model.config, folder), f"{type(model).__name__} from {folder}"
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
-        file = file_of(given, self.name, self.takes)
-        sound, rate = recorded(file)
-        seconds, longest = len(sound) / rate, self.ear.longest
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        file = require_file(given, self.name, self.takes)
+        sound, rate = read_wav(file)
+        seconds, longest = len(sound) / rate, self.preprocessor.longest
         if longest is not None and seconds > longest:
             raise UserError(
-                f"{file.name} lasts {seconds:,.1f} seconds, but {self.name} hears {longest:g} at most: cut it"
+                f"{file.name} lasts {seconds:,.1f} seconds, but {self.name} accepts {longest:g} at most: cut it"
             )
-        features = self.ear.hear(sound, rate)
-        spectrogram = self.ear.spectrogram(features[0])
-        check_length(spectrogram.shape[1], most, "the spectrogram", "frames")
+        features = self.preprocessor.prepare(sound, rate)
+        spectrogram = self.preprocessor.spectrogram(features[0])
+        check_length(spectrogram.shape[1], max_length, "the spectrogram", "frames")
         heard = Audio.of(spectrogram, seconds if longest is None else longest)
         inputs = {"input_features": features.to(self.model.device, self.model.dtype)}
-        if writes(self.model):
-            sight, names, notes = read_and_write(self.model, inputs, lambda count: heard, self.words, sites)
+        if generates(self.model):
+            sight, names, notes = generate_and_look(self.model, inputs, lambda count: heard, self.tokenizer, sites)
         else:
-            sight = run(self.model, self.model.base_model, inputs, sites)
-            names, notes = one_side(sight, lambda count: heard), []
+            sight = run_and_look(self.model, self.model.base_model, inputs, sites)
+            names, notes = single_input_names(sight, lambda count: heard), []
         return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
 
-class Ear:
-    """How a sound becomes what a model is given: by the folder's own extractor, else by Whisper's."""
+class SoundPreprocessor:
+    """Converts a sound into a model's input, with the folder's own feature extractor, or with Whisper's."""
 
     def __init__(self, config: Any, folder: Path) -> None:
-        transformers = library()
-        with told(f"{folder / PROCESSOR} cannot be used"):
-            if config_file(folder, PROCESSOR):
-                self.extractor = transformers.AutoFeatureExtractor.from_pretrained(folder, **FROM_DISK)
+        transformers = import_transformers()
+        with short_errors(f"{folder / PROCESSOR} cannot be used"):
+            if read_optional_json(folder, PROCESSOR):
+                self.extractor = transformers.AutoFeatureExtractor.from_pretrained(folder, **LOCAL_ONLY)
             else:
                 self.extractor = transformers.WhisperFeatureExtractor(feature_size=config.num_mel_bins)
             self.bands = int(self.extractor.feature_size)
             chunk = getattr(self.extractor, "chunk_length", None)
-            self.longest = None if chunk is None else float(chunk)  # Whisper's kind fills up to these seconds
+            self.longest = None if chunk is None else float(chunk)  # Whisper and similar models pad to this duration
 
-    def hear(self, sound: Float32[np.ndarray, "N"], rate: int) -> Float[Tensor, "1 ..."]:
-        """What the model is given: Whisper's kind (1, bands, frames), most others (1, frames, bands)."""
-        with told("the sound cannot be prepared"):
+    def prepare(self, sound: Float32[np.ndarray, "N"], rate: int) -> Float[Tensor, "1 ..."]:
+        """The model's input: (1, bands, frames) for Whisper and similar models, (1, frames, bands) for most others."""
+        with short_errors("the sound cannot be processed"):
             wanted = self.extractor.sampling_rate
-            sound = resampled(sound, rate, wanted)
+            sound = resample(sound, rate, wanted)
             return self.extractor(sound, sampling_rate=wanted, return_tensors="pt")["input_features"]
 
     def spectrogram(self, features: Float[Tensor, "..."]) -> Float[Tensor, "bands frames"]:
-        """The same as a picture has it. Raises UserError where neither axis is that of the bands."""
-        stacked = getattr(self.extractor, "stride", 1)  # so many frames are given as one
+        """The spectrogram of an input. Raises UserError if neither axis has the size of the bands."""
+        stacked = getattr(self.extractor, "stride", 1)  # number of frames that are stacked into one
         if features.ndim == 2 and features.shape[1] == self.bands * stacked:
             return features.reshape(-1, self.bands).T
         if features.ndim == 2 and features.shape[0] == self.bands:
@@ -81,30 +81,28 @@ class Ear:
         shape = " x ".join(map(str, features.shape))
         raise UserError(
             f"the sound became {shape} numbers, but a spectrogram has {self.bands} bands: "
-            "this kind cannot be looked at here (but from Python, by foveate.look)"
+            "this kind can only be looked at from Python, with foveate.look"
         )
 
 
-def recorded(file: File) -> tuple[Float32[np.ndarray, "N"], int]:
-    """The samples of a .wav file, its channels mixed, from -1 to 1; and how many there are in a second.
+def read_wav(file: File) -> tuple[Float32[np.ndarray, "N"], int]:
+    """The samples of a .wav file from -1 to 1, averaged over its channels, and the sampling rate.
 
-    Raises UserError for what is no such file.
+    Raises UserError for any other file.
     """
     try:
         with wave.open(io.BytesIO(file.data)) as sound:
             channels, width, rate = sound.getnchannels(), sound.getsampwidth(), sound.getframerate()
             data = sound.readframes(sound.getnframes())
-    except (wave.Error, EOFError, RuntimeError) as error:  # the last where a part's length is wrong
-        raise UserError(
-            f"{file.name} is no .wav file of whole numbers (PCM): {str(error) or 'it ends too soon'}"
-        ) from None
+    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError if the length of a chunk is wrong
+        raise UserError(f"{file.name} is no .wav file of integers (PCM): {str(error) or 'it is truncated'}") from None
     if width > 4:
-        raise UserError(f"{file.name} has samples of {8 * width} bits; at most 32 are read")
+        raise UserError(f"{file.name} has samples of {8 * width} bits; the limit is 32")
     frames = len(data) // (width * channels)
     if not frames or not rate:
-        raise UserError(f"{file.name} holds no sound")
+        raise UserError(f"{file.name} has no samples")
     samples = np.frombuffer(data, np.uint8, frames * channels * width).reshape(-1, width)
-    if width == 1:  # the only width without a sign
+    if width == 1:  # 8-bit samples are unsigned
         values = samples[:, 0].astype(np.float64) / 128 - 1
     else:
         padded = np.zeros((len(samples), 4), np.uint8)
@@ -113,8 +111,8 @@ def recorded(file: File) -> tuple[Float32[np.ndarray, "N"], int]:
     return values.reshape(frames, channels).mean(1).astype(np.float32), rate
 
 
-def resampled(sound: Float32[np.ndarray, "N"], rate: int, wanted: int) -> Float32[np.ndarray, "M"]:
-    """The same sound with another number of samples in a second; what is too high for it is left out."""
+def resample(sound: Float32[np.ndarray, "N"], rate: int, wanted: int) -> Float32[np.ndarray, "M"]:
+    """The sound at another sampling rate, without the frequencies that are too high for it."""
     if rate == wanted:
         return sound
     count = max(1, round(len(sound) * wanted / rate))

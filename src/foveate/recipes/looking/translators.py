@@ -1,4 +1,4 @@
-"""Looking at foveate's own translators: the source is translated, then both are read once together."""
+"""The viewer of foveate's translators, which read the source and their own translation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from foveate import recipes
-from foveate.recipes.looking.inputs import check_length, shortened, text_of
-from foveate.recipes.looking.naming import Writer, model_name, tokens, two_sides
+from foveate.recipes.looking.inputs import check_length, make_title, require_text
+from foveate.recipes.looking.naming import DecoderNames, encoder_decoder_names, model_name, token_names
 from foveate.recipes.translator import END_SIGN, Translator
 from foveate.sight import look
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -17,7 +17,7 @@ START_SIGN = "<start>"
 
 
 class TranslatorViewer:
-    """A trained translator; its decoder is looked at while it reads what it wrote."""
+    """A trained translator; the look is at its decoder while it reads the translation."""
 
     takes: InputKind = "text"
 
@@ -25,25 +25,29 @@ class TranslatorViewer:
         self.translator: Translator = recipes.load(folder, device)
         self.name = model_name(self.translator.description, folder)
 
-    def least(self) -> tuple[nn.Module, dict[str, Tensor]]:
-        """The model, and the least that it can be given."""
+    def smallest_input(self) -> tuple[nn.Module, dict[str, Tensor]]:
+        """The model, and its smallest input."""
         return self.translator.model, self.translator.inputs([], [])
 
-    def look(self, given: Input, most: int, sites: Sequence[str] | None = None) -> LookResult:
-        """Translate a text, then see where the model looks while it reads both. The text is taken as one sentence."""
-        translator, text = self.translator, text_of(given, self.name)
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """Translate a text, as one sentence, then look at the model while it reads source and translation."""
+        translator, text = self.translator, require_text(given, self.name)
         (read,) = translator.source_tokenizer.encode([text])
-        check_length(len(read) + 1, most, "the text")
+        check_length(len(read) + 1, max_length, "the text")
         prediction = translator.run(text)
         (written,) = translator.target_tokenizer.encode([prediction.text])
         with torch.inference_mode(), look(translator.model, sites=sites) as sight:
             translator.model(**translator.inputs(read, written))
         source = [*translator.source_tokenizer.pieces(read), END_SIGN]
         target = translator.target_tokenizer.pieces(written)
-        writer = Writer(tokens([START_SIGN, *target]), tokens([*target, END_SIGN]), "decoder", len(target) + 1)
-        notes = [self.name, f"It wrote: {prediction.text}"]
+        writer = DecoderNames(
+            token_names([START_SIGN, *target]), token_names([*target, END_SIGN]), "decoder", len(target) + 1
+        )
+        notes = [self.name, f"Output: {prediction.text}"]
         if not prediction.ended:
-            notes.append("The translation reached the length limit before it ended.")
+            notes.append("The translation reached the length limit.")
         if translator.too_long([text]):
-            notes.append("The text is longer than any that the model learned from; the translation may be poor.")
-        return LookResult(sight, two_sides(sight, tokens(source), writer), shortened(text), [*notes, *sight.notes])
+            notes.append("The text is longer than all training texts; the translation may be poor.")
+        return LookResult(
+            sight, encoder_decoder_names(sight, token_names(source), writer), make_title(text), [*notes, *sight.notes]
+        )

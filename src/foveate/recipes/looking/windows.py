@@ -1,26 +1,26 @@
-"""Where in a picture the windows of an image model lie: as its own layers say, and as the picture's size allows."""
+"""Finds the windows of an image model in the picture, from its layers and the size of the picture."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
 
-from foveate.interop.huggingface import parts
+from foveate.interop.huggingface import vision_configs
 from foveate.sight import Sight, Windows
 
 STAGES = 6
-"""So many times at most the patches are halved from one stage of a model to a later one."""
+"""Maximum number of stages, each of which halves the number of patches down and across."""
 
 LARGER = (2, 4)
-"""How many patches down and across may become one query where a layer looks and halves at once."""
+"""Numbers of patches, down and across, that may form one query in a layer that also downsamples."""
 
 Pair = tuple[int, int]
 
 
-def windows(model: nn.Module, config: Any, sight: Sight, size: Pair) -> dict[str, tuple[Windows, Windows]]:
-    """The windows of queries and keys for each site that has some and whose model says how large they are.
+def find_windows(model: nn.Module, config: Any, sight: Sight, size: Pair) -> dict[str, tuple[Windows, Windows]]:
+    """The windows of queries and keys, for each site that has windows of a known size.
 
-    `size` is that of the picture, height and width in pixels.
+    `size` is the height and width of the picture in pixels.
     """
     found = {}
     patch = patch_size(config)
@@ -32,24 +32,24 @@ def windows(model: nn.Module, config: Any, sight: Sight, size: Pair) -> dict[str
         stages = _stages(-(-size[0] // patch[0]), -(-size[1] // patch[1]))
         along = next((fit for each in stages if (fit := _fitting(layer, each, examples, keys))), None)
         over = along if queries == keys or along is None else _larger(along, queries)
-        if along and over and (examples > 1 or along.padding):  # one whole window is a grid like any other
+        if along and over and (examples > 1 or along.padding):  # a single window without padding is just a grid
             found[name] = over, along
     return found
 
 
 def has_windows(model: nn.Module) -> bool:
-    """Whether some of a model looks within windows."""
+    """Whether some layers of a model attend within windows."""
     return any(_pair(getattr(module, "window_size", None), 1) for module in model.modules())
 
 
 def patch_size(config: Any) -> Pair | None:
-    """The height and width in pixels of a model's first patches, as its config or a part of it says."""
-    sizes = (getattr(part, name, None) for part in parts(config) for name in ("patch_stride", "patch_size"))
+    """The height and width in pixels of a model's first patches, from its config."""
+    sizes = (getattr(part, name, None) for part in vision_configs(config) for name in ("patch_stride", "patch_size"))
     return next((pair for size in sizes if (pair := _pair(size, 1))), None)
 
 
 def _windowed(model: nn.Module, path: str) -> nn.Module | None:
-    """The nearest module around a site that says how large its windows are, of those that tell of a shift if any do."""
+    """The innermost module around a site that has a window size, preferably with a shift."""
     around = []
     while path:
         around.append(model.get_submodule(path))
@@ -59,7 +59,7 @@ def _windowed(model: nn.Module, path: str) -> nn.Module | None:
 
 
 def _fitting(layer: nn.Module, patches: Pair, count: int, places: int) -> Windows | None:
-    """The windows of a layer on so many patches, if they are `count` of so many places each."""
+    """The windows of a layer over so many patches, if there are `count` windows of `places` positions."""
     window, shift = _pair(layer.window_size, 1), _pair(getattr(layer, "shift_size", 0), 0)
     if window is None or shift is None or any(by >= length for by, length in zip(shift, window, strict=True)):
         return None
@@ -68,7 +68,7 @@ def _fitting(layer: nn.Module, patches: Pair, count: int, places: int) -> Window
 
 
 def _larger(keys: Windows, places: int) -> Windows | None:
-    """The windows of queries, of so many places each, that are larger patches than the keys."""
+    """The windows of queries with so many positions, where a query is a larger patch than a key."""
     for by in LARGER:
         window, shift = ((pair[0] // by, pair[1] // by) for pair in (keys.window, keys.shift))
         if min(window) and window[0] * window[1] == places:
@@ -78,14 +78,14 @@ def _larger(keys: Windows, places: int) -> Windows | None:
 
 
 def _stages(height: int, width: int) -> Iterator[Pair]:
-    """How many patches there are, down and across, in each stage."""
+    """The numbers of patches, down and across, in each stage."""
     for _ in range(STAGES):
         yield height, width
         height, width = -(-height // 2), -(-width // 2)
 
 
 def _pair(value: Any, least: int) -> Pair | None:
-    """A size that may be given as one number or as two; nothing for other things, and for less than `least`."""
+    """A size that is given as one number or two; None for anything else, and if it is less than `least`."""
     values = [value, value] if isinstance(value, int) else value
     if isinstance(values, list | tuple) and len(values) == 2:
         down, right = values

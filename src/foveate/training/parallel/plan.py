@@ -6,9 +6,9 @@ layers (embeddings, output, recurrent layers) form one unit, which also keeps ti
 
 from torch import nn
 
-from foveate.nn import DecoderBlock, EncoderBlock, GatedConvolution
+from foveate.nn import DecoderBlock, GatedConvolution, TransformerBlock
 
-UNITS: tuple[type[nn.Module], ...] = (EncoderBlock, DecoderBlock, GatedConvolution)
+UNITS: tuple[type[nn.Module], ...] = (TransformerBlock, DecoderBlock, GatedConvolution)
 
 
 def units(model: nn.Module) -> list[nn.Module]:

@@ -1,15 +1,15 @@
-// What stands around the plot of a map: its labels, and for each row what remains for the keys that are not drawn.
+// Around the plot of a map: its labels, and for each row the weight of keys that are not drawn.
 
 const LEGIBLE = 13; // pixels between two labels
-const REST = 34; // pixels of the strip of what remains
+const REST = 34; // pixels of the strip with the remaining weight
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
-const SLANT = Math.SQRT1_2; // how far a text at 45 degrees rises for its length
+const SLANT = Math.SQRT1_2; // height of a text at 45 degrees, relative to its length
 
-/** Part the canvas of a map between labels and plot; a plot smaller than its part stands in the middle. */
+/** Divide the canvas of a map into labels and plot; a plot that is smaller than its part is centred. */
 function arrange(map, width, height) {
   const { head, camera } = map;
   const context = map.canvas.getContext("2d");
-  context.font = `600 ${FONT}`; // as a chosen one is written
+  context.font = `600 ${FONT}`; // the font of a chosen label
   const most = Math.min(120, width * 0.22);
   const widest = (side, steps) => {
     const apart = Math.max(1, Math.floor(side.count / 60));
@@ -27,7 +27,7 @@ function arrange(map, width, height) {
   };
   let parts = parted(1);
   const cell = Math.min(parts.plot[0] / head.keys.count, parts.plot[1] / head.queries.count);
-  if (cell < LEGIBLE / SLANT) parts = parted(1, 2); // from afar not all are labelled, and those that are have numbers
+  if (cell < LEGIBLE / SLANT) parts = parted(1, 2); // if cells are small, only some are labelled, with numbers
   const { beside, slant, above, plot } = parts;
   Object.assign(map, { beside, slant });
   camera.layout(...plot);
@@ -37,7 +37,7 @@ function arrange(map, width, height) {
   map.top = above;
 }
 
-/** What to write at a place where each `step`-th is written: where not all are, its number tells which it is. */
+/** The label of a position if every `step`-th position has one; with a number unless all have one. */
 function labelled(side, place, step) {
   if (!side.told || step === 1) return cut(side.short(place), 24);
   return `${place} ${cut(side.short(place), 14)}`;
@@ -86,7 +86,7 @@ function paintLabel(map, context, name, place, step, x, y, space) {
   context.fillText(fitted(context, labelled(side, place, step), space), x, y);
 }
 
-/** The places of an axis to label, each with the step: all or every n-th, but first of all those that matter. */
+/** The positions of an axis to label, with the step: all or every n-th, and always the important ones. */
 function marks([from, to], size, apart, first) {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000];
   const step = size >= apart ? 1 : (steps.find((each) => each * size >= 2 * apart) ?? 100000);
@@ -106,7 +106,7 @@ function fitted(context, text, space) {
   return text;
 }
 
-/** For each row how much weight its other keys have, as bars right of the plot. */
+/** Draw the remaining weight of each row as a bar to the right of the plot. */
 function paintRest(map, context) {
   const { head, camera, page } = map;
   const left = map.left + map.plotWidth + 8;

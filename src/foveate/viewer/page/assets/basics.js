@@ -1,6 +1,6 @@
-// Small things that all parts of the page use: elements, labels, numbers.
+// Helpers for all parts of the page: elements, labels, numbers.
 
-/** An element with properties; attributes that are no properties (role, aria-*, data-*) may be given as well. */
+/** Make an element with properties and with attributes that are no properties (role, aria-*, data-*). */
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -11,7 +11,7 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Put other children in an element; where a button of it had the focus, the one in its place gets it. */
+/** Replace the children of an element; if a button had the focus, the button at its position gets it. */
 function refill(element, ...children) {
   const buttons = () => [...element.querySelectorAll("button")];
   const focused = buttons().indexOf(document.activeElement);
@@ -29,7 +29,7 @@ const NOTHING = /^\p{Default_Ignorable_Code_Point}+$/u; // such as a joiner or a
 
 const written = (character) => `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-/** A token as one can see it: white space and control characters, which would hide or reorder it, are written out. */
+/** A visible form of a token: white space and control characters, which would hide or reorder it, are spelled out. */
 function visible(text) {
   if (text === "") return "∅";
   text = text
@@ -41,16 +41,16 @@ function visible(text) {
   return text.replace(HIDDEN, (character) => (JOINERS.includes(character) ? character : written(character)));
 }
 
-/** The beginning of a text, with '…' where it goes on. */
+/** The beginning of a text, with '…' if it was cut. */
 function cut(text, length) {
   if (text.length <= length) return text;
-  const characters = Array.from(text); // an emoji is one, of a length of 2
+  const characters = Array.from(text); // an emoji is one character with a length of 2
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
 }
 
 const SMALLEST = 2 ** -20;
 
-/** A weight in figures: three that count. */
+/** A weight with three significant digits. */
 function figures(weight) {
   if (weight === 0) return "0";
   if (weight <= SMALLEST * 1.001) return "< 0.000001";
@@ -65,7 +65,7 @@ const count = (number) => number.toLocaleString("en");
 
 const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 
-/** The queries or the keys of a site: how many there are and what each is called. */
+/** The queries or keys of a site: their number and names. */
 class Side {
   constructor(head) {
     const { labels, picture } = head;
@@ -73,7 +73,7 @@ class Side {
     this.before = picture ? labels.length : 0;
   }
 
-  /** Whether the places have texts of their own. */
+  /** Whether the positions have names. */
   get told() {
     return !this.picture && this.labels.length > 0;
   }
@@ -86,20 +86,20 @@ class Side {
     return `row ${Math.floor(after / this.picture.width) + 1}, column ${(after % this.picture.width) + 1}`;
   }
 
-  /** The label where there is little room: of a patch its row and column. */
+  /** A short label; for a patch its row and column. */
   short(place) {
     if (place < this.labels.length || this.picture?.kind !== "image") return this.label(place);
     const after = place - this.before;
     return `(${Math.floor(after / this.picture.width) + 1}, ${(after % this.picture.width) + 1})`;
   }
 
-  /** The middle of a moment, in seconds. */
+  /** The middle of a position in a sound, in seconds. */
   time(place) {
     return ((place - this.before + 0.5) * this.picture.seconds) / (this.count - this.before);
   }
 }
 
-/** What the browser remembers between visits; nothing where it may not. */
+/** Values that the browser stores between visits, if it may. */
 const remembered = {
   get(name) {
     try {
@@ -112,12 +112,12 @@ const remembered = {
     try {
       localStorage.setItem(`foveate-${name}`, value);
     } catch {
-      // A frame in a notebook has no storage of its own.
+      // A frame in a notebook has no storage.
     }
   },
 };
 
-/** A canvas of so many pixels of the page, as sharp as the screen, cleared; null while it has no size. */
+/** A cleared canvas of so many CSS pixels, with the screen's resolution; null while it has no size. */
 function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   if (width < 1 || height < 1) return null;
@@ -130,7 +130,7 @@ function sharp(canvas, width, height) {
   return context;
 }
 
-/** Calls at most once for each picture that the screen shows. */
+/** Call a function at most once for each frame. */
 function drawnLater(draw) {
   let asked = false;
   return () => {

@@ -1,17 +1,17 @@
-// Which part of a large map is seen, how large, and the gestures that move it.
+// The visible part of a large map, its scale, and the gestures that move it.
 
 const LARGEST_CELL = 46;
 
-// Pixels that a pointer may move between down and up and still choose; a finger is never quite still.
+// Maximum movement of a pointer, in pixels, that still counts as a click; a finger is never quite still.
 const STILL = { mouse: 4, pen: 8, touch: 12 };
 
-/** Maps places (queries down, keys across) to pixels of a plot; each axis has its own scale, both are zoomed together. */
+/** Maps positions (queries down, keys across) to pixels. Each axis has its own scale; both are zoomed together. */
 class Camera {
   constructor(rows, columns) {
     Object.assign(this, { rows, columns, zoom: 1, left: 0, top: 0, width: 1, height: 1, fit: [1, 1] });
   }
 
-  /** Give it a plot of so many pixels, and keep what is in its corner. */
+  /** Set the size of the plot in pixels, and keep its corner. */
   layout(width, height) {
     Object.assign(this, { width, height });
     const [across, down] = [width / this.columns, height / this.rows];
@@ -25,7 +25,7 @@ class Camera {
     return Math.max(1, LARGEST_CELL / Math.min(...this.fit));
   }
 
-  /** Pixels of a key across, and of a query down. */
+  /** Width of a key and height of a query, in pixels. */
   get across() {
     return Math.min(this.fit[0] * this.zoom, Math.max(this.fit[0], LARGEST_CELL));
   }
@@ -42,7 +42,7 @@ class Camera {
     return (query - this.top) * this.down;
   }
 
-  /** The queries and keys of which at least a part is seen. */
+  /** The queries and keys that are at least partly visible. */
   get seen() {
     return {
       rows: [Math.floor(this.top), Math.min(this.rows, Math.ceil(this.top + this.height / this.down))],
@@ -75,7 +75,7 @@ class Camera {
     this.settle();
   }
 
-  /** Bring a query and a key into sight, each unless null. */
+  /** Scroll a query and a key into view, each unless null. */
   reveal(query, key) {
     const [high, wide] = [this.height / this.down, this.width / this.across];
     if (query !== null && (query < this.top || query + 1 > this.top + high)) this.top = query + 0.5 - high / 2;
@@ -90,7 +90,7 @@ class Camera {
   }
 }
 
-/** Drag, pinch, wheel and double click on an element, told to `on` as move, zoom, hover, leave and choose. */
+/** Translate drag, pinch, wheel and double click on an element into calls of `on`: move, zoom, hover, leave, choose. */
 function gestures(element, on) {
   const down = new Map();
   let moved = 0;
@@ -132,7 +132,8 @@ function gestures(element, on) {
   element.addEventListener(
     "wheel",
     (event) => {
-      if (window !== window.top && !event.ctrlKey && !event.metaKey) return; // in a notebook the wheel scrolls the notebook
+      // In a notebook the wheel must scroll the notebook.
+      if (window !== window.top && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       on.zoom(...place(event), Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022)));
     },

@@ -1,11 +1,11 @@
-// Cells: the parts of a side that stand for several places, in small maps and in finer ones.
+// Cells: groups of positions of a side, in small maps and in finer ones.
 
-/** Where each of the cells begins that places are pooled into, and the end. */
+/** The start of each cell into which positions are pooled, and the end. */
 function cells(places, parts) {
   return Int32Array.from({ length: parts + 1 }, (_, part) => Math.floor((part * places) / parts));
 }
 
-/** The part that a place is in, of parts that begin at `bounds`. */
+/** The part that has a position, given the starts of the parts in `bounds`. */
 function within(bounds, place) {
   let part = Math.min(bounds.length - 2, Math.floor((place * (bounds.length - 1)) / bounds[bounds.length - 1]));
   while (bounds[part + 1] <= place) part++;
@@ -13,10 +13,10 @@ function within(bounds, place) {
   return part;
 }
 
-/** Whether a map of a part has a cell for each place. */
+/** Whether a map of a part has a cell for each position. */
 const single = ({ rows, columns, height, width }) => height === rows[1] - rows[0] && width === columns[1] - columns[0];
 
-/** The cell of a map of a part at a query and a key: its bounds and its value; null for a place outside of it. */
+/** The cell of a map of a part at a query and a key: its bounds and value; null outside of the part. */
 function cellAt({ rows, columns, height, width, values }, query, key) {
   if (query < rows[0] || query >= rows[1] || key < columns[0] || key >= columns[1]) return null;
   const found = (place, [start, end], parts) => {

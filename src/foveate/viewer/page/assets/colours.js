@@ -1,6 +1,6 @@
-// Colours of weights. Each scale runs from the page's ground through even steps of lightness, so that it reads alike for
-// colour-blind eyes and in grey print. A weight takes the colour at the square root of its share of the brightest, which
-// parts the small weights from nothing; the legend shows it.
+// Colours of weights. Each scale begins with the page's background and has even steps of lightness, so that it is
+// readable with colour blindness and in grey print. A weight has the colour at the square root of its ratio to the
+// brightest weight, which makes small weights visible; the legend shows it.
 
 const SCALES = {
   light: ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"],
@@ -9,7 +9,7 @@ const SCALES = {
 
 const STEPS = 256;
 
-/** A scale as 256 colours, each once as bytes and once as CSS. */
+/** A scale of 256 colours, as bytes and as CSS. */
 class Scale {
   constructor(stops) {
     const channels = stops.map((stop) => [1, 3, 5].map((start) => parseInt(stop.slice(start, start + 2), 16)));
@@ -23,7 +23,7 @@ class Scale {
     this.css = this.bytes.map((colour) => `rgb(${colour.join(",")})`);
   }
 
-  /** The step of a weight, where `top` has the last one. */
+  /** The step of a weight; `top` has the last step. */
   step(weight, top) {
     if (!(weight > 0)) return 0;
     return Math.min(STEPS - 1, Math.round((STEPS - 1) * Math.sqrt(weight / top)));
@@ -36,7 +36,7 @@ class Scale {
 
 const scales = { light: new Scale(SCALES.light), dark: new Scale(SCALES.dark) };
 
-/** Light or dark: as the system has it until the user says otherwise; and the page's colours for what is drawn. */
+/** Light or dark theme: the system's, until the user changes it; and the page's colours for drawing. */
 class Theme {
   constructor(changed) {
     this.system = matchMedia("(prefers-color-scheme: dark)");
@@ -67,7 +67,7 @@ class Theme {
   }
 }
 
-/** A small map, one pixel for each cell. */
+/** Draw a small map, with one pixel for each cell. */
 function paintMap(canvas, values, rows, columns, top, scale) {
   canvas.width = columns;
   canvas.height = rows;
@@ -85,7 +85,7 @@ function paintMap(canvas, values, rows, columns, top, scale) {
 
 const largest = (values) => values.reduce((most, value) => Math.max(most, value), 0);
 
-/** The legend of a scale: its colours, and what the first, the middle and the last of them stand for. */
+/** The legend of a scale: its colours, with the values of the first, middle and last one. */
 function legend(theme, meaning, ticks) {
   const bar = make("canvas", { class: "legend-bar", "aria-hidden": "true" });
   bar.width = STEPS;

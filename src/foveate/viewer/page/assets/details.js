@@ -1,7 +1,7 @@
-// Beside the views: the chosen query with the keys it looks at most, the chosen key with its queries, and the head.
+// The panel beside the views: the chosen query with its largest weights, the chosen key with its queries, and the head.
 
 const LISTED = 10;
-const FEW = 4096; // of so many queries all rows are asked for, to know which of them look at a key
+const FEW = 4096; // up to this many queries, all rows are requested, to list those that attend to a key
 
 class Details {
   constructor(page) {

@@ -1,6 +1,6 @@
-// The plot of a map: the small map and finer ones as its ground, and the rows over it.
+// The plot of a map: the small map and finer ones as its background, with rows over it.
 
-const WRITTEN = 34; // pixels of a cell in which its weight is written
+const WRITTEN = 34; // minimum size of a cell, in pixels, that shows its weight as a number
 
 function paintGround(map, context) {
   const { head, near } = map;
@@ -13,7 +13,7 @@ function paintGround(map, context) {
   if (near && head.causal) paintFuture(map, context);
 }
 
-/** A map of a part: the weights of its cells, unless `value` knows better. */
+/** Draw a map of a part: the weights of its cells, unless `value` gives others. */
 function paintTile(map, context, { rows, columns, height, width, values, value }) {
   const { camera, brightest, colour } = map;
   const over = cells(rows[1] - rows[0], height).map((place) => place + rows[0]);
@@ -31,13 +31,13 @@ function paintTile(map, context, { rows, columns, height, width, values, value }
   }
 }
 
-/** Whether a finer map, asked for at some zoom, tells of a part as much as another would. */
+/** Whether a finer map, requested at some zoom, has as much detail of a part as another would. */
 function suffices(tile, zoom, { rows, columns }) {
   const within = ([start, end], [from, to]) => start <= from && to <= end;
   return within(tile.rows, rows) && within(tile.columns, columns) && (single(tile) || zoom <= tile.zoom);
 }
 
-/** What remains of each row in sight, evenly over those keys of its window that are not known one by one. */
+/** Draw the remaining weight of each visible row, evenly over the keys of its window whose weights are not known. */
 function paintWindows({ head, camera, colour, brightest }, context) {
   const { rows, columns } = camera.seen;
   for (let query = rows[0]; query < rows[1]; query++) {
@@ -54,7 +54,7 @@ function paintWindows({ head, camera, colour, brightest }, context) {
   }
 }
 
-/** Keys after the query, where none has weight: cells of the small map reach over the diagonal. */
+/** Clear keys after the query, which have no weight: cells of the small map extend over the diagonal. */
 function paintFuture({ camera, colour, plotWidth }, context) {
   const { rows } = camera.seen;
   context.fillStyle = colour.css[0];
@@ -64,7 +64,7 @@ function paintFuture({ camera, colour, plotWidth }, context) {
   }
 }
 
-/** The keys of each row in sight that are known one by one. */
+/** Draw the known weights of each visible row. */
 function paintRows({ head, camera, colour, brightest }, context) {
   const { rows, columns } = camera.seen;
   const size = Math.min(camera.across, camera.down);
@@ -89,7 +89,7 @@ function paintRows({ head, camera, colour, brightest }, context) {
   }
 }
 
-/** Black or white, whichever has more contrast with a colour. */
+/** Black or white: the one with more contrast to a colour. */
 function readable(colour) {
   const light = (channel) => (channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4);
   const [red, green, blue] = colour.map((channel) => light(channel / 255));

@@ -1,7 +1,7 @@
-// One open head: its sides, its small map, and the rows of it that have arrived.
+// One open head: its sides, its small map, and the rows that are loaded.
 
 const BATCH = 1024;
-const COMING = "on its way"; // in place of a weight that has not arrived
+const COMING = "on its way"; // in place of a weight that is not loaded
 
 class Head {
   constructor(source, overview, site, head, maps) {
@@ -26,7 +26,7 @@ class Head {
     this.arrived = () => {};
   }
 
-  /** Fetch the rows of some queries; `arrived` is called when they are there. */
+  /** Load the rows of some queries; `arrived` is called when they are loaded. */
   async want(from, to) {
     const asked = [];
     for (let batch = Math.floor(from / this.batch); batch * this.batch < Math.min(to, this.queries.count); batch++) {
@@ -49,7 +49,7 @@ class Head {
     }
   }
 
-  /** What a query looks at: keys with their weights, and the rest; null while it has not arrived. */
+  /** The keys of a query with their weights, and the rest; null while they are not loaded. */
   row(query) {
     const found = this.batches.get(Math.floor(query / this.batch));
     if (!found) return null;
@@ -58,12 +58,12 @@ class Head {
     return { keys: found.keys.subarray(from, to), weights: found.weights.subarray(from, to), rest: found.rest[place] };
   }
 
-  /** Of how many queries the rows have arrived. */
+  /** Number of queries whose rows are loaded. */
   get here() {
     return Array.from(this.batches.values()).reduce((sum, rows) => sum + (rows?.rest.length ?? 0), 0);
   }
 
-  /** What is chosen, in words: a query, a key, or both. */
+  /** A text for the choice: a query, a key, or both. */
   told(query, key) {
     const parts = [];
     const [best] = query === null ? [] : this.top(query);
@@ -76,7 +76,7 @@ class Head {
     return parts.join("; ");
   }
 
-  /** The keys of a row that have weight, the largest first. */
+  /** The keys of a row with weight, in descending order. */
   top(query) {
     const row = this.row(query);
     if (!row) return [];
@@ -84,7 +84,7 @@ class Head {
     return pairs.filter(({ key, weight }) => key >= 0 && weight > 0).sort((one, other) => other.weight - one.weight);
   }
 
-  /** What one key of each cell in a row of the small map has on average, leaving out the top keys, which are known. */
+  /** The average weight of a key in each cell of a row of the small map, without the known weights of the top keys. */
   rest(row) {
     const found = this.rests.get(row);
     if (found) return found;
@@ -108,14 +108,15 @@ class Head {
       left += known.rest;
     }
     weights.forEach((weight, column) => (weights[column] = places[column] > 0 ? Math.max(0, weight) : 0));
-    const scale = left / (weights.reduce((sum, weight) => sum + weight, 0) || 1); // small maps are less precise than rows
+    // Small maps are less precise than rows.
+    const scale = left / (weights.reduce((sum, weight) => sum + weight, 0) || 1);
     weights.forEach((weight, column) => (weights[column] = places[column] > 0 ? (weight * scale) / places[column] : 0));
     this.rests.set(row, weights);
     return weights;
   }
 
-  /** The weight of each key for a query; those that are not known one by one share what remains as the small map
-      does, or evenly within a window. */
+  /** The weight of each key for a query. Unknown weights are estimated from the rest, in proportion to the small map,
+      or evenly within a window. */
   estimate(query) {
     const { keys, weights, rest } = this.row(query);
     const found = new Float32Array(this.keys.count);
@@ -129,7 +130,7 @@ class Head {
     }
     for (const key of keys) if (key >= 0) found[key] = 0;
     const sum = found.reduce((total, share) => total + share, 0);
-    const most = least(weights); // what is not among the top has no more than the last of them
+    const most = least(weights); // other keys have at most the weight of the last top key
     for (let key = 0; sum > 0 && key < found.length; key++) found[key] = Math.min(most, (found[key] * rest) / sum);
     keys.forEach((key, place) => {
       if (key >= 0) found[key] = weights[place];
@@ -137,7 +138,7 @@ class Head {
     return found;
   }
 
-  /** The largest weight of the queries from..to-1, as far as they have arrived. */
+  /** The largest weight of the queries from..to-1, among the loaded rows. */
   most(from, to) {
     let most = 0;
     for (let query = from; query < to; query++) {
@@ -147,13 +148,13 @@ class Head {
     return most;
   }
 
-  /** A row of the small map, the weight of each cell shared evenly by its keys. */
+  /** A row of the small map, with the weight of each cell divided evenly among its keys. */
   shared(row) {
     const values = this.map.slice(row * this.columns, (row + 1) * this.columns);
     return values.map((value, column) => value / (this.along[column + 1] - this.along[column]));
   }
 
-  /** Whether, by all that is known of it, no query looks at a later key; what is pooled then lies on earlier keys. */
+  /** Whether, as far as is known, no query attends to a later key; then pooled weight belongs to earlier keys. */
   get causal() {
     if (this.exact || this.queries.count !== this.keys.count || !this.row(this.kept - 1)) return false;
     this.known ??= this.onlyBefore();
@@ -173,7 +174,7 @@ class Head {
     return true;
   }
 
-  /** The weight of a pair; where only the largest of a row are known, `below` is what it is no larger than. */
+  /** The weight of a pair; if only the largest weights of a row are known, `below` is an upper bound. */
   weight(query, key) {
     const row = this.row(query);
     const place = row ? row.keys.indexOf(key) : -1;
@@ -185,19 +186,19 @@ class Head {
     return { below: Math.min(least(row.weights), row.rest) };
   }
 
-  /** Whether, by all that is known, a query may look at a key. */
+  /** Whether, as far as is known, a query may attend to a key. */
   reaches(query, key) {
     return this.reach ? this.reach.has(query, key) : !this.causal || key <= query;
   }
 
-  /** The weight of a pair in figures, as far as it is known. */
+  /** The weight of a pair as text, as far as it is known. */
   figures(query, key) {
     const known = this.weight(query, key);
     if (!known) return COMING;
     return known.below === undefined ? figures(known.weight) : `at most ${figures(known.below)}`;
   }
 
-  /** The queries that look at a key, among the rows that have arrived and the keys they keep; most first. */
+  /** The queries that attend to a key, among the loaded rows and their kept keys, in descending order. */
   lookers(key) {
     const found = [];
     for (const [batch, rows] of this.batches) {
@@ -209,13 +210,13 @@ class Head {
     return found.sort((one, other) => other.weight - one.weight);
   }
 
-  /** The small map, as finer ones are given. */
+  /** The small map, in the format of finer ones. */
   get whole() {
     const [rows, columns] = [this.queries, this.keys].map((side) => [0, side.count]);
     return { rows, columns, height: this.rows, width: this.columns, values: this.map };
   }
 
-  /** What is exact and what is not, in a sentence. */
+  /** A sentence that says what is exact. */
   get exactness() {
     if (this.info.told) return this.info.told;
     const { precision, map_precision: rough } = this.info;
@@ -229,5 +230,5 @@ class Head {
   }
 }
 
-/** The smallest of some weights that is any. */
+/** The smallest positive weight. */
 const least = (weights) => weights.reduce((low, weight) => (weight > 0 ? Math.min(low, weight) : low), 1);

@@ -1,7 +1,7 @@
-// The map of a head: a row for each query, a column for each key. From afar it shows the small map; from near, where each
-// place has a few pixels, each row's top keys are drawn over it, and beside it what remains for the others.
+// The map of a head: a row for each query, a column for each key. At low zoom it shows the small map. At high zoom,
+// where each position has a few pixels, the top keys of each row are drawn over it, with the remaining weight beside it.
 
-const NEAR = 3; // pixels of a place from which rows are drawn one by one
+const NEAR = 3; // pixels of a position from which single rows are drawn
 
 class Heatmap {
   constructor(page) {
@@ -47,7 +47,7 @@ class Heatmap {
     this.changed();
   }
 
-  /** What is seen is another part: ask for its rows, and for a finer map of it. */
+  /** The visible part has changed: request its rows, and a finer map of it. */
   changed() {
     this.draw();
     tip(null);
@@ -66,7 +66,7 @@ class Heatmap {
   }
 
   zoom(factor) {
-    if (!this.camera) return; // it was never in sight
+    if (!this.camera) return; // it was never visible
     if (factor === 0) this.camera.whole();
     else this.camera.zoomAt(this.camera.width / 2, this.camera.height / 2, factor);
     this.changed();
@@ -81,13 +81,13 @@ class Heatmap {
     return this.head.exact || Math.min(this.camera.across, this.camera.down) >= NEAR;
   }
 
-  /** The finer map that is drawn: from near the rows tell more than one whose cells are of several places. */
+  /** The finer map to draw; at high zoom, rows have more detail than a map whose cells have several positions. */
   get tile() {
     const { tile } = this.head;
     return tile && (!this.near || single(tile)) ? tile : null;
   }
 
-  /** The weight that has the brightest colour: the largest that is drawn. */
+  /** The weight with the brightest colour: the largest that is drawn. */
   get brightest() {
     const { head } = this;
     if (this.page.alike) return 1;
@@ -121,7 +121,7 @@ class Heatmap {
     this.tellScale();
   }
 
-  /** Frames around the chosen row and column, fainter ones around those under the pointer. */
+  /** Draw frames around the chosen row and column, and fainter ones under the pointer. */
   paintChosen(context) {
     const { camera } = this;
     const { query, key, hovered } = this.page;
@@ -153,7 +153,7 @@ class Heatmap {
     return offset >= 0 && offset < size;
   }
 
-  /** What is known of a pair, as lines of a tip. */
+  /** The lines of the tooltip of a pair. */
   told({ query, key }) {
     const { head } = this;
     if (this.near) return pairTold(head, query, key);
@@ -167,7 +167,7 @@ class Heatmap {
     const at = this.camera.at(clamp(across, 0, this.plotWidth - 1), clamp(down, 0, this.plotHeight - 1));
     if (!at || (!row && !column)) return;
     const same = this.page.query === at.query && this.page.key === at.key;
-    if (!column) this.page.choose({ query: at.query, key: null }); // its label, or what remains of it
+    if (!column) this.page.choose({ query: at.query, key: null }); // its label, or its remaining weight
     else if (!row) this.page.choose({ query: null, key: at.key });
     else this.page.choose(same ? { query: null, key: null } : at);
   }

@@ -1,6 +1,6 @@
-// What keys do, wherever the focus is.
+// Keyboard shortcuts.
 
-/** A key is pressed anywhere but in a field; from the fields of an open head, too, Escape leads back. */
+/** Handle a key outside of text fields; Escape also works inside the fields of an open head. */
 function press(page, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
   const field = event.target.closest("input, select, textarea");

@@ -1,8 +1,8 @@
-// Queries on the left, keys on the right, and a line for each weight between them. Two sides of one length scroll
-// together; others each for itself.
+// Queries on the left, keys on the right, and a line for each weight. Two sides of equal length scroll together, others
+// separately.
 
-const FAINT = 0.02; // a part of the largest weight; lines of less are not drawn
-const TOLD = 0.001; // so much weight on keys out of sight is told
+const FAINT = 0.02; // relative to the largest weight; smaller weights have no line
+const TOLD = 0.001; // minimum weight on hidden keys that is reported
 
 class Lines {
   constructor(page) {
@@ -81,7 +81,7 @@ class Lines {
     this.draw();
   }
 
-  /** The token whose lines stand out: the one under the pointer, else the chosen one; all are equal where there is none. */
+  /** The token whose lines are highlighted: the one under the pointer, or the chosen one, if any. */
   get focus() {
     if (this.over) return { query: this.over.query ?? null, key: this.over.key ?? null };
     const { query, key } = this.page;
@@ -114,8 +114,8 @@ class Lines {
     this.tellBeyond(focus.query === null ? [] : head.top(focus.query));
   }
 
-  /** The lines of the queries in sight, and those that stand out, of a key all that are known: with their share of the
-   *  largest among their like. */
+  /** The lines of the visible queries, and the highlighted ones (all known ones of a key), with their ratio to the
+   *  largest of the same kind. */
   lines(focus) {
     const { head } = this;
     const { from, to } = this.queries.sight;
@@ -150,7 +150,7 @@ class Lines {
     context.stroke();
   }
 
-  /** How much of the query's weight lies on keys out of sight, and the way to the largest of them. */
+  /** The weight of the query on hidden keys, and the direction of the largest one. */
   tellBeyond(looked) {
     const { from, to } = this.keys.sight;
     const least = this.head.complete ? "" : "at least "; // of a long row only the largest weights are known
@@ -158,7 +158,7 @@ class Lines {
       const sum = beyond.reduce((total, { weight }) => total + weight, 0);
       button.hidden = sum < TOLD;
       if (button.hidden) return;
-      const [most] = beyond; // the largest come first
+      const [most] = beyond; // in descending order
       button.dataset.key = most.key;
       button.textContent = `${arrow} ${figures(sum)}`;
       const told = `${least}${figures(sum)} of the weight is on keys ${where}: go to key ${most.key}`;

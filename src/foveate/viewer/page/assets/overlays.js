@@ -1,16 +1,16 @@
-// What lies over a picture. An overlay says how large the picture is shown, draws the weights of a query on it, and knows
-// which key is at a place (given from 0 to 1, across and down).
+// Overlays of pictures. An overlay sets the size of the picture, draws the weights of a query on it, and finds the key
+// at a point (from 0 to 1, across and down).
 
 const DARK = "#06090d";
 
-/** Over an image: what is not looked at lies in the dark, or each patch takes the colour of its weight. */
+/** Over an image: patches with little weight are darkened, or each patch has the colour of its weight. */
 class Patches {
   constructor(view) {
     this.view = view;
     this.brightest = "Brightest patch";
   }
 
-  /** As large as there is room, in the proportions of the image. */
+  /** The largest size that fits, with the proportions of the image. */
   size(room, high) {
     const { image, head } = this.view;
     const { picture } = head.keys;
@@ -54,7 +54,7 @@ class Patches {
     this.stroke(context, colour, () => context.strokeRect(...this.box(key)));
   }
 
-  /** A line around those patches that are inside of something. */
+  /** Draw a line around the patches that are inside. */
   outline(context, inside) {
     const { count, picture } = this.view.head.keys;
     const lines = new Path2D();
@@ -77,7 +77,7 @@ class Patches {
     this.stroke(context, "#ffffff", () => context.stroke(lines));
   }
 
-  /** What is drawn with a dark edge, so that it is seen on any picture. */
+  /** Draw with a dark edge, which is visible on any picture. */
   stroke(context, colour, draw) {
     for (const [width, style] of [
       [4, DARK],
@@ -90,7 +90,7 @@ class Patches {
   }
 }
 
-/** Over a spectrogram: what is not looked at lies in the dark; below, the weights as bars, and the time. */
+/** Over a spectrogram: parts with little weight are darkened; below are the weights as bars, and the time. */
 class Moments {
   constructor(view) {
     this.view = view;

@@ -1,6 +1,6 @@
 // The overview: a small map for each head, the layers of a stack below each other.
 
-const SMALLEST_THUMB = 46; // pixels, with the gap
+const SMALLEST_THUMB = 46; // pixels, including the gap
 
 class Overview {
   constructor(page) {
@@ -20,7 +20,7 @@ class Overview {
     if (page.source.ahead === undefined) this.fill();
   }
 
-  /** Paint what nobody has scrolled to, when there is nothing else to do: who prints the page scrolls nothing. */
+  /** Paint maps that were not scrolled to when idle, since printing does not scroll. */
   async fill() {
     const idle = () => new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
     for (const target of this.element.querySelectorAll(".layer[data-site]"))
@@ -48,7 +48,7 @@ class Overview {
     return intro;
   }
 
-  /** What the model was given: each text and each picture once, a text with the names of the maps that it stands beside. */
+  /** The inputs of the model: each text and picture once, a text with the names of its maps. */
   inputs() {
     const { sites, sides } = this.page.overview;
     const shown = [];
@@ -107,7 +107,7 @@ class Overview {
     return group;
   }
 
-  /** On a narrow screen the heads of a layer go over several lines, of equal length. */
+  /** On a narrow screen the heads of a layer are in several lines of equal length. */
   fit(group, width) {
     const heads = Number(group.style.getPropertyValue("--heads"));
     const lines = Math.ceil((heads * SMALLEST_THUMB) / width);
@@ -156,13 +156,13 @@ class Overview {
       await this.page.attempt(async () => {
         const site = Number(target.dataset.site);
         this.maps.set(site, await this.page.maps(site));
-        this.seen.unobserve(target); // until then it is asked for again whenever it comes into sight
+        this.seen.unobserve(target); // until then it is requested again whenever it becomes visible
         this.paint(target);
       });
     }
   }
 
-  /** Paint the maps of a layer, or of all those that are there. */
+  /** Paint the maps of a layer, or of all loaded layers. */
   paint(layer) {
     const ticks = this.page.alike ? ["0", "0.25", "1"] : ["0", "¼", "largest"];
     this.scale.replaceChildren(legend(this.page.theme, "weight on a cell", ticks));
@@ -180,7 +180,7 @@ class Overview {
     }
   }
 
-  /** Say what the head under the pointer or the focus is. */
+  /** Show the name of the head under the pointer or the focus. */
   tell(target) {
     const thumb = target.closest(".thumb");
     if (!thumb) return;
@@ -208,7 +208,7 @@ class Overview {
     thumb.focus();
   }
 
-  /** Put the focus on a head, as when one comes back from it. */
+  /** Focus a head, for example after leaving it. */
   show(site, head) {
     this.focus(this.element.querySelector(`.thumb[data-site="${site}"][data-head="${head}"]`) ?? this.first());
   }

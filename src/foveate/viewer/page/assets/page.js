@@ -1,4 +1,4 @@
-// The page: what is open and chosen, where the address bar and the keyboard lead, what is said to those who do not see.
+// The page: what is open and chosen, navigation by address and keyboard, and announcements for screen readers.
 
 class Page {
   constructor(source) {
@@ -21,13 +21,13 @@ class Page {
     this.wide = matchMedia(WIDE);
     this.wide.addEventListener("change", () => this.stage?.arrange());
     document.querySelector(".skip").addEventListener("click", (event) => {
-      event.preventDefault(); // the address is for heads
+      event.preventDefault(); // the fragment of the address names heads
       find("main").focus();
     });
     if (source.prompt) find("above").append(source.prompt);
   }
 
-  /** Ask the source what there is, and show it: at the start, and whenever the source has something new. */
+  /** Load the overview from the source and show it, at the start and whenever the source has something new. */
   async load() {
     await this.attempt(async () => {
       this.overview = await this.source.overview();
@@ -37,12 +37,12 @@ class Page {
       this.table = new Overview(this);
       this.stage = new Stage(this);
       Object.assign(this, { head: null, query: null, key: null, hovered: null });
-      this.leave(); // what was open before is of another input
+      this.leave(); // what was open belongs to another input
       await this.route();
     });
   }
 
-  /** Do something that may fail; why it did is shown. */
+  /** Run a task and show its error, if any. */
   async attempt(action) {
     try {
       return await action();
@@ -54,7 +54,7 @@ class Page {
     }
   }
 
-  /** Take away what was said of a failure. */
+  /** Remove the error message. */
   forget() {
     document.querySelector(".message[role=alert]")?.remove();
   }
@@ -63,12 +63,12 @@ class Page {
     if (!this.kept.has(site)) {
       const asked = this.source.maps(site);
       this.kept.set(site, asked);
-      asked.catch(() => this.kept.get(site) === asked && this.kept.delete(site)); // it may work the next time
+      asked.catch(() => this.kept.get(site) === asked && this.kept.delete(site)); // the next request may succeed
     }
     return this.kept.get(site);
   }
 
-  /** Show what the address names: "#3/5" is head 5 of site 3. */
+  /** Show the head in the address: "#3/5" is head 5 of site 3. */
   async route() {
     if (!this.overview) return;
     const [, site, head] = /^#(\d+)\/(\d+)$/.exec(location.hash) ?? [];
@@ -78,7 +78,7 @@ class Page {
   }
 
   address(text) {
-    if (this.framed) return; // a notebook has one address for all
+    if (this.framed) return; // a notebook has a single address
     if (location.hash !== text) history.pushState(null, "", text || location.pathname + location.search);
   }
 
@@ -90,7 +90,7 @@ class Page {
   }
 
   async enter(site, head) {
-    const turn = (this.turn = {}); // what is asked for last is shown
+    const turn = (this.turn = {}); // only the last request is shown
     const maps = await this.maps(site);
     if (turn !== this.turn) return false;
     const before = this.head;
@@ -138,7 +138,7 @@ class Page {
     if (from) this.table.show(from.site, from.head);
   }
 
-  /** Choose a query, a key, or both; null for none. `reveal` brings them into sight. */
+  /** Choose a query, a key, or both; null for none. `reveal` scrolls them into view. */
   choose(chosen, reveal = false) {
     Object.assign(this, chosen);
     if (reveal) this.stage.reveal(chosen.query ?? null, chosen.key ?? null);
@@ -151,7 +151,7 @@ class Page {
     this.choose({ query: clamp(query, 0, this.head.queries.count - 1), key: null }, true);
   }
 
-  /** The next of the keys that the query looks at. */
+  /** The next key with weight of the query. */
   stepKey(by) {
     if (this.query === null) return this.step(1);
     const keys = this.head
@@ -218,7 +218,7 @@ class Page {
     this.head.awaited = this.query !== null && !this.head.row(this.query);
   }
 
-  /** Rows are here: what was said to be on its way is said again. */
+  /** Rows are loaded: repeat the announcement that was waiting for them. */
   arrived() {
     this.stage.update();
     if (this.head?.awaited) this.sayChosen();
@@ -229,7 +229,7 @@ class Page {
   }
 }
 
-/** Show what a source has. */
+/** Show the data of a source. */
 function show(source) {
   const page = new Page(source);
   page.load().then(() => document.documentElement.setAttribute("data-ready", ""));

@@ -1,5 +1,5 @@
-// The picture that the keys are: an image with the weights of the chosen query over its patches, or a spectrogram with
-// them over its time. One steps through the queries; where they are patches as well, a click on one chooses it.
+// The picture of the keys: an image with the weights of the chosen query over its patches, or a spectrogram with the
+// weights over its time. The user steps through the queries, or clicks on one if they are patches, too.
 
 class Picture {
   constructor(page) {
@@ -55,7 +55,7 @@ class Picture {
     this.draw();
   }
 
-  /** Whether the queries are the patches or moments of the same picture. */
+  /** Whether the queries are patches or times of the same picture. */
   get alike() {
     const { queries, keys } = this.head;
     return queries.picture?.place === keys.picture.place && queries.count === keys.count;
@@ -97,18 +97,19 @@ class Picture {
     this.paintFoot(row);
   }
 
-  /** The picture alone: the weights of another query would stand under this one's name. */
+  /** Show only the picture: it would have the weights of another query. */
   wait() {
     this.before.replaceChildren();
     this.fit();
     this.foot.textContent = COMING;
   }
 
-  /** Give the picture the room that there is beside the tokens before it. */
+  /** Fit the picture beside the tokens before it. */
   fit() {
     const beside = this.before.offsetWidth;
     const room = this.stage.clientWidth - (beside && beside < this.stage.clientWidth ? beside + 16 : 0);
-    const high = this.narrow.matches ? 0.8 * innerHeight : this.stage.clientHeight - 32; // narrow, the stage follows it
+    // On a narrow screen the stage fits the picture.
+    const high = this.narrow.matches ? 0.8 * innerHeight : this.stage.clientHeight - 32;
     const [width, height] = this.overlay.size(room, high);
     this.frame.style.width = `${width}px`;
     this.frame.style.height = `${height}px`;
@@ -136,7 +137,7 @@ class Picture {
     return below === undefined ? figures(weight) : `≤ ${figures(below)}`;
   }
 
-  /** The texts of the queries, to step to by a click. */
+  /** The names of the queries, which can be clicked. */
   paintSteps() {
     const { head } = this;
     if (!head.queries.told) return;

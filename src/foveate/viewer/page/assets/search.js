@@ -1,4 +1,4 @@
-// Finding a token: all places that hold a text, among queries and keys, to step through or to choose from.
+// Search: all positions of queries and keys whose token has a text, to step through or to choose from.
 
 const SHOWN = 40;
 

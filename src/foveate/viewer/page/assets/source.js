@@ -1,23 +1,23 @@
-// Where the page gets its data. A source is an object with four methods; each returns a promise.
+// Sources of the page's data. A source is an object with four methods; each returns a promise.
 //
 //   overview()                         the head of the page, as `foveate.viewer.page.header.Head` describes it: title,
-//                                      notes, sites, sides; a picture has its address in `url` besides.
-//   maps(site)                         the small maps of all heads of a site, for the overview and as the ground of a
+//                                      notes, sites, sides; a picture also has its address in `url`.
+//   maps(site)                         the small maps of all heads of a site, for the overview, and as background of a
 //                                      head: { rows, columns, values }, values of heads x rows x columns.
-//   rows(site, head, from, to)         what the queries from..to-1 look at most: { keys, weights, rest }, the keys and
-//                                      weights of (to - from) x kept, in the order of the keys, -1 where there are no
-//                                      more; rest, of (to - from), is the weight that all other keys have together.
-//   tile(site, head, rows, columns)    a finer map of a part, where there is one, else null. The part is given as
-//                                      [from, to] for its rows and for its columns; the map says which it is of:
-//                                      { rows, columns, height, width, values }, and its values are, as those of maps,
-//                                      the weight on all keys of a cell, as the mean of its queries.
+//   rows(site, head, from, to)         the largest weights of queries from..to-1: { keys, weights, rest }, the keys and
+//                                      weights of (to - from) x kept, in the order of the keys, -1 if there are no
+//                                      more; rest, of (to - from), is the total weight of all other keys.
+//   tile(site, head, rows, columns)    a finer map of a part, if there is one, else null. The part is given as
+//                                      [from, to] for its rows and for its columns; the map has the actual part:
+//                                      { rows, columns, height, width, values }; a value is, as in maps, the total
+//                                      weight on all keys of a cell, averaged over its queries.
 //
-// Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview; `batch`, how
-// many rows are asked for at once, and `ahead`, how many before a head is shown. What is not measured yet of a site's
-// `entropy` is null; where a site has `told`, that says what is exact.
-// What rejects is shown as a message: its text is written for the user.
+// Sites and heads are numbers. A source may have `prompt`, an element that the page puts above the overview; `batch`,
+// the number of rows to request at once; and `ahead`, the number of rows to load before showing a head. Values of a site's
+// `entropy` that are not computed yet are null. If a site has `told`, it is a sentence that says what is exact.
+// The page shows the message of a rejected promise, so its text is written for the user.
 
-/** The source of a saved page: blocks in the page itself, unpacked when they are first asked for. */
+/** The source of a saved page: blocks in the page itself, unpacked at the first request. */
 class EmbeddedSource {
   constructor(page) {
     this.page = page;
@@ -105,7 +105,7 @@ class EmbeddedSource {
     return found;
   }
 
-  /** The numbers of a block, whose bytes lie apart: for each part all low bytes, then all high ones. */
+  /** The numbers of a block, whose bytes are separated: for each part all low bytes, then all high ones. */
   async planes(name, parts) {
     const block = await inflated(this.text(name));
     let start = 0;
@@ -145,7 +145,7 @@ async function inflated(text) {
 
 const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#%()*+,-./:;=?@[]^_{|}";
 
-/** The bytes of a text that has five letters for each four of them. */
+/** Decode base85: five characters for each four bytes. */
 function bytesOf(text) {
   const digits = new Uint8Array(128).fill(84);
   for (let digit = 0; digit < 85; digit++) digits[LETTERS.charCodeAt(digit)] = digit;
@@ -161,7 +161,7 @@ function bytesOf(text) {
   return new Uint8Array(view.buffer, 0, Math.floor((4 * text.length) / 5));
 }
 
-/** The weight of each code: they part the range from 2^-20 to 1 evenly by their logarithm, and 0 is no weight. */
+/** The weight of each code: 0 is no weight; the others divide the logarithmic range from 2^-20 to 1 evenly. */
 function decoder(bits) {
   const steps = 2 ** bits - 2;
   return Float32Array.from({ length: steps + 2 }, (_, code) => (code ? 2 ** (RANGE * ((code - 1) / steps - 1)) : 0));
@@ -174,7 +174,7 @@ function decoded(codes, bits) {
   return weights;
 }
 
-/** The small maps of heads of which every weight is known. */
+/** The small maps of heads whose weights are all known. */
 function pooled(weights, heads, queries, keys, rows, columns) {
   if (rows === queries && columns === keys) return weights;
   const values = new Float32Array(heads * rows * columns);

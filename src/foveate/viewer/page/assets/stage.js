@@ -1,4 +1,4 @@
-// One head, open: the way back, its neighbours, its views side by side or one by one, and its numbers.
+// One open head: back button, neighbours, views side by side or one by one, and its numbers.
 
 const WIDE = "(min-width: 1500px)"; // two views fit side by side
 
@@ -43,7 +43,7 @@ class Stage {
     this.details.open(head);
   }
 
-  /** Which views this head has, the preferred one first: the picture where the keys are one. */
+  /** The views of this head, the preferred one first: the picture, if the keys are one. */
   get names() {
     return this.head.keys.picture ? ["map", "lines", "picture"] : ["map", "lines"];
   }
@@ -53,7 +53,7 @@ class Stage {
     return this.names.includes(preferred) ? preferred : "map";
   }
 
-  /** The views that are shown: the chosen one, beside the map where there is room. */
+  /** The visible views: the chosen one, and the map if there is room. */
   get shown() {
     const { chosen } = this;
     if (!this.page.wide.matches) return [chosen];
@@ -95,7 +95,7 @@ class Stage {
     for (const name of shown) this.views[name].open(this.head);
   }
 
-  /** Put views into a pane; one that is there stays, because lists that are put back begin at their tops again. */
+  /** Put views into a pane; a view that is there stays, since an inserted list loses its scroll position. */
   put(pane, names) {
     const elements = names.map((name) => this.views[name].element);
     if (elements.some((element) => element.parentNode !== pane) || pane.childElementCount !== elements.length)
@@ -131,7 +131,7 @@ class Stage {
     chosen.append(this.part);
   }
 
-  /** Show on the small map which part of it is seen. */
+  /** Mark the visible part on the small map. */
   frame({ left, top, width, height, across, down, columns, rows, zoom }) {
     this.part.hidden = zoom === 1;
     const share = (part) => `${Math.min(100, 100 * part)}%`;
@@ -144,7 +144,7 @@ class Stage {
     for (const [name, part] of box) this.part.style[name] = share(part);
   }
 
-  /** Something else is chosen, found or under the pointer, or rows have arrived. */
+  /** The choice, the search or the pointer has changed, or rows are loaded. */
   update(details = true) {
     if (!this.head) return;
     for (const name of this.shown) this.views[name].draw();

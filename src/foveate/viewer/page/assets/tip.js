@@ -1,6 +1,6 @@
-// What stands beside the pointer: lines of text, most often of a pair of tokens.
+// The tooltip beside the pointer: lines of text, mostly about a pair of tokens.
 
-/** Lines of text beside a place of an element, each with its kind and what stands beside it; null hides them. */
+/** Show lines of text beside a point of an element, each with its kind and a value; null hides them. */
 function tip(lines, element, x, y) {
   const shown = find("tip");
   shown.hidden = !lines;
@@ -22,7 +22,7 @@ function tip(lines, element, x, y) {
   shown.style.top = `${Math.max(8, box.top + y + (below ? 16 : -16 - high))}px`;
 }
 
-/** A pair of tokens in words and figures. */
+/** The lines for a pair of tokens. */
 function pairTold(head, query, key) {
   const known = head.weight(query, key);
   const row = head.row(query);
@@ -36,7 +36,7 @@ function pairTold(head, query, key) {
   return lines;
 }
 
-/** A cell of a map, as lines: a pair of tokens where it is of one query and one key. */
+/** The lines for a cell of a map; a pair of tokens if it has one query and one key. */
 function cellTold(head, { rows, columns, value }) {
   if (rows[1] - rows[0] === 1 && columns[1] - columns[0] === 1) return pairTold(head, rows[0], columns[0]);
   const told = (one, several, [from, to]) => (to - from === 1 ? `${one} ${from}` : `${several} ${from} to ${to - 1}`);

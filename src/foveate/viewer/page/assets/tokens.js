@@ -1,8 +1,8 @@
-// A list of tokens that may be as long as it likes: only those in sight exist.
+// A list of tokens of any length: only visible tokens have elements.
 
-const ROW = 24; // pixels of a token
+const ROW = 24; // height of a token in pixels
 
-/** The queries or the keys beside the lines: a box as high as all tokens would be, with those in sight. */
+/** The queries or keys beside the lines: a box as high as all tokens, with elements for the visible ones. */
 class TokenList {
   constructor(name, title, over, choose) {
     this.name = name;
@@ -28,7 +28,7 @@ class TokenList {
     this.before = this.element.scrollTop;
   }
 
-  /** Move to an offset, without word to the other list. */
+  /** Scroll to an offset, without notifying the other list. */
   move(offset) {
     this.element.scrollTop = offset;
     this.before = this.element.scrollTop;
@@ -45,12 +45,12 @@ class TokenList {
     return { from, to: Math.min(this.side.count, Math.ceil((scrollTop + clientHeight) / ROW)) };
   }
 
-  /** Where the middle of a token is, from the top of what is in sight. */
+  /** The middle of a token, relative to the top of the visible part. */
   middle(place) {
     return (place + 0.5) * ROW - this.element.scrollTop;
   }
 
-  /** Fill in the tokens in sight; `look` says how each is to look. Elements stay: one may just be clicked. */
+  /** Update the visible tokens, with the style from `look`. Elements are reused, since one may be clicked right now. */
   paint(look, chosen) {
     const { from, to } = this.sight;
     while (this.length.childElementCount > to - from) this.length.lastElementChild.remove();

@@ -1,4 +1,4 @@
-// Windows of a picture: who may look at whom, as `foveate.sight.layouts.Windows` says where they lie.
+// Windows of a picture: which patches may attend to which, as in `foveate.sight.layouts.Windows`.
 
 class Reach {
   constructor([queries, keys]) {
@@ -12,14 +12,14 @@ class Reach {
     return this.over[query] === this.along[key];
   }
 
-  /** How many keys a query may look at: fewer than a window has where the picture ends in it. */
+  /** Number of keys that a query may attend to: fewer than a window has if the picture ends inside it. */
   size(query) {
     return this.sizes.get(this.over[query]) ?? 0;
   }
 }
 
-/** For each patch a number that those have which may look at one another. What a roll brings into one window from
-    opposite edges of the picture is apart: models that roll hide it. */
+/** For each patch a number that is equal for patches that may attend to each other. Patches that a roll brings into one
+    window from opposite edges of the picture have different numbers, since models mask them. */
 function windowsOf({ height, width, window: [high, wide], shift: [down, right] }) {
   const [rows, columns] = [high * Math.ceil(height / high), wide * Math.ceil(width / wide)]; // padded
   return Int32Array.from({ length: height * width }, (_, place) => {
@@ -30,7 +30,7 @@ function windowsOf({ height, width, window: [high, wide], shift: [down, right] }
   });
 }
 
-/** Whether the rows of a site have every weight that is any: of all keys, or of all in a window. */
+/** Whether the rows of a site have all positive weights: of all keys, or of all keys in a window. */
 function isComplete({ kept, windows: [, keys] }, count) {
   return kept === count || (keys !== undefined && kept >= keys.window[0] * keys.window[1]);
 }

@@ -1,7 +1,7 @@
-// The prompt of the explorer: what the model shall read, how far it is, and what it read before.
+// The prompt of the explorer: the input of the model, its progress, and earlier inputs.
 
-const REMEMBERED = 6; // inputs, for as long as the tab is open
-const LONGEST = 20000; // characters of an input that are remembered
+const REMEMBERED = 6; // inputs that are kept while the tab is open
+const LONGEST = 20000; // maximum length of an input that is kept
 
 const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
 
@@ -57,9 +57,9 @@ class Prompt {
     return takes === "image" ? `an image, up to ${most}` : `a .wav file, up to ${most}`;
   }
 
-  /** Have the model look at what was typed or chosen, and show it. */
+  /** Send the input to the model, and show the result. */
   async look() {
-    if (this.looking === this.field.value) return; // impatience
+    if (this.looking === this.field.value) return; // it is being processed
     await this.attempt(async () => {
       this.looking = this.field.value;
       const given = await this.given();
@@ -81,7 +81,7 @@ class Prompt {
     return { name: file.name, data: await base64(file) };
   }
 
-  /** The head of a sight's page, as soon as the model has looked. */
+  /** The head of the page, as soon as the model has run. */
   async done(id) {
     for (let pause = 60; ; pause = Math.min(1000, pause * 1.5)) {
       const response = await asked(`/looks/${id}`);
@@ -100,7 +100,7 @@ class Prompt {
     this.listPast(id);
   }
 
-  /** A sight that was shown before, as long as the server has it. */
+  /** Show an earlier result, if the server still has it. */
   async again(id) {
     const known = this.past.find((each) => each.id === id);
     if (!known) return;
@@ -116,7 +116,7 @@ class Prompt {
     });
   }
 
-  /** Do something that may take long or fail, and say so; of what is asked for meanwhile the last is done next. */
+  /** Run a task that may take long or fail, and show its state; of the tasks requested meanwhile only the last runs. */
   async attempt(action) {
     this.next = action;
     if (this.busy) return;
@@ -148,7 +148,7 @@ class Prompt {
     this.telling = setTimeout(tell, pending ? 300 : 0);
   }
 
-  /** Begin where this tab was when it was closed or loaded again, else with an empty field. */
+  /** Restore the state of this tab after it was closed or reloaded; otherwise begin with an empty field. */
   async begin() {
     this.listPast();
     const [last] = this.past;
@@ -162,7 +162,7 @@ class Prompt {
     try {
       sessionStorage.setItem("foveate-looks", JSON.stringify(this.past));
     } catch {
-      // Then they are known until the page is left.
+      // Then they are kept only until the page is left.
     }
   }
 
@@ -192,7 +192,7 @@ function base64(file) {
   });
 }
 
-/** The whole page: nothing is shown below the prompt until something was looked at. */
+/** Start the page: there is nothing below the prompt until the first result. */
 function explore() {
   const source = new RemoteSource();
   const prompt = new Prompt(JSON.parse(find("explorer").textContent), source);

@@ -1,9 +1,9 @@
-// The source of the explorer's page: its server, which computes what is asked for, some weights at a time.
+// The source of the explorer's page: its server, which computes some weights for each request.
 
-const FINE = 256; // rows and columns of a finer map, where its cells are no single places
-const SINGLE = 512; // as many places a side are sent one by one: all that the server sends of a map
+const FINE = 256; // rows and columns of a finer map whose cells have several positions
+const SINGLE = 512; // up to this many rows and columns have a cell each, which is the server's limit
 
-/** What the server answers; its refusals become errors, whose texts are written for the user. */
+/** The answer of the server; a refusal becomes an error with a text for the user. */
 async function asked(path, options) {
   let response;
   try {
@@ -26,7 +26,7 @@ class RemoteSource {
     this.measuring = () => {};
   }
 
-  /** What is shown from now on: a sight by its name, and the head of its page. */
+  /** Set the result to show: its name, and the head of its page. */
   show(name, head) {
     Object.assign(this, { name, head });
     for (const site of head.sites) {
@@ -61,7 +61,7 @@ class RemoteSource {
     };
   }
 
-  /** One finer map at a time, and of those that wait only the last: what was seen before is of no use any more. */
+  /** Request one finer map at a time; of the waiting requests only the last is sent: the others are out of date. */
   async tile(site, head, rows, columns) {
     const turn = ++this.turn;
     await this.last?.catch(() => null);

@@ -1,0 +1,134 @@
+"""The decoder of the Transformer alone: each token is predicted from those before it.
+
+GPT, GPT-NeoX and Llama differ only in the parts of their stack, so their pages are configs.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Memory, causal, left_padding
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.errors import UserError
+from foveate.nn import StackConfig, TransformerStack, initialize_language_model, longest_sequence, tie_output
+
+Side = Literal["left", "right"]
+"""Where rows that are shorter than others are padded."""
+
+
+@dataclass(kw_only=True)
+class CausalLanguageModelConfig(StackConfig):
+    """The parts of a stack with a causal mask, and its vocabulary."""
+
+    vocabulary: FromData
+    """Size of the vocabulary."""
+    norm: Literal["post", "pre"] = "pre"
+    activation_dropout: float | None = 0.0
+    tie: bool = True
+    """Use the embeddings as the weights of the output layer too."""
+
+
+@dataclass
+class TextState:
+    """The text so far of each row: keys and values of every block."""
+
+    past: list[Memory]
+    padding: Int[Tensor, "R"] | None
+    """Columns before each row's first token; None if no row has any."""
+    added: Float[Tensor, "R 1 C"] | None = None
+    """What is added to the embedding of every token of a row."""
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        for memory in self.past:
+            memory.reorder(rows)
+        self.padding = None if self.padding is None else self.padding[rows]
+        self.added = None if self.added is None else self.added[rows]
+
+
+class CausalLanguageModel(nn.Module):
+    """Predicts the next token of a text from all tokens before it."""
+
+    def __init__(self, config: CausalLanguageModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.stack = TransformerStack(config)
+        self.output = nn.Linear(config.width, config.vocabulary, bias=False)
+        initialize_language_model(self, config.layers)
+        if config.tie:
+            tie_output(self.output, self.embedding)
+
+    def forward(
+        self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None = None, padding_side: Side = "right"
+    ) -> Output:
+        """Logits of the token after each token, (B, T, N).
+
+        Padding on the right changes nothing before it, so it needs no `lengths`.
+        """
+        return Output(self.output(self.hidden(tokens, lengths, padding_side)))
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        padding_side: Side = "right",
+        added: Float[Tensor, "B 1 C"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """The hidden states that `output` makes logits of."""
+        padding = None if lengths is None or padding_side == "right" else tokens.shape[1] - lengths
+        return self._read(tokens, TextState([], padding, added))
+
+    def prefill(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
+        padding_side: Side = "right",
+    ) -> tuple[Float[Tensor, "B N"], TextState]:
+        """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
+        return self._prefill(tokens, lengths, padding_side)
+
+    def step(self, tokens: Int[Tensor, "R"], state: TextState) -> Float[Tensor, "R N"]:
+        return self.output(self._read(tokens[:, None], state)[:, 0])
+
+    def _prefill(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
+        padding_side: Side,
+        added: Float[Tensor, "B 1 C"] | None = None,
+    ) -> tuple[Float[Tensor, "B N"], TextState]:
+        shortest, longest = int(lengths.min()), int(lengths.max())
+        if not shortest:
+            raise UserError("an empty prompt has no next token: begin it with a start token")
+        if longest > (known := longest_sequence(self)):
+            raise UserError(f"a prompt has {longest:,} tokens, but only {known:,} positions were learned; shorten it")
+        tokens = tokens[:, :longest] if padding_side == "right" else tokens[:, -longest:]
+        padding = None if shortest == longest else longest - lengths
+        if padding is not None and padding_side == "right":
+            tokens = align_right(tokens, padding)
+        past = self.stack.memories(self.embedding.weight.new_empty(*tokens.shape, self.config.width))
+        state = TextState(past, padding, added)
+        return self.output(self._read(tokens, state)[:, -1]), state
+
+    def _read(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T C"]:
+        """The hidden states of tokens after those of the state, if that has any; adds theirs to it."""
+        start = state.past[0].length if state.past else 0
+        mask = causal(start) if tokens.shape[1] > 1 else None
+        places = None
+        if state.padding is not None:
+            real = left_padding(state.padding)
+            mask = real if mask is None else mask & real
+            columns = torch.arange(start, start + tokens.shape[1], device=tokens.device)
+            places = (columns - state.padding[:, None]).clamp(min=0)
+        x = self.embedding(tokens)
+        return self.stack(x if state.added is None else x + state.added, mask, places, state.past or None)
+
+
+def align_right(tokens: Int[Tensor, "B T"], padding: Int[Tensor, "B"]) -> Int[Tensor, "B T"]:
+    """Move each row's padding, so many columns, from its end to its beginning."""
+    columns = torch.arange(tokens.shape[1], device=tokens.device) - padding[:, None]
+    return tokens.gather(1, columns % tokens.shape[1])

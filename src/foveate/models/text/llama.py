@@ -1,0 +1,54 @@
+"""Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971): RMSNorm, SwiGLU, rotary positions, no biases; since
+Llama 2, heads in groups that share keys and values. SmolLM2 (Allal et al. 2025, https://arxiv.org/abs/2502.02737) is
+built alike."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
+
+
+@dataclass(kw_only=True)
+class LlamaConfig(CausalLanguageModelConfig):
+    """The sizes of a Llama. Defaults are those of the 7-billion-parameter model."""
+
+    width: int = 4096
+    heads: int = 32
+    feedforward: int = 11008
+    layers: int = 32
+    norm_kind: Literal["layer", "rms"] = "rms"
+    epsilon: float = 1e-6
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "silu"
+    gated: bool = True
+    bias: bool = False
+    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "rotary"
+    max_length: int = 2048
+    dropout: float = 0.0
+    tie: bool = False
+
+
+class Llama(CausalLanguageModel):
+    """Predicts the next token of a text."""
+
+    config: LlamaConfig
+
+
+MODEL, CONFIG = Llama, LlamaConfig
+
+PRESETS = {
+    "llama-7b": ("32 blocks, width 4096, 32 heads (Touvron et al. 2023)", {}),
+    "smollm2-135m": (
+        "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)",
+        {
+            "width": 576,
+            "heads": 9,
+            "key_value_heads": 3,
+            "feedforward": 1536,
+            "layers": 30,
+            "epsilon": 1e-5,
+            "rotary_base": 100_000.0,
+            "max_length": 8192,
+            "tie": True,
+        },
+    ),
+}
