@@ -20,23 +20,31 @@ Fails = Callable[..., str]
 def test_it_serves_until_it_is_stopped(trained: Trained) -> None:
     command = [sys.executable, "-m", "foveate", "explore", str(trained.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        name, address = process.stdout.readline(), process.stdout.readline()
-        assert name == f"rnn-attentive from {trained.folder}\n"
-        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\n", address)
-        assert found is not None
-        with urllib.request.urlopen(found[1], timeout=30) as answer:
-            assert b"rnn-attentive" in answer.read()
-        body, headers = json.dumps({"text": "red cat"}).encode(), {"content-type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{found[1]}looks", body, headers), timeout=30) as answer:
-            begun = json.loads(answer.read())["id"]
-        while (answer := urllib.request.urlopen(f"{found[1]}looks/{begun}", timeout=30)).status == 202:
-            answer.close()
-        with answer:
-            assert "It wrote: " in json.loads(answer.read())["notes"][1]
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            _use(process, trained)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()  # without it, a failure would wait for the server for ever
     assert (out, err, process.returncode) == ("", "", 0)
+
+
+def _use(process: subprocess.Popen[str], trained: Trained) -> None:
+    """Load the page of a server that has just started, and look at one text."""
+    assert process.stdout is not None
+    name, address = process.stdout.readline(), process.stdout.readline()
+    assert name == f"rnn-attentive from {trained.folder}\n"
+    found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\n", address)
+    assert found is not None
+    with urllib.request.urlopen(found[1], timeout=30) as answer:
+        assert b"rnn-attentive" in answer.read()
+    body, headers = json.dumps({"text": "red cat"}).encode(), {"content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{found[1]}looks", body, headers), timeout=30) as answer:
+        begun = json.loads(answer.read())["id"]
+    while (answer := urllib.request.urlopen(f"{found[1]}looks/{begun}", timeout=30)).status == 202:
+        answer.close()
+    with answer:
+        assert "Output: " in json.loads(answer.read())["notes"][1]
 
 
 def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +68,7 @@ def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatc
     ("arguments", "message"),
     [
         ([], "Missing from foveate explore: MODEL"),
-        (["missing"], "missing is no folder; a model is looked at from disk"),
+        (["missing"], "missing is no folder; a model must be on disk"),
         (["RUN", "--port", "70000"], "port is 70000, but must be from 0 to 65535"),
         (["RUN", "--port", "TAKEN"], "cannot listen at 127.0.0.1, port TAKEN: Address already in use"),
         (["RUN", "--host", "no such host"], "cannot listen at no such host, port 0: "),
