@@ -14,9 +14,9 @@ from foveate import bundle
 from foveate.config import from_dict
 from foveate.contracts import START, Picture, Tokenizer
 from foveate.data import LabelledText, open_source, text_batches
-from foveate.errors import UserError, printable
+from foveate.errors import printable
 from foveate.files import read_json
-from foveate.recipes.measures import accuracy, macro_f1
+from foveate.recipes.labelling import check_label_count, choose_label, evaluate_labels
 from foveate.recipes.texts import to_measure_on
 from foveate.recipes.trained import (
     START_SIGN,
@@ -27,7 +27,6 @@ from foveate.recipes.trained import (
     longest_learned,
     opened,
     said,
-    unlearned,
 )
 from foveate.sight import look
 from foveate.viewer import Alignment, plot_alignments
@@ -81,12 +80,7 @@ class Classifier:
         """
         found = opened(folder, device)
         labels = from_dict(Labels, read_json(found.files.path(LABELS)), LABELS).counts
-        classes = found.description.architecture["classes"]
-        if len(labels) != classes:
-            raise UserError(
-                f"{found.files.path(LABELS)} has {len(labels)} labels, but the model decides between {classes}: "
-                f"probably they are of two different models"
-            )
+        check_label_count(found.files.path(LABELS), labels, found.description.architecture["classes"])
         return cls(found.model, found.tokenizer(TOKENIZER, "vocabulary"), labels, found.files.description)
 
     @classmethod
@@ -126,9 +120,7 @@ class Classifier:
             with torch.inference_mode():
                 logits = self.model(**{name: value.to(device) for name, value in inputs.items()}).logits
             for row, shares in zip(rows, logits[:, 0].float().softmax(-1).tolist(), strict=True):
-                probabilities = dict(zip(self.labels, shares, strict=True))
-                best = max(probabilities, key=probabilities.__getitem__)
-                yield places[row], Decision(texts[places[row]], best, probabilities[best], probabilities)
+                yield places[row], Decision(texts[places[row]], *choose_label(self.labels, shares))
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """The places of texts with more tokens than any that the model was trained on."""
@@ -175,19 +167,4 @@ class Classifier:
         console.print(text.report, markup=False, highlight=False)
         texts, right = list(text.texts()), list(text.labels())
         decisions = self.classify(texts)
-        majority = max(self.labels, key=self.labels.__getitem__)
-        ways = {
-            preset: [decision.label for decision in decisions],
-            f"always {majority}": [majority] * len(texts),
-        }
-        figures = {
-            name: {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
-            for name, found in ways.items()
-        }
-        return Evaluation(
-            answers=[decision.line for decision in decisions],
-            figures={"texts": len(texts), "ways": figures},
-            headings=["labels by", "accuracy", "macro F1"],
-            rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
-            notes=[f"{len(texts):,} texts, {len(self.labels)} labels", *unlearned("labels", right, self.labels)],
-        )
+        return evaluate_labels(preset, self.labels, decisions, right, "texts")

@@ -10,8 +10,9 @@ from rich.console import Console
 from torch import nn
 
 from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, Tokens, open_source
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.recipes.classifier import Classifier
+from foveate.recipes.labelling import check_labels
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.texts import check_vocabulary, learn_and_check, spread
@@ -90,7 +91,7 @@ def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: C
     for text in (learn, check):
         console.print(text.report, markup=False, highlight=False)
     labels = learn.check().labels
-    _check_labels(learn, check)
+    check_labels(learn, check, "text")
     tokenizer = TRAINERS[recipe.text.tokens](learn.texts(), recipe.text.vocabulary, recipe.text.lowercase)
     batches = LabelledBatches(
         learn, tokenizer, [*labels], recipe.text.batch_tokens, recipe.text.max_length, recipe.training.seed
@@ -114,15 +115,6 @@ def _texts(text: Text) -> tuple[LabelledText, LabelledText]:
         files="FILE",
         unit="texts",
     )
-
-
-def _check_labels(learn: LabelledText, check: LabelledText) -> None:
-    """Raise UserError where there is nothing to decide, or a label that cannot be learned."""
-    labels = learn.check().labels
-    if len(labels) < 2:
-        raise UserError(f"{learn.name}: every text has the label '{next(iter(labels))}'; deciding takes two labels")
-    if unlearned := check.check().labels.keys() - labels.keys():
-        raise UserError(f"{check.name} has the label '{min(unlearned)}', which {learn.name} does not have")
 
 
 def _measure(text: Text, classifier: Classifier, check: LabelledText) -> Callable[[nn.Module], dict[str, float]]:
