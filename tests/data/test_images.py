@@ -98,6 +98,19 @@ def test_what_is_no_image(tmp_path: Path) -> None:
         read_image(tmp_path / "large.png")
 
 
+def test_a_format_that_pillow_gives_to_a_program_is_refused(tmp_path: Path) -> None:
+    PIL.Image.new("L", (5, 5)).save(tmp_path / "a.eps")
+    (tmp_path / "a.eps").rename(tmp_path / "a.png")
+    with pytest.raises(UserError, match=r"a\.png cannot be read as an image: cannot identify image file"):
+        read_image(tmp_path / "a.png")
+
+
+def test_sizes_and_colours_that_decide_end_the_search(folder: Path) -> None:
+    draw(folder / "blue/a.png", size=(3, 3))
+    (folder / "red/2.png").write_bytes(b"no image")  # never read: two sizes and a colour came before it
+    assert choose_format(LabelledImages.from_paths([folder]), None) == ImageFormat(64, 3)
+
+
 def test_another_image_is_another_digest(folder: Path) -> None:
     before = images_digest([folder])
     assert images_digest([folder]) == before

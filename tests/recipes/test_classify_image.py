@@ -70,7 +70,7 @@ def files(tmp_path: Path) -> Path:
 def test_it_learns_and_its_folder_has_all_that_is_needed(folder: Path, files: Path) -> None:
     task = foveate.load(folder)
     assert isinstance(task, ImageClassifier)
-    assert (task.form.size, task.form.channels, [*task.labels]) == (12, 1, ["columns", "rows"])
+    assert (task.image_format.size, task.image_format.channels, [*task.labels]) == (12, 1, ["columns", "rows"])
     found = task.evaluate([files], task.eval_options({}, ""), CONSOLE)
     assert found.figures["ways"]["cnn-attentive-tiny"]["accuracy"] >= 87.5
     assert found.figures["ways"]["always columns"]["accuracy"] == 50
@@ -95,6 +95,13 @@ def test_a_picture_of_where_it_looked(folder: Path, files: Path, tmp_path: Path)
     main(["run", str(folder), str(files / "rows/1.png"), "--picture", str(tmp_path / "look.png")])
     with PIL.Image.open(tmp_path / "look.png") as picture:
         assert picture.width > 100
+
+
+def test_a_page_is_refused_with_the_command_that_draws(folder: Path, files: Path, tmp_path: Path, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["look", str(folder), str(files / "rows/1.png"), "--out", str(tmp_path / "look.html")])
+    assert ended.value.code == 2
+    assert f"`foveate run {folder} IMAGE --picture FILE` draws where it looks" in capsys.readouterr().err
 
 
 def test_a_look_names_the_places_of_the_grid(folder: Path, files: Path) -> None:

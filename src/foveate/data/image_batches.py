@@ -11,6 +11,9 @@ from foveate.contracts import Batch
 from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImages
 from foveate.errors import UserError
 
+GREY = {"L", "1"}
+"""Pillow's modes of images without colour."""
+
 LARGEST = 4_000_000_000
 """Bytes of decoded images that are kept in memory."""
 
@@ -22,19 +25,23 @@ def choose_format(images: LabelledImages, size: int | None) -> ImageFormat:
         image = example.read()
         sizes.add(image.size)
         modes.add(image.mode)
+        if len(sizes) > 1 and not modes <= GREY:
+            break  # further images change nothing
     own = sizes.pop() if len(sizes) == 1 else (0, 1)
     fitting = own[0] if own[0] == own[1] <= 256 else LARGEST_SIDE
-    return ImageFormat(size or fitting, 1 if modes <= {"L", "1"} else 3)
+    return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
 
 
-def decode(images: LabelledImages, form: ImageFormat) -> np.ndarray:
+def decode(images: LabelledImages, image_format: ImageFormat) -> np.ndarray:
     """All images as (N, C, h, w) in 8 bits. Raises UserError when they take more memory than is sensible."""
     count = images.check().kept
-    if (size := count * form.channels * form.size**2) > LARGEST:
-        raise UserError(f"{images.name}: {count:,} images take {size / 1e9:.0f} GB at size {form.size}: lower --size")
-    pixels = np.empty((count, form.channels, form.size, form.size), np.uint8)
+    if (size := count * image_format.channels * image_format.size**2) > LARGEST:
+        raise UserError(
+            f"{images.name}: {count:,} images take {size / 1e9:.0f} GB at size {image_format.size}: lower --size"
+        )
+    pixels = np.empty((count, image_format.channels, image_format.size, image_format.size), np.uint8)
     for place, example in enumerate(images):
-        pixels[place] = form.pixels(example.read())
+        pixels[place] = image_format.pixels(example.read())
     return pixels
 
 
@@ -50,12 +57,18 @@ class ImageBatches:
     """
 
     def __init__(
-        self, images: LabelledImages, form: ImageFormat, labels: Sequence[str], size: int, seed: int, augment: bool
+        self,
+        images: LabelledImages,
+        image_format: ImageFormat,
+        labels: Sequence[str],
+        size: int,
+        seed: int,
+        augment: bool,
     ) -> None:
         """`labels` are the classes in their order; `size` is the number of images of a batch."""
         self.name, self._size, self._seed, self._augment = images.name, size, seed, augment
         numbers = {label: number for number, label in enumerate(labels)}
-        self._pixels = decode(images, form)
+        self._pixels = decode(images, image_format)
         self._labels = np.array([numbers[label] for label in images.labels()], np.int64)
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:

@@ -6,17 +6,34 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
 from PIL import ImageOps
+from PIL.Image import Transpose
 
 from foveate.data.lines import read_sentences
-from foveate.data.sides import one_in, within
+from foveate.data.sides import one_in
 from foveate.errors import UserError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """File names that are taken for images in a folder."""
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+"""What files are decoded as, whatever their names: Pillow gives other formats, such as EPS, to programs."""
+
+ORIENTATION = 0x0112
+TRANSPOSE_BY_ORIENTATION: dict[Any, Transpose] = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+"""The transposition for each EXIF orientation. Pillow's own function fails if other tags are damaged."""
 
 LARGEST_IMAGE = 50_000_000
 """Pixels of the largest image that is decoded."""
@@ -35,7 +52,7 @@ class ImageFormat:
 
     def pixels(self, image: PIL.Image.Image) -> np.ndarray:
         """The image as (channels, size, size) in 8 bits."""
-        image = ImageOps.exif_transpose(image)
+        image = turn_upright(image)
         if image.has_transparency_data:
             image = image.convert("RGBA")
             white = PIL.Image.new("RGBA", image.size, "white")
@@ -46,12 +63,18 @@ class ImageFormat:
         return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
 
 
+def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The image as its metadata say that it is to be turned."""
+    turn = TRANSPOSE_BY_ORIENTATION.get(image.getexif().get(ORIENTATION, 1))
+    return image if turn is None else image.transpose(turn)
+
+
 def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for what is no image or too large."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of valid files with odd metadata
-            with PIL.Image.open(path) as image:
+            with PIL.Image.open(path, formats=FORMATS) as image:
                 if image.width * image.height > LARGEST_IMAGE:
                     raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
                 image.load()
@@ -136,7 +159,7 @@ class LabelledImages:
         examples = list(self)
         return (
             LabelledImages(self.name, examples, lambda number: number not in held),
-            LabelledImages(f"{self.name}, held out", examples, within(None, held.__contains__)),
+            LabelledImages(f"{self.name}, held out", examples, held.__contains__),
         )
 
     @property

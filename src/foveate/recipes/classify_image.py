@@ -13,8 +13,9 @@ from torch import nn
 from foveate.data import Splits, open_source
 from foveate.data.image_batches import ImageBatches, choose_format
 from foveate.data.images import LabelledImages, images_digest, pixels_digest
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.recipes.image_classifier import ImageClassifier
+from foveate.recipes.labelling import check_labels
 from foveate.recipes.measures import accuracy, macro_f1
 from foveate.recipes.recipe import Architecture, Recipe
 from foveate.recipes.texts import learn_and_check, spread
@@ -105,17 +106,18 @@ def run(
     for images in (learn, check):
         console.print(images.report, markup=False, highlight=False)
     labels = learn.check().labels
-    _check_labels(learn, check)
-    form = choose_format(learn, recipe.text.size)
+    check_labels(learn, check, "image")
+    image_format = choose_format(learn, recipe.text.size)
     settings = recipe.training
-    batches = ImageBatches(learn, form, [*labels], recipe.text.batch, settings.seed, recipe.text.augment)
-    sizes = {"channels": form.channels, "image_size": form.size}
+    batches = ImageBatches(learn, image_format, [*labels], recipe.text.batch, settings.seed, recipe.text.augment)
+    sizes = {"channels": image_format.channels, "image_size": image_format.size}
     known = {part.name for part in fields(recipe.architecture)}  # type: ignore[arg-type]
     found = {name: size for name, size in sizes.items() if name in known}
     model = recipe.build(classes=len(labels), **found).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    shape = f"{'grey' if form.channels == 1 else 'colour'} images of {form.size} x {form.size}, {len(labels)} labels"
+    side, kind = image_format.size, "grey" if image_format.channels == 1 else "colour"
+    shape = f"{kind} images of {side} x {side}, {len(labels)} labels"
     console.print(recipe.summary(model, shape), markup=False, highlight=False)
-    classifier = ImageClassifier(model, form, labels, recipe.description(model))
+    classifier = ImageClassifier(model, image_format, labels, recipe.description(model))
     _try_one(classifier)
     validation = Validation(_measure(recipe.text, classifier, check), metric="accuracy")
     recipe.train(model, (learn, check), batches, validation, classifier.save, console)
@@ -133,21 +135,12 @@ def _images(options: Images) -> tuple[LabelledImages, LabelledImages]:
     )
 
 
-def _check_labels(learn: LabelledImages, check: LabelledImages) -> None:
-    """Raise UserError where there is nothing to decide, or a label that cannot be learned."""
-    labels = learn.check().labels
-    if len(labels) < 2:
-        raise UserError(f"{learn.name}: every image has the label '{next(iter(labels))}'; deciding takes two labels")
-    if others := check.check().labels.keys() - labels.keys():
-        raise UserError(f"{check.name} has the label '{min(others)}', which {learn.name} does not have")
-
-
 def _try_one(classifier: ImageClassifier) -> None:
     """Raise UserError before training where the model cannot read images of this size."""
-    form = classifier.form
+    image_format = classifier.image_format
     was = classifier.model.training
     with torch.no_grad():
-        classifier.model.eval()(torch.zeros(1, form.channels, form.size, form.size))
+        classifier.model.eval()(torch.zeros(1, image_format.channels, image_format.size, image_format.size))
     classifier.model.train(was)
 
 

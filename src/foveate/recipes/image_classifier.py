@@ -21,11 +21,11 @@ from foveate.data.image_batches import normalize
 from foveate.data.images import ImageFormat, LabelledImages, images_below, read_image
 from foveate.errors import UserError, printable
 from foveate.files import read_json
-from foveate.recipes.measures import accuracy, macro_f1
+from foveate.recipes.labelling import check_label_count, choose_label, evaluate_labels
 from foveate.recipes.texts import to_measure_on
-from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened, said, unlearned
+from foveate.recipes.trained import Evaluation, NoOptions, Reading, opened, said
 from foveate.sight import look
-from foveate.viewer.overlay import overlay
+from foveate.viewer.figures import plot_image_attention
 
 IMAGES = "images.json"
 
@@ -65,7 +65,7 @@ class ImageClassifier:
     """A model with the image format and the labels that it was trained with."""
 
     model: nn.Module
-    form: ImageFormat
+    image_format: ImageFormat
     labels: dict[str, int]
     """The labels in the order of the model's classes, each with how often it occurs in training."""
     description: dict[str, Any]
@@ -79,11 +79,7 @@ class ImageClassifier:
         """
         found = opened(folder, device)
         saved = from_dict(_Saved, read_json(found.files.path(IMAGES)), IMAGES)
-        if len(saved.counts) != (classes := found.description.architecture["classes"]):
-            raise UserError(
-                f"{found.files.path(IMAGES)} has {len(saved.counts)} labels, but the model decides between {classes}: "
-                f"probably they are of two different models"
-            )
+        check_label_count(found.files.path(IMAGES), saved.counts, found.description.architecture["classes"])
         return cls(found.model, saved.format, saved.counts, found.files.description)
 
     @classmethod
@@ -94,7 +90,7 @@ class ImageClassifier:
 
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
-        saved = json.dumps(asdict(_Saved(self.form, self.labels)), ensure_ascii=False)
+        saved = json.dumps(asdict(_Saved(self.image_format, self.labels)), ensure_ascii=False)
         files = {IMAGES: lambda path: path.write_text(saved, encoding="utf-8")}
         bundle.save(folder, self.description, self.model.state_dict(), files)
 
@@ -123,14 +119,12 @@ class ImageClassifier:
             with torch.inference_mode():
                 logits = self.model(self.pixels(images[begin : begin + BATCH])).logits
             for place, shares in zip(places[begin:], logits.float().softmax(-1).tolist(), strict=False):
-                probabilities = dict(zip(self.labels, shares, strict=True))
-                best = max(probabilities, key=probabilities.__getitem__)
-                yield ImageDecision(place, best, probabilities[best], probabilities)
+                yield ImageDecision(place, *choose_label(self.labels, shares))
 
     def pixels(self, images: Sequence[PIL.Image.Image]) -> Tensor:
         """Images as the model reads them, (B, C, h, w)."""
         device = next(self.model.parameters()).device
-        return normalize(np.stack([self.form.pixels(image) for image in images])).to(device)
+        return normalize(np.stack([self.image_format.pixels(image) for image in images])).to(device)
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """Images have no length."""
@@ -162,9 +156,9 @@ class ImageClassifier:
         heads = sight[sight.sites[-1]].weights()[0].mean(0).cpu()
         rows, columns, first = _grid(heads.shape[-1])
         weights = heads[0] if first else heads.mean(0)
-        shown = self.form.pixels(image).transpose(1, 2, 0)
+        shown = self.image_format.pixels(image).transpose(1, 2, 0)
         title = f"{prediction.label} {prediction.probability:.2f}"
-        return overlay(shown, weights[first:].reshape(rows, columns).numpy(), title)
+        return plot_image_attention(shown, weights[first:].reshape(rows, columns).numpy(), title)
 
     def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
         """Accuracy and macro F1, beside always giving the most frequent label of the training images."""
@@ -179,22 +173,8 @@ class ImageClassifier:
         for begin in range(0, len(examples), BATCH):
             group = examples[begin : begin + BATCH]
             decisions += self.classify([one.read() for one in group], [one.place for one in group])
-        majority = max(self.labels, key=self.labels.__getitem__)
-        ways = {
-            said(self.description, "model", kind=str): [decision.label for decision in decisions],
-            f"always {majority}": [majority] * len(right),
-        }
-        figures = {
-            name: {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
-            for name, found in ways.items()
-        }
-        return Evaluation(
-            answers=[decision.line for decision in decisions],
-            figures={"images": len(right), "ways": figures},
-            headings=["labels by", "accuracy", "macro F1"],
-            rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
-            notes=[f"{len(right):,} images, {len(self.labels)} labels", *unlearned("labels", right, self.labels)],
-        )
+        preset = said(self.description, "model", kind=str)
+        return evaluate_labels(preset, self.labels, decisions, right, "images")
 
 
 def _files(place: Path) -> list[Path]:

@@ -100,6 +100,7 @@ class Trained(Protocol):
 
     Beside this each has `load(folder, device)`, a class method, `save(folder)`, and `run(text)` for one input.
     Those whose model is given one text have `reading(text)`, which tells what it is given, as a `Reading`.
+    Those that read files have `expand(places)`, which gives the files for the arguments of `foveate run`.
     """
 
     model: nn.Module

@@ -1,9 +1,10 @@
-"""Figures of attention weights: heatmaps of target tokens by source tokens."""
+"""Figures of attention weights: heatmaps of target tokens by source tokens, and weights over an image."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -42,6 +43,16 @@ def plot_alignments(maps: Sequence[Alignment], columns: int = 4) -> Picture:
     for each in maps:
         _check(each)
     return draw(maps, columns)
+
+
+def plot_image_attention(pixels: np.ndarray, weights: np.ndarray, title: str) -> Picture:
+    """An image beside the same image with the weights over it.
+
+    `pixels` are (height, width, channels) in 8 bits; `weights` are (rows, columns) of a grid that covers the image.
+    """
+    from foveate.viewer.overlay import draw  # imports matplotlib, which takes a while
+
+    return draw(pixels, weights, title)
 
 
 def save_figure(picture: Picture, path: Path) -> None:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from foveate.contracts import Picture
 
 
-def overlay(pixels: np.ndarray, weights: np.ndarray, title: str) -> Picture:
+def draw(pixels: np.ndarray, weights: np.ndarray, title: str) -> Picture:
     """`pixels` (h, w, channels) in 8 bits, and the `weights` (rows, columns) of a grid that covers the image."""
     figure = Figure(figsize=(6, 3.3), layout="constrained")
     plain, attended = figure.subplots(1, 2)

@@ -10,6 +10,7 @@ import torch
 from foveate import bundle, recipes
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.recipes.image_classifier import ImageClassifier
 from foveate.recipes.looking.inputs import read_input
 from foveate.recipes.looking.matchers import MatcherViewer
 from foveate.recipes.looking.readers import SingleTextViewer
@@ -41,6 +42,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
 
         return open_folder(folder, device)
     kind = recipes.trained_class(bundle.load(folder))
+    if kind is ImageClassifier:
+        raise UserError(f"{folder} classifies images; `foveate run {folder} IMAGE --picture FILE` draws where it looks")
     viewers: dict[type, type[Own]] = {Translator: TranslatorViewer, Matcher: MatcherViewer}
     viewer = viewers.get(kind, SingleTextViewer)(folder, device)
     model, smallest = viewer.smallest_input()

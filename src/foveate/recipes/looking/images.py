@@ -13,9 +13,9 @@ import numpy as np
 import PIL.Image
 import torch
 from jaxtyping import Float
-from PIL.Image import Transpose
 from torch import Tensor
 
+from foveate.data.images import turn_upright
 from foveate.errors import UserError
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
@@ -37,18 +37,6 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 
 MAX_PIXELS = 64_000_000
 """Maximum number of pixels of a picture."""
-
-ORIENTATION = 0x0112
-TRANSPOSE_BY_ORIENTATION: dict[Any, Transpose] = {
-    2: Transpose.FLIP_LEFT_RIGHT,
-    3: Transpose.ROTATE_180,
-    4: Transpose.FLIP_TOP_BOTTOM,
-    5: Transpose.TRANSPOSE,
-    6: Transpose.ROTATE_270,
-    7: Transpose.TRANSVERSE,
-    8: Transpose.ROTATE_90,
-}
-"""The transposition for each EXIF orientation. Pillow's own function fails if other tags are damaged."""
 
 PROCESSOR = "preprocessor_config.json"
 
@@ -169,8 +157,7 @@ def open_image(file: File) -> PIL.Image.Image:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
                 )
-            turn = TRANSPOSE_BY_ORIENTATION.get(picture.getexif().get(ORIENTATION, 1))
-            return (picture if turn is None else picture.transpose(turn)).convert("RGB")
+            return turn_upright(picture).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:

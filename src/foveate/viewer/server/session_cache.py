@@ -62,7 +62,7 @@ class Session:
             site |= {"entropy": [None] * site["heads"], "precision": SINGLE, "map_precision": SINGLE, "step": every}
         return json.dumps(values, ensure_ascii=True, allow_nan=False).encode()
 
-    def kept(self, place: int) -> int:
+    def count_sent_keys(self, place: int) -> int:
         """Number of keys that are sent for each query."""
         _, _, queries, keys = self.site(place).shape
         return keys if queries * keys <= EXACT else min(keys, window_keys(self.site(place).windows) or TOP_KEYS)
@@ -75,7 +75,7 @@ class Session:
     def rows(self, place: int, head: int, rows: Span) -> bytes:
         """Keys, weights and remaining weight of some queries."""
         site = self._site_with_head(place, head)
-        kept = self.kept(place)
+        kept = self.count_sent_keys(place)
         return self._answer(place, ("rows", place, head, rows), lambda: tiles.compute_rows(site, head, rows, kept))
 
     def tile(self, place: int, head: int, rows: Span, columns: Span, size: Span) -> bytes:
@@ -120,7 +120,7 @@ class Session:
         """A site without its numbers, for the head of the page."""
         site = self.result.sight[name]
         _, heads, queries, keys = site.shape
-        kept = self.kept(self.result.sight.sites.index(name))
+        kept = self.count_sent_keys(self.result.sight.sites.index(name))
         none = np.zeros((heads, 0, kept), np.float32)
         rows = TopWeights(none.astype(np.int32), none, none[..., 0])
         named = make_sides(self.result.tokens, name, queries, keys, site.windows)
