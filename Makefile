@@ -22,7 +22,7 @@ check: $(VENV)/test
 # own would replace torch by the build that it was compiled for, and the tests need no compiled operator.
 REFERENCES = torchvision==0.28.0 timm==1.0.31
 
-# What is installed depends on pyproject.toml alone, and on REFERENCES.
+# What is installed depends on pyproject.toml, and for the tests on REFERENCES.
 $(VENV)/demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .

@@ -3,7 +3,8 @@
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.hooks import intercept
-from foveate.attention.masks import Mask, around, causal, left_padding, padding, segments, window
+from foveate.attention.length_masks import left_padding, padding, segments
+from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, assign_rows
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal

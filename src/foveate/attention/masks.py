@@ -5,13 +5,13 @@ exist only if they fit into one block. Causality from the first key is a flag fo
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from foveate.attention.shapes import cut, precise
+from foveate.attention.shapes import cut, positions_in, precise
 
 
 class Mask(ABC):
@@ -70,21 +70,6 @@ def causal(start: int = 0) -> Mask:
     return Causal(start)
 
 
-def padding(lengths: Int[Tensor, "..."]) -> Mask:
-    """Hides the keys after the first `lengths` of each example; lengths has the first of the leading dimensions."""
-    if not isinstance(lengths, Tensor):
-        raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
-    if lengths.is_floating_point() or lengths.dtype == torch.bool:
-        raise TypeError(f"padding takes a length for each example, not {lengths.dtype}; booleans are a mask themselves")
-    return _Padding(lengths)
-
-
-def left_padding(counts: Int[Tensor, "..."]) -> Mask:
-    """Hides the first `counts` keys of each example, which are padding; counts has the first of the leading
-    dimensions."""
-    return _LeftPadding(counts)
-
-
 def window(radius: int, start: int = 0) -> Mask:
     """Query i is at position `start + i` and may look at keys at most `radius` positions away: local attention."""
     return _Window(radius, start)
@@ -98,15 +83,6 @@ def around(centres: Float[Tensor, "... T"], radius: float) -> Mask:
     return _Around(centres, radius)
 
 
-def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | None = None) -> Mask:
-    """P texts packed into one sequence. A query may look only at keys of its own text."""
-    return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
-
-
-def _positions(span: range, device: torch.device) -> Tensor:
-    return torch.arange(span.start, span.stop, device=device)
-
-
 @dataclass(frozen=True)
 class Causal(Mask):
     """See `causal`."""
@@ -114,7 +90,7 @@ class Causal(Mask):
     start: int = 0
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return _positions(columns, device) <= _positions(rows, device)[:, None] + self.start
+        return positions_in(columns, device) <= positions_in(rows, device)[:, None] + self.start
 
     def reach(self, rows: range, keys: int) -> range:
         return range(max(0, min(keys, rows.stop + self.start)))
@@ -126,7 +102,7 @@ class _Window(Mask):
     start: int
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        distance = _positions(columns, device) - _positions(rows, device)[:, None] - self.start
+        distance = positions_in(columns, device) - positions_in(rows, device)[:, None] - self.start
         return distance.abs() <= self.radius
 
     def reach(self, rows: range, keys: int) -> range:
@@ -140,72 +116,15 @@ class _Around(Mask):
     radius: float
 
     def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return (_positions(columns, device) - cut(precise(self.centres)[..., None], rows, columns)).abs() <= self.radius
+        return (
+            positions_in(columns, device) - cut(precise(self.centres)[..., None], rows, columns)
+        ).abs() <= self.radius
 
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.centres.shape, 1))
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.centres,)
-
-
-@dataclass(frozen=True, eq=False)
-class _Padding(Mask):
-    lengths: Tensor
-    longest: list[int] = field(default_factory=list, repr=False)
-    """The greatest length, computed once: one mask serves all layers of a model."""
-
-    def min_keys(self) -> int:
-        if not self.longest:
-            self.longest.append(_greatest(self.lengths))
-        return self.longest[0]
-
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return _positions(columns, device) < self.lengths.reshape(self.shape(leading))
-
-    @property
-    def rowwise(self) -> bool:
-        return False
-
-    def shape(self, leading: int) -> torch.Size:
-        return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (self.lengths,)
-
-
-@dataclass(frozen=True, eq=False)
-class _LeftPadding(_Padding):
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        return ~super().block(rows, columns, leading, device)
-
-
-@dataclass(frozen=True, eq=False)
-class _Segments(Mask):
-    query_lengths: Tensor
-    key_lengths: Tensor
-
-    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
-        own = _segment(self.query_lengths, _positions(rows, device))
-        other = _segment(self.key_lengths, _positions(columns, device))
-        return (own[:, None] == other) & (own[:, None] < len(self.query_lengths))
-
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (self.query_lengths, self.key_lengths)
-
-
-def _greatest(lengths: Tensor) -> int:
-    """The greatest length; 0 if reading it costs too much or fails: on a GPU, while compiling, in fake tensors."""
-    if lengths.device.type != "cpu" or torch.compiler.is_compiling() or not lengths.numel():
-        return 0
-    try:
-        return int(lengths.max())
-    except RuntimeError:
-        return 0
-
-
-def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
-    return torch.searchsorted(lengths.cumsum(0), positions, right=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,3 +28,8 @@ def cut(tensor: Tensor, rows: range, columns: range) -> Tensor:
     if tensor.shape[-2] > 1:
         tensor = tensor[..., rows.start : rows.stop, :]
     return tensor
+
+
+def positions_in(span: range, device: torch.device) -> Tensor:
+    """The positions of a span as a tensor."""
+    return torch.arange(span.start, span.stop, device=device)

@@ -1,1 +1,1 @@
-"""Models of other libraries: opening their folders."""
+"""Models of other libraries: opening their folders, and the names of their weights."""

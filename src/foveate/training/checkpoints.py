@@ -24,6 +24,7 @@ from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.training.folder_lock import check_folder
+from foveate.training.optimizer_state import restore_optimizer
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
 from foveate.training.settings import FREE, Progress, Training
@@ -114,7 +115,7 @@ class Checkpoints:
         self.processes.synchronize(placement.model.state_dict().values())
         placement.scatter()
         if progress.step:
-            _restore_optimizer(optimizer, placement, self.processes.broadcast(_part(tensors, "optimizer/")))
+            restore_optimizer(optimizer, placement, self.processes.broadcast(_part(tensors, "optimizer/")))
             random = dict(self.processes.broadcast(_part(tensors, "random/")))
             self._restore_random(random, placement.device, progress.step)
             self.latest = replace(progress)
@@ -215,25 +216,6 @@ class Checkpoints:
         for step in self.steps():
             if step not in kept:
                 self.path(step).unlink()
-
-
-def _restore_optimizer(
-    optimizer: torch.optim.Optimizer, placement: Placement, tensors: Iterable[tuple[str, Tensor]]
-) -> None:
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors:
-        index, key = name.split("/")
-        parameter = parameters[int(index)]
-        state.setdefault(int(index), {})[key] = _laid_out_like(parameter, placement.part(tensor, parameter))
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _laid_out_like(parameter: Tensor, state: Tensor) -> Tensor:
-    """The state with the strides of its parameter: the fused optimizer reads both in the order of memory."""
-    if state.shape != parameter.shape or state.stride() == parameter.stride():
-        return state
-    return torch.empty_like(parameter, dtype=state.dtype, device=state.device).copy_(state)
 
 
 def _importance(name: str) -> tuple[bool, bool, str]:

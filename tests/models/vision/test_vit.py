@@ -53,10 +53,10 @@ def test_positions_tell_where_a_patch_is() -> None:
 def test_positions_are_interpolated_in_rows_and_columns() -> None:
     """With three times the rows and five times the columns, the middle of each such block has the learned position."""
     model = foveate.create("vit-tiny", **SMALL)
-    token, places = model.interpolated(21, 35)
+    token, places = model.interpolate_positions(21, 35)
     middles = places.unflatten(1, (21, 35))[:, 1::3, 2::5].flatten(1, 2)
     torch.testing.assert_close(torch.cat([token, middles], 1), model.positions)
-    assert model.interpolated(7, 7)[1].equal(model.positions[:, 1:])
+    assert model.interpolate_positions(7, 7)[1].equal(model.positions[:, 1:])
 
 
 def test_images_that_do_not_divide_into_patches() -> None:

@@ -106,7 +106,7 @@ class ViT(nn.Module):
         """The encoded class token, if there is one, and the patches row by row."""
         into_patches(self.stride, pixels)
         patches = self.patches(pixels)
-        token, places = self.interpolated(*patches.shape[2:])
+        token, places = self.interpolate_positions(*patches.shape[2:])
         x = patches.flatten(2).mT + places
         if self.class_token is not None:
             first = self.class_token + token if self.with_position else self.class_token
@@ -116,7 +116,7 @@ class ViT(nn.Module):
             x = each(x)
         return self.norm(x)
 
-    def interpolated(self, rows: int, columns: int) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
+    def interpolate_positions(self, rows: int, columns: int) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
         """The position of the class token, if it has one, and those of so many rows and columns of patches."""
         token, places = self.positions.tensor_split([self.with_position], 1)
         side = self.config.image_size // self.config.patch

@@ -1,0 +1,89 @@
+"""Masks that are made of lengths: padding, and texts that are packed into one sequence."""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from foveate.attention.masks import Mask
+from foveate.attention.shapes import positions_in
+
+
+def padding(lengths: Int[Tensor, "..."]) -> Mask:
+    """Hides the keys after the first `lengths` of each example; lengths has the first of the leading dimensions."""
+    if not isinstance(lengths, Tensor):
+        raise TypeError(f"padding takes a tensor of lengths, not {type(lengths).__name__}: use torch.tensor(lengths)")
+    if lengths.is_floating_point() or lengths.dtype == torch.bool:
+        raise TypeError(f"padding takes a length for each example, not {lengths.dtype}; booleans are a mask themselves")
+    return _Padding(lengths)
+
+
+def left_padding(counts: Int[Tensor, "..."]) -> Mask:
+    """Hides the first `counts` keys of each example, which are padding; counts has the first of the leading
+    dimensions."""
+    return _LeftPadding(counts)
+
+
+def segments(query_lengths: Int[Tensor, "P"], key_lengths: Int[Tensor, "P"] | None = None) -> Mask:
+    """P texts packed into one sequence. A query may look only at keys of its own text."""
+    return _Segments(query_lengths, query_lengths if key_lengths is None else key_lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class _Padding(Mask):
+    lengths: Tensor
+    longest: list[int] = field(default_factory=list, repr=False)
+    """The greatest length, computed once: one mask serves all layers of a model."""
+
+    def min_keys(self) -> int:
+        if not self.longest:
+            self.longest.append(_greatest(self.lengths))
+        return self.longest[0]
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return positions_in(columns, device) < self.lengths.reshape(self.shape(leading))
+
+    @property
+    def rowwise(self) -> bool:
+        return False
+
+    def shape(self, leading: int) -> torch.Size:
+        return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.lengths,)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftPadding(_Padding):
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        return ~super().block(rows, columns, leading, device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Segments(Mask):
+    query_lengths: Tensor
+    key_lengths: Tensor
+
+    def block(self, rows: range, columns: range, leading: int, device: torch.device) -> Bool[Tensor, "... T S"]:
+        own = _segment(self.query_lengths, positions_in(rows, device))
+        other = _segment(self.key_lengths, positions_in(columns, device))
+        return (own[:, None] == other) & (own[:, None] < len(self.query_lengths))
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.query_lengths, self.key_lengths)
+
+
+def _greatest(lengths: Tensor) -> int:
+    """The greatest length; 0 if reading it costs too much or fails: on a GPU, while compiling, in fake tensors."""
+    if lengths.device.type != "cpu" or torch.compiler.is_compiling() or not lengths.numel():
+        return 0
+    try:
+        return int(lengths.max())
+    except RuntimeError:
+        return 0
+
+
+def _segment(lengths: Tensor, positions: Tensor) -> Tensor:
+    return torch.searchsorted(lengths.cumsum(0), positions, right=True)
