@@ -10,7 +10,7 @@ demo: $(VENV)/demo
 	$(BIN)/foveate demo
 
 test: $(VENV)/test check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/test
 	$(BIN)/ruff check .
