@@ -1,0 +1,104 @@
+"""Sounds: reads files, mixes channels and changes the sampling rate.
+
+WAV files are read by `foveate.data.wav`; ogg, flac and mp3 need the extra "audio".
+"""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from foveate.data.wav import decode_wav, is_wav
+from foveate.errors import UserError
+
+ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".mp3")
+"""Extensions of sound files."""
+
+LONGEST = 600
+"""Seconds of the longest sound that is read."""
+
+LARGEST = 512 * 2**20
+"""Bytes of the largest file that is read."""
+
+SILENCE = 1e-4
+"""A sound whose samples all differ by less is silence. It is three steps of 16-bit samples."""
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A sound with one channel."""
+
+    samples: Float32[np.ndarray, "N"]
+    """Samples from -1 to 1."""
+    rate: int
+    """Samples of a second."""
+
+    @property
+    def seconds(self) -> float:
+        return len(self.samples) / self.rate
+
+    def at(self, rate: int) -> "Sound":
+        """The sound at another sampling rate."""
+        return self if rate == self.rate else Sound(resample(self.samples, self.rate, rate), rate)
+
+
+def read_sound(path: Path) -> Sound:
+    """The sound in a file. Raises UserError, which names the file, if there is none that can be used."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise UserError(f"{path} has {size / 2**20:,.0f} MiB; the limit is {LARGEST // 2**20:,} MiB")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    return decode_sound(data, str(path))
+
+
+def decode_sound(data: bytes, name: str) -> Sound:
+    """The sound in the content of a file; `name` stands for it in messages. Channels are averaged.
+
+    Raises UserError for a damaged file, unknown formats, no samples, samples that are not finite, silence, and sounds
+    longer than `LONGEST` seconds.
+    """
+    channels, rate = decode_wav(data, name) if is_wav(data) else _decode_by_soundfile(data, name)
+    if not len(channels):
+        raise UserError(f"{name} has no samples")
+    if len(channels) > LONGEST * rate:
+        raise UserError(f"{name} lasts {len(channels) / rate:,.0f} seconds; the limit is {LONGEST}: cut it")
+    samples = channels.mean(1)
+    if not np.isfinite(samples).all():
+        raise UserError(f"{name} has samples that are not numbers (NaN or infinite)")
+    if np.ptp(samples) < SILENCE:
+        raise UserError(f"{name} is silent")
+    return Sound(samples, rate)
+
+
+def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]:
+    try:
+        import soundfile
+    except (ImportError, OSError):  # OSError without the library that it is made of
+        raise UserError(
+            f"{name} is no .wav file; other formats (ogg, flac, mp3) need the extra: pip install 'foveate[audio]'"
+        ) from None
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as file:
+            return file.read((LONGEST + 1) * file.samplerate, dtype="float32", always_2d=True), file.samplerate
+    except (RuntimeError, ValueError, TypeError) as error:  # its own error is a RuntimeError
+        reason = " ".join(str(getattr(error, "error_string", error)).split())
+        raise UserError(f"{name} cannot be read as a sound: {reason}") from None
+
+
+def resample(samples: Float32[np.ndarray, "N"], rate: int, wanted: int) -> Float32[np.ndarray, "M"]:
+    """Samples at another sampling rate, without the frequencies that are too high for it."""
+    if rate == wanted:
+        return samples
+    count = max(1, round(len(samples) * wanted / rate))
+    waves = np.fft.rfft(samples)
+    kept = np.zeros(count // 2 + 1, complex)
+    common = min(len(kept), len(waves))
+    kept[:common] = waves[:common]
+    return (np.fft.irfft(kept, count) * (count / len(samples))).astype(np.float32)

@@ -1,0 +1,83 @@
+"""Reads WAV files of integers or floats, also those whose header is wrong about the length, as recorders to pipes write
+it."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float32
+
+from foveate.errors import UserError
+
+PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
+"""Codes of sample formats. With EXTENSIBLE the code is at another place of the header."""
+
+
+class _Format(NamedTuple):
+    code: int
+    channels: int
+    rate: int
+    bits: int
+
+
+def is_wav(data: bytes) -> bool:
+    return data[:4] == b"RIFF" and data[8:12] == b"WAVE"
+
+
+def decode_wav(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]:
+    """The samples of each channel, integers as numbers from -1 to 1, and the sampling rate in Hz.
+
+    `name` stands for the file in messages. Raises UserError for a damaged file and for compressed samples.
+    """
+    header, samples = None, None
+    for kind, content in _chunks(data):
+        if kind == b"fmt ":
+            header = _header(content, name)
+        elif kind == b"data":
+            samples = content
+            break
+    if header is None or samples is None:
+        raise UserError(f"{name} is no .wav file of integers (PCM) or floats: it is truncated")
+    return _decode(samples, header, name), header.rate
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
+    """The chunks of a RIFF file after its first 12 bytes. A chunk ends with the file at the latest."""
+    view, place = memoryview(data), 12
+    while place + 8 <= len(data):
+        kind, size = struct.unpack_from("<4sI", data, place)
+        yield kind, view[place + 8 : place + 8 + size]
+        place += 8 + size + size % 2
+
+
+def _header(content: memoryview, name: str) -> _Format:
+    if len(content) < 16:
+        raise UserError(f"{name} is no .wav file of integers (PCM) or floats: its header is truncated")
+    code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
+    if code == EXTENSIBLE and len(content) >= 26:
+        code = struct.unpack_from("<H", content, 24)[0]
+    known = bits in (8, 16, 24, 32) if code == PCM else code == FLOAT and bits in (32, 64)
+    if not known or not channels or not rate:
+        raise UserError(
+            f"{name} is no .wav file of integers (PCM) or floats: "
+            f"its header says format {code}, {bits} bits, {channels} channels, {rate} Hz"
+        )
+    return _Format(code, channels, rate, bits)
+
+
+def _decode(data: memoryview, header: _Format, name: str) -> Float32[np.ndarray, "N C"]:
+    width = header.bits // 8
+    frames = len(data) // (width * header.channels)
+    if not frames:
+        raise UserError(f"{name} has no samples")
+    data = data[: frames * header.channels * width]
+    if header.code == FLOAT:
+        values = np.frombuffer(data, f"<f{width}")
+    elif width == 1:  # 8-bit samples are unsigned
+        values = np.frombuffer(data, np.uint8) / 128.0 - 1
+    else:
+        padded = np.zeros((frames * header.channels, 4), np.uint8)
+        padded[:, 4 - width :] = np.frombuffer(data, np.uint8).reshape(-1, width)
+        values = padded.view("<i4")[:, 0] / 2**31
+    return values.reshape(frames, header.channels).astype(np.float32)
