@@ -11,6 +11,7 @@ from foveate.nn.convolution import (
     ResponseNorm,
     SamePaddedConv2d,
 )
+from foveate.nn.decoder_stack import DecoderStack, DecoderStackState
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
@@ -53,6 +54,8 @@ __all__ = [
     "ChannelNorm",
     "ConvNorm",
     "DecoderBlock",
+    "DecoderStack",
+    "DecoderStackState",
     "Dropout",
     "FeatureMapAttention",
     "FeedForward",

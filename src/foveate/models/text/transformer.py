@@ -1,22 +1,21 @@
 """The Transformer, encoder and decoder (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762)."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, causal, padding
+from foveate.attention import Mask, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
 from foveate.nn import (
-    BeamSources,
     DecoderBlock,
+    DecoderStack,
+    DecoderStackState,
     Dropout,
     FeedForward,
     MultiHeadAttention,
@@ -68,8 +67,6 @@ class TransformerConfig:
 class Transformer(nn.Module):
     """Encodes the source and decodes the target from left to right."""
 
-    decoder: Iterable[DecoderBlock]
-
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         check_literals(config)
@@ -82,7 +79,7 @@ class Transformer(nn.Module):
         self.target_positions, self.target_distances = position_encoding(*scheme)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
+        self.decoder = DecoderStack(_decoder_block(config) for _ in range(config.decoder_layers))
         # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
@@ -102,8 +99,7 @@ class Transformer(nn.Module):
         source_mask = padding(source_lengths)
         encoded = self.encode(source, source_mask)
         x = self._embed(target, self.target_embedding, self.target_positions)
-        for block in self.decoder:
-            x = block(x, encoded, mask=causal(), source_mask=source_mask, bias=self.target_distances)
+        x = self.decoder(x, encoded, source_mask, self.target_distances)
         return Output(self.output(self.decoder_norm(x)))
 
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
@@ -113,47 +109,17 @@ class Transformer(nn.Module):
             x = block(x, mask=mask, bias=self.source_distances)
         return self.encoder_norm(x)
 
-    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> "TransformerState":
+    def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> DecoderStackState:
         encoded = self.encode(source, padding(source_lengths))
         expected = source.shape[1] + source.shape[1] // 4 + 4  # few translations are longer
-        return TransformerState(
-            past=[block.self.memory(encoded[:, :0], expected) for block in self.decoder],
-            source=[block.cross.memory(encoded) for block in self.decoder],
-            source_lengths=source_lengths,
-            beams=BeamSources(torch.arange(len(source), device=source.device)),
-        )
+        return self.decoder.start(encoded, source_lengths, expected)
 
-    def step(self, tokens: Int[Tensor, "R"], state: "TransformerState") -> Float[Tensor, "R N"]:
-        written, distances = state.past[0].length, self.target_distances
-        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, written)
-        source_mask, bias = padding(state.source_lengths), distances.with_start(written) if distances else None
-        for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
-        return self.output(self.decoder_norm(x)).squeeze(1)
+    def step(self, tokens: Int[Tensor, "R"], state: DecoderStackState) -> Float[Tensor, "R N"]:
+        x = self._embed(tokens[:, None], self.target_embedding, self.target_positions, state.steps)
+        return self.output(self.decoder_norm(self.decoder.step(x, state, self.target_distances))).squeeze(1)
 
     def _embed(self, tokens: Tensor, embedding: nn.Embedding, positions: nn.Module, start: int = 0) -> Tensor:
         return self.dropout(positions(embedding(tokens) * math.sqrt(self.config.width), start))
-
-
-@dataclass
-class TransformerState:
-    """The keys and values of each decoder block: of the tokens so far for each row, and of each source."""
-
-    past: list[Memory]
-    source: list[Memory]
-    source_lengths: Int[Tensor, "E"]
-    beams: BeamSources
-    """The source of each row. The beams of a sentence share its row in `source`, which is not copied when beams are
-    reordered."""
-
-    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
-        for memory in self.past:
-            memory.reorder(rows)
-        self.beams, sources = self.beams.select(rows)
-        if sources is not None:
-            for memory in self.source:
-                memory.reorder(sources)
-            self.source_lengths = self.source_lengths[sources]
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:

@@ -1,0 +1,77 @@
+"""The decoder blocks of a Transformer that writes: for a whole target, or step by step."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Mask, Memory, RelativePosition, causal, padding
+from foveate.nn.beam_sources import BeamSources
+from foveate.nn.blocks import DecoderBlock
+
+
+@dataclass
+class DecoderStackState:
+    """The keys and values of each decoder block: of the tokens so far for each row, and of each source."""
+
+    past: list[Memory]
+    source: list[Memory]
+    source_lengths: Int[Tensor, "E"]
+    beams: BeamSources
+    """The source of each row. The beams of a source share its row in `source`, which is not copied when beams are
+    reordered."""
+
+    @property
+    def steps(self) -> int:
+        """Number of tokens so far."""
+        return self.past[0].length
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        for memory in self.past:
+            memory.reorder(rows)
+        self.beams, sources = self.beams.select(rows)
+        if sources is not None:
+            for memory in self.source:
+                memory.reorder(sources)
+            self.source_lengths = self.source_lengths[sources]
+
+
+class DecoderStack(nn.ModuleList):
+    """Blocks of causal self-attention, attention to a source and a feed-forward layer (Vaswani et al. 2017)."""
+
+    def __iter__(self) -> Iterator[DecoderBlock]:
+        return super().__iter__()  # type: ignore[return-value]
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T C"],
+        source: Float[Tensor, "B S C"],
+        source_mask: Mask | None = None,
+        distances: RelativePosition | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """A whole target x. `distances` is the bias of relative positions for self-attention."""
+        for block in self:
+            x = block(x, source, mask=causal(), source_mask=source_mask, bias=distances)
+        return x
+
+    def start(
+        self, source: Float[Tensor, "B S C"], source_lengths: Int[Tensor, "B"], expected: int
+    ) -> DecoderStackState:
+        """The state before the first token. Memory for `expected` tokens is allocated at once."""
+        return DecoderStackState(
+            past=[block.self.memory(source[:, :0], expected) for block in self],
+            source=[block.cross.memory(source) for block in self],
+            source_lengths=source_lengths,
+            beams=BeamSources(torch.arange(len(source), device=source.device)),
+        )
+
+    def step(
+        self, x: Float[Tensor, "R 1 C"], state: DecoderStackState, distances: RelativePosition | None = None
+    ) -> Float[Tensor, "R 1 C"]:
+        """One more token of each row."""
+        source_mask, bias = padding(state.source_lengths), distances.with_start(state.steps) if distances else None
+        for block, past, source in zip(self, state.past, state.source, strict=True):
+            x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
+        return x
