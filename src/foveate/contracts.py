@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -137,6 +138,31 @@ class StepDecoder(Protocol):
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
         """Feed one token (START at first) to every row; the logits of the next token. Changes the state in place."""
+
+
+@runtime_checkable
+class World(Protocol):
+    """Something to act in: a map, a game, a simulated robot."""
+
+    def observe(self) -> dict[str, np.ndarray]:
+        """What can be seen now, by name: what an `Actor` is given for its next step, without the batch dimension."""
+
+    def act(self, action: int) -> bool:
+        """Do one action, by its number; whether this ends the episode. An action that is impossible changes nothing."""
+
+    def copy(self) -> "World":
+        """Another world in the same state, which later actions in this one do not change."""
+
+
+@runtime_checkable
+class Actor(Protocol):
+    """A model that chooses one action after the other, and observes before each."""
+
+    def start(self, **inputs: Tensor) -> State:
+        """Read the input (the instruction); the state before the first step, one row for each world."""
+
+    def step(self, observation: dict[str, Tensor], state: State) -> Float[Tensor, "R A"]:
+        """Observe every row's world; the logits of its next action. Changes the state in place."""
 
 
 @runtime_checkable

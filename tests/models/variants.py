@@ -97,7 +97,7 @@ IMAGES = {
 ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
 
-ELSEWHERE = {"hierarchical-autoencoder"}
+ELSEWHERE = {"darqn", "hierarchical-autoencoder", "sar", "walker"}
 """Families that are given more than examples row by row; their own tests hold all of this."""
 
 

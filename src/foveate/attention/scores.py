@@ -113,11 +113,12 @@ class Additive(nn.Module, Score):
     """
 
     def __init__(
-        self, query_width: int, key_width: int, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh
+        self, query_width: int, key_width: int | None, width: int, activation: Callable[[Tensor], Tensor] = torch.tanh
     ) -> None:
+        """A `key_width` of None is for keys that are projected already, `W1 k` of any kind, such as a convolution's."""
         super().__init__()
         self.query = nn.Linear(query_width, width)
-        self.key = nn.Linear(key_width, width, bias=False)
+        self.key = nn.Identity() if key_width is None else nn.Linear(key_width, width, bias=False)
         self.direction = nn.Parameter(torch.empty(width))
         self.activation = activation
         nn.init.uniform_(self.direction, -1 / math.sqrt(width), 1 / math.sqrt(width))

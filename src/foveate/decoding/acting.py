@@ -1,0 +1,93 @@
+"""Acting in worlds: greedy and beam search with models that observe before each step.
+
+A beam holds worlds where text decoding holds tokens: each hypothesis has a copy of its world and acts in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foveate.contracts import Actor, World
+from foveate.errors import at_least
+
+
+@dataclass
+class Episode:
+    """What a model did in a world."""
+
+    actions: list[int]
+    log_prob: float
+    """Of all actions together."""
+    world: World
+    """The world after the last action."""
+    ended: bool = False
+    """Whether the last action ended the episode; otherwise the limit of steps did."""
+
+
+@torch.inference_mode()
+def act(
+    model: Actor, inputs: dict[str, Tensor], worlds: Sequence[World], max_steps: int, width: int = 1
+) -> list[Episode]:
+    """The likeliest episode in each world that beam search of this `width` finds; a width of 1 is greedy search.
+
+    `inputs` are what the model reads before it acts, one row for each world. An episode ends when `World.act` says so,
+    or after `max_steps`. With a width of 1 the given worlds are changed; otherwise copies are. The search in a world
+    ends when `width` episodes have ended, or when none that is open is likelier than the likeliest that has ended.
+    Raises UserError for limits below 1.
+    """
+    at_least(1, "width", width)
+    at_least(1, "max_steps", max_steps)
+    state = model.start(**inputs)
+    device = next(iter(inputs.values())).device
+    ended: list[list[Episode]] = [[] for _ in worlds]
+    beams = [[Episode([], 0.0, world)] for world in worlds]
+    for _ in range(max_steps):
+        observations = [episode.world.observe() for beam in beams for episode in beam]
+        logits = model.step(stack_observations(observations, device), state)
+        log_probs = logits.float().log_softmax(-1).cpu()
+        rows: list[int] = []
+        first = 0
+        for number, beam in enumerate(beams):
+            parents, beams[number] = _advance(beam, log_probs[first : first + len(beam)], width, ended[number])
+            rows += [first + parent for parent in parents]
+            first += len(beam)
+        if not rows:
+            break
+        state.reorder(torch.tensor(rows, device=device))
+    return [max(ended[number] or beam, key=lambda episode: episode.log_prob) for number, beam in enumerate(beams)]
+
+
+def stack_observations(observations: Sequence[dict[str, np.ndarray]], device: torch.device | str) -> dict[str, Tensor]:
+    """One tensor for each part of the observations, with a row for each."""
+    return {
+        name: torch.from_numpy(np.stack([seen[name] for seen in observations])).to(device) for name in observations[0]
+    }
+
+
+def _advance(
+    beam: list[Episode], log_probs: Tensor, width: int, ended: list[Episode]
+) -> tuple[list[int], list[Episode]]:
+    """The parents and the open episodes after one more action; those that end go to `ended`."""
+    if not beam:
+        return [], []
+    totals = log_probs + torch.tensor([episode.log_prob for episode in beam])[:, None]
+    best, places = totals.flatten().topk(min(width, totals.numel()))
+    parents: list[int] = []
+    opened: list[Episode] = []
+    for log_prob, place in zip(best.tolist(), places.tolist(), strict=True):
+        parent, action = divmod(place, totals.shape[1])
+        world = beam[parent].world if width == 1 else beam[parent].world.copy()
+        episode = Episode([*beam[parent].actions, action], log_prob, world)
+        episode.ended = world.act(action)
+        if episode.ended:
+            ended.append(episode)
+        else:
+            parents.append(parent)
+            opened.append(episode)
+    likeliest = max((episode.log_prob for episode in ended), default=-float("inf"))
+    if len(ended) >= width or not opened or opened[0].log_prob <= likeliest:
+        return [], []
+    return parents, opened

@@ -1,0 +1,1 @@
+"""Models that join images, worlds and text, one page per family."""

@@ -1,0 +1,126 @@
+"""DARQN: an agent with recurrent attention over image observations (Sorokin et al. 2015,
+https://arxiv.org/abs/1512.01693).
+
+A convolutional network gives a grid of features of each observed image. The agent attends to the grid with its LSTM's
+state before the step as the query, and the LSTM reads the glimpse. An instruction, if there is one, joins both the
+query and the input of the LSTM. The outputs are one number per action: logits in imitation, values in Q-learning.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Additive, attend
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.errors import UserError
+from foveate.models.vision.sizes import one_for_each_stage
+from foveate.nn import Dropout, MeanPooling, Recurrent, initialize_convolutions
+from foveate.nn.recurrent import RecurrentState
+
+
+@dataclass
+class DARQNConfig:
+    """The sizes of a DARQN. Defaults are those of the paper, for images of 84 x 84 pixels."""
+
+    vocabulary: FromData
+    """Number of words in instructions, special tokens included."""
+    actions: FromData
+    """Number of actions A."""
+    channels: int = 1
+    """Channels of the images: 3 for colour, 1 for grey, 4 for colour and depth."""
+    kernels: tuple[int, ...] = (8, 4, 3)
+    """Side of the windows of each convolution, in places of its input."""
+    strides: tuple[int, ...] = (4, 2, 1)
+    """Places from one window to the next, of each convolution."""
+    widths: tuple[int, ...] = (32, 64, 256)
+    """Channels of each convolution."""
+    width: int = 256
+    """Width C of the recurrent state, of the attention and of the words."""
+    dropout: float = 0.0
+    """Share of the glimpses and states that is dropped in training."""
+
+
+@dataclass
+class AgentState:
+    """The state of the agent, one row for each world."""
+
+    hidden: RecurrentState
+    instruction: Float[Tensor, "R C"]
+
+    def reorder(self, rows: Int[Tensor, "Q"]) -> None:
+        self.hidden = tuple(part[:, rows] for part in self.hidden)
+        self.instruction = self.instruction[rows]
+
+
+class DARQN(nn.Module):
+    """Looks at one part of each observed image after the other, and chooses actions."""
+
+    def __init__(self, config: DARQNConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = {name: getattr(config, name) for name in ("kernels", "strides", "widths")}
+        one_for_each_stage(**sizes)
+        self.convolutions, channels = nn.ModuleList(), config.channels
+        for kernel, stride, outer in zip(*sizes.values(), strict=True):
+            self.convolutions.append(nn.Conv2d(channels, outer, kernel, stride))
+            channels = outer
+        width = config.width
+        self.embedding = nn.Embedding(config.vocabulary, width)
+        self.mean = MeanPooling()
+        self.score = Additive(2 * width, channels, width)
+        self.dropout = Dropout(config.dropout)
+        self.recurrent = Recurrent("lstm", channels + width, width)
+        self.output = nn.Linear(width, config.actions)
+        initialize_convolutions(self)
+
+    def forward(
+        self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"], pixels: Float[Tensor, "B T c h w"]
+    ) -> Output:
+        """Logits or values (B, T, A) of the actions at each step, given the images up to it."""
+        state = self.start(tokens, lengths)
+        grids = self._flat_grid(pixels.flatten(0, 1)).unflatten(0, pixels.shape[:2])
+        return Output(torch.stack([self._advance(grid, state) for grid in grids.unbind(1)], 1))
+
+    def start(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> AgentState:
+        """Read the instructions, as the mean of their words' embeddings; lengths of 0 are for no instruction."""
+        instruction = self.mean(self.embedding(tokens), lengths)
+        hidden = instruction.new_zeros(1, len(tokens), self.config.width)
+        return AgentState((hidden, hidden), instruction)
+
+    def step(self, observation: dict[str, Tensor], state: AgentState) -> Float[Tensor, "R A"]:
+        """Look at the `pixels` (R, c, h, w) of each row's world; the logits of its next action. Changes the state."""
+        return self._advance(self._flat_grid(observation["pixels"]), state)
+
+    def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
+        """The feature map. Raises UserError for images that are too small for one."""
+        x = pixels
+        for layer, kernel in zip(self.convolutions, self.config.kernels, strict=True):
+            if min(x.shape[2:]) < kernel:
+                raise UserError(f"images of {pixels.shape[2]} x {pixels.shape[3]} pixels are too small for this model")
+            x = F.relu(layer(x))
+        return x
+
+    def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S C"]:
+        return self.grid(pixels).flatten(2).mT
+
+    def _advance(self, grid: Float[Tensor, "R S D"], state: AgentState) -> Float[Tensor, "R A"]:
+        query = torch.cat([state.hidden[0][-1], state.instruction], -1)[:, None]
+        glimpse = self.dropout(attend(query, grid, grid, score=self.score)[:, 0])
+        x = torch.cat([glimpse, state.instruction], -1)[:, None]
+        outputs, state.hidden = self.recurrent(x, state.hidden)
+        return self.output(self.dropout(outputs[:, 0]))
+
+
+MODEL, CONFIG = DARQN, DARQNConfig
+
+PRESETS = {
+    "darqn": ("Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)", {}),
+    "darqn-tiny": (
+        "DARQN for views of 7 x 7 tiles of 8 pixels: one convolution per tile, one over neighbours",
+        {"channels": 3, "kernels": (8, 1, 1), "strides": (8, 1, 1), "widths": (48, 64, 64), "width": 96},
+    ),
+}

@@ -1,0 +1,71 @@
+"""DARQN, beside its equations written out for one world and one step at a time."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from foveate import models
+from foveate.contracts import Actor
+from foveate.errors import UserError
+from foveate.models.multimodal.darqn import DARQN, DARQNConfig
+
+TOKENS = torch.tensor([[4, 5, 6], [9, 3, 0], [0, 0, 0]])
+LENGTHS = torch.tensor([3, 2, 0])
+PIXELS = torch.randn(3, 4, 2, 13, 17, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(scope="module")
+def model() -> DARQN:
+    torch.manual_seed(7)
+    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), 23)).eval()
+
+
+def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
+    """Section 3 of the paper with a soft glimpse, (T, A); the instruction is the mean of its words."""
+    instruction = model.embedding(tokens).mean(0) if len(tokens) else torch.zeros(23)
+    layers = nn.Sequential(*(layer for convolution in model.convolutions for layer in (convolution, nn.ReLU())))
+    cell = nn.LSTMCell(19 + 23, 23)
+    weights = {name.removesuffix("_l0"): part for name, part in model.recurrent.layer.named_parameters()}
+    h = c = torch.zeros(23)
+    logits = []
+    for image in images:
+        vectors = layers(image[None])[0].flatten(1).T
+        query = model.score.query(torch.cat([h, instruction]))
+        scores = torch.stack([model.score.direction @ torch.tanh(model.score.key(one) + query) for one in vectors])
+        glimpse = scores.softmax(0) @ vectors
+        state = torch.func.functional_call(cell, weights, (torch.cat([glimpse, instruction])[None], (h[None], c[None])))
+        h, c = state[0][0], state[1][0]
+        logits.append(model.output(h))
+    return torch.stack(logits)
+
+
+def test_equals_the_equations_with_gradients(model) -> None:
+    output = model(TOKENS, LENGTHS, PIXELS).logits
+    assert output.shape == (3, 4, 5)
+    naive = torch.stack([naive_logits(model, TOKENS[row, :length], PIXELS[row]) for row, length in enumerate(LENGTHS)])
+    torch.testing.assert_close(output, naive, atol=2e-5, rtol=0)
+    parameters = [*model.parameters()]
+    found, expected = (torch.autograd.grad(logits.square().sum(), parameters) for logits in (output, naive))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-4)
+
+
+def test_steps_after_rows_changed_places(model) -> None:
+    assert isinstance(model, Actor)
+    whole = model(TOKENS, LENGTHS, PIXELS).logits
+    with torch.no_grad():
+        state = model.start(TOKENS, LENGTHS)
+        model.step({"pixels": PIXELS[:, 0]}, state)
+        rows = torch.tensor([2, 0, 0, 1])
+        state.reorder(rows)
+        found = model.step({"pixels": PIXELS[rows, 1]}, state)
+    torch.testing.assert_close(found, whole[rows, 1], atol=1e-5, rtol=0)
+
+
+def test_presets_and_sizes() -> None:
+    paper = models.create("darqn", vocabulary=11, actions=5, device="meta")
+    assert paper.grid(torch.empty(1, 1, 84, 84, device="meta")).shape == (1, 256, 7, 7)
+    tiny = models.create("darqn-tiny", vocabulary=11, actions=5, device="meta")
+    assert tiny.grid(torch.empty(1, 3, 56, 56, device="meta")).shape == (1, 64, 7, 7)
+    with pytest.raises(UserError, match="images of 7 x 9 pixels are too small for this model"):
+        tiny.grid(torch.empty(1, 3, 7, 9, device="meta"))
