@@ -22,6 +22,7 @@ def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
 
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
+    "bert": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "cnn": {"dropout 3 22": 1},
     "convnext": {"dropout 3 26": 1},
     "convolutional-seq2seq": {

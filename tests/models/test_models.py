@@ -81,7 +81,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("lstm"),
-            "unknown model 'lstm'; known: alexnet, alexnet-one-tower, birnn-tagger, ",
+            "unknown model 'lstm'; known: alexnet, alexnet-one-tower, bert-base, ",
         ),
         (
             lambda: foveate.create("rnn", witdh=3, **VOCABULARIES),

@@ -67,6 +67,7 @@ IDLE = [
     *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window")),
     ("input_feeding", {"score_from": ["before"]}),
     ("position_join", {"positions": ["none", "relative", "rotary"]}),
+    ("tie", {"head": ["tokens", "text", "pair", "none"]}),
     *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
 ]
 """Fields that do nothing where another has one of these values."""
@@ -162,6 +163,9 @@ class Variant:
     @property
     def predicts_each_token(self) -> bool:
         """Whether the model gives logits for each token that it reads, as taggers and language models do."""
+        head = getattr(self.config, "head", None)
+        if head is not None:
+            return head in ("words", "tokens", "none")
         return "words" in self.inputs or ("tokens" in self.inputs and not hasattr(self.config, "classes"))
 
     @property
@@ -170,6 +174,8 @@ class Variant:
         config = self.config
         if "pixels" in self.inputs:
             return 3, config.classes
+        if self.predicts_each_token and hasattr(config, "head"):
+            return 3, 7, {"words": config.vocabulary, "tokens": config.classes, "none": config.width}[config.head]
         if hasattr(config, "classes"):
             return 3, 1, config.classes
         if hasattr(config, "compare"):

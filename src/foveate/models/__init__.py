@@ -15,6 +15,7 @@ from foveate.errors import UserError, at_least, check_literals, out_of_memory, u
 
 FAMILIES = {
     "alexnet": "foveate.models.vision.alexnet",
+    "bert": "foveate.models.text.bert",
     "cnn": "foveate.models.vision.cnn",
     "convnext": "foveate.models.vision.convnext",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",

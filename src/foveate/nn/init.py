@@ -25,13 +25,14 @@ def initialize(model: nn.Module, width: int) -> None:
             nn.init.normal_(module.weight, std=width**-0.5)
 
 
-def initialize_language_model(model: nn.Module, layers: int, std: float = 0.02) -> None:
-    """Initialize as GPT-2 (Radford et al. 2019): weights by a normal distribution, and those that end a residual branch
-    by a narrower one, `std / sqrt(2 * layers)`; biases with 0."""
+def initialize_language_model(model: nn.Module, layers: int | None = None, std: float = 0.02) -> None:
+    """Initialize weights by a normal distribution and biases with 0 (BERT, Devlin et al. 2019). With the number of
+    `layers`, weights that end a residual branch by a narrower one, `std / sqrt(2 * layers)` (GPT-2, Radford et al.
+    2019)."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             ends_branch = name.endswith(("self.output", "feedforward.outer"))
-            nn.init.normal_(module.weight, std=std / (2 * layers) ** 0.5 if ends_branch else std)
+            nn.init.normal_(module.weight, std=std / (2 * layers) ** 0.5 if layers and ends_branch else std)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):

@@ -31,31 +31,34 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A learned vector for each of `length` positions. Longer sequences are an error."""
+    """A learned vector for each of `length` positions. Longer sequences are an error.
 
-    def __init__(self, length: int, width: int) -> None:
+    The first `offset` rows of the table are no positions (RoBERTa has 2).
+    """
+
+    def __init__(self, length: int, width: int, offset: int = 0) -> None:
         super().__init__()
-        self.width = width
-        self.table = nn.Parameter(torch.empty(length, width))
+        self.length, self.width, self.offset = length, width, offset
+        self.table = nn.Parameter(torch.empty(offset + length, width))
         nn.init.normal_(self.table, std=width**-0.5)
 
     def forward(self, length: int, start: int = 0, device: torch.device | None = None) -> Float[Tensor, "T C"]:
-        if start + length > len(self.table):
+        if start + length > self.length:
             raise UserError(
-                f"a sequence has {start + length} positions, but only {len(self.table)} were learned; "
+                f"a sequence has {start + length} positions, but only {self.length} were learned; "
                 "shorten it, or use sinusoidal positions"
             )
-        return self.table[start : start + length]
+        return self.table[self.offset + start : self.offset + start + length]
 
     def at(self, places: Int[Tensor, "B T"], end: int) -> Float[Tensor, "B T C"]:
         """Those of any positions that were learned."""
-        return self.table[places]
+        return self.table[places + self.offset if self.offset else places]
 
 
 def longest_sequence(model: object) -> float:
     """The number of positions of a model's learned tables; infinite if it has none."""
     modules = model.modules() if isinstance(model, nn.Module) else ()
-    return min((len(part.table) for part in modules if isinstance(part, LearnedPositions)), default=math.inf)
+    return min((part.length for part in modules if isinstance(part, LearnedPositions)), default=math.inf)
 
 
 class Unpositioned(nn.Module):
@@ -109,13 +112,15 @@ def position_encoding(
     heads: int,
     longest: int,
     join: Literal["add", "concatenate"] = "add",
+    offset: int = 0,
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
-    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions need neither."""
+    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions need neither. `offset`
+    is that of a learned table."""
     one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "rotary"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
     if kind in ("none", "rotary"):
         return Unpositioned(), None
-    table = SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width)
+    table = SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width, offset)
     return Positioned(table, join), None

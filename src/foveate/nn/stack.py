@@ -59,7 +59,9 @@ class StackConfig:
     position_join: Literal["add", "concatenate"] = "add"
     """Waves or table: added to the input, or put before it as [P, Z] and projected to the width."""
     max_length: int = 1024
-    """Rows of the learned table."""
+    """Positions of the learned table."""
+    position_offset: int | None = None
+    """Rows of the learned table before that of the first position (RoBERTa: 2); by default none."""
     rotary_width: int | None = None
     """Rotary positions: how much of each head's width turns; by default all of it."""
     rotary_base: float = 10_000.0
@@ -94,7 +96,12 @@ class TransformerStack(nn.Module):
             raise UserError("relative positions need as many key_value_heads as heads")
         self.window, self.window_every = config.window, config.window_every
         self.positions, self.distances = position_encoding(
-            config.positions, config.width, config.heads, config.max_length, config.position_join
+            config.positions,
+            config.width,
+            config.heads,
+            config.max_length,
+            config.position_join,
+            config.position_offset or 0,
         )
         concatenates = config.positions in ("sinusoidal", "learned") and config.position_join == "concatenate"
         self.project = nn.Linear(2 * config.width, config.width) if concatenates else None

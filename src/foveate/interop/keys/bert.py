@@ -1,0 +1,127 @@
+"""The tensors of BERT and RoBERTa under the names of transformers, and back.
+
+A model with the offset of RoBERTa's positions has RoBERTa's names, any other those of BERT.
+"""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from foveate.errors import UserError
+from foveate.models.text.bert import BertConfig
+
+_EMBEDDINGS = {
+    "embedding": "word_embeddings",
+    "token_types": "token_type_embeddings",
+    "stack.input_norm": "LayerNorm",
+}
+
+_LAYER = {
+    "self.query": "attention.self.query",
+    "self.key": "attention.self.key",
+    "self.value": "attention.self.value",
+    "self.output": "attention.output.dense",
+    "around_self.norm": "attention.output.LayerNorm",
+    "feedforward.inner": "intermediate.dense",
+    "feedforward.outer": "output.dense",
+    "around_feedforward.norm": "output.LayerNorm",
+}
+
+_BERT_HEADS = {
+    "words": {
+        "head.inner": "cls.predictions.transform.dense",
+        "head.norm": "cls.predictions.transform.LayerNorm",
+        "head.output": "cls.predictions.decoder",
+    },
+    "tokens": {"head.output": "classifier"},
+    "text": {"head.inner": "bert.pooler.dense", "head.output": "classifier"},
+    "pair": {"head.inner": "bert.pooler.dense", "head.output": "cls.seq_relationship"},
+    "none": {},
+}
+
+_ROBERTA_HEADS = {
+    "words": {"head.inner": "lm_head.dense", "head.norm": "lm_head.layer_norm", "head.output": "lm_head.decoder"},
+    "tokens": {"head.output": "classifier"},
+    "text": {"head.inner": "classifier.dense", "head.output": "classifier.out_proj"},
+    "none": {},
+}
+
+_HEADS = ("cls.", "lm_head.", "classifier.", "pooler.", "bert.pooler.", "roberta.pooler.")
+
+_COPIES = {"cls.predictions.bias": "cls.predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias"}
+"""The bias of the output layer has two names there."""
+
+_WORDS, _TIED = "embeddings.word_embeddings.weight", ("cls.predictions.decoder.weight", "lm_head.decoder.weight")
+"""The embeddings, and the weights of the output layer, which are the same and need not be in a file."""
+
+
+def names(config: BertConfig) -> dict[str, str]:
+    """Our names of modules and of the table of positions, each with theirs. UserError for a head that they lack."""
+    roberta = config.position_offset is not None
+    body, heads = ("roberta", _ROBERTA_HEADS) if roberta else ("bert", _BERT_HEADS)
+    if config.head not in heads:
+        raise UserError(f"RoBERTa has no head '{config.head}' in transformers")
+    body = "" if config.head == "none" else f"{body}."
+    found = {ours: f"{body}embeddings.{theirs}" for ours, theirs in _EMBEDDINGS.items()}
+    found["stack.positions.positions.table"] = f"{body}embeddings.position_embeddings.weight"
+    for layer in range(config.layers):
+        found |= {
+            f"stack.blocks.{layer}.{ours}": f"{body}encoder.layer.{layer}.{theirs}" for ours, theirs in _LAYER.items()
+        }
+    return found | heads[config.head]
+
+
+def transformers(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A state of ours as that of transformers' model with the same head: BertForMaskedLM, BertModel (none), ..."""
+    table = names(config)
+    found = {_renamed(name, table): value for name, value in state.items()}
+    return found | {copy: found[name] for copy, name in _COPIES.items() if name in found}
+
+
+def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = False) -> dict[str, Tensor]:
+    """The inverse of `transformers`: a state of ours from one of theirs, whichever head that has.
+
+    With `fresh_head` only the tensors of the body are taken. Raises UserError for a tensor that is missing or unknown.
+    """
+    given = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): value for name, value in state.items()}
+    given |= {name: given[copy] for copy, name in _COPIES.items() if copy in given}
+    words = next((name for name in given if name.endswith(_WORDS)), _WORDS)
+    if words in given:
+        given = dict.fromkeys(_TIED, given[words]) | given
+    prefix, table, found, used = words.removesuffix(_WORDS), names(config), {}, {*_TIED}
+    for name in expected(config):
+        theirs = _renamed(name, table)
+        if not name.startswith("head."):
+            theirs = prefix + theirs.removeprefix("roberta.").removeprefix("bert.")
+        elif fresh_head:
+            continue
+        if theirs not in given:
+            raise UserError(f"the tensor '{theirs}' is missing")
+        found[name] = given[theirs]
+        used.add(theirs)
+    for name in given.keys() - used:
+        if not name.endswith("embeddings.position_ids") and not name.startswith(_HEADS):
+            raise UserError(f"the tensor '{name}' is unknown")
+    return found
+
+
+def expected(config: BertConfig) -> list[str]:
+    """The names of all our tensors."""
+    found = []
+    for module in names(config):
+        if module.endswith(".table"):
+            found.append(module)
+        else:
+            found += [f"{module}.{leaf}" for leaf in _leaves(module)]
+    return found
+
+
+def _leaves(module: str) -> tuple[str, ...]:
+    return ("weight",) if module in ("embedding", "token_types") else ("weight", "bias")
+
+
+def _renamed(name: str, table: Mapping[str, str]) -> str:
+    if name in table:
+        return table[name]
+    module, _, leaf = name.rpartition(".")
+    return f"{table[module]}.{leaf}"
