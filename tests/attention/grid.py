@@ -16,6 +16,8 @@ from foveate.attention import (
     Gaussian,
     LinearDistance,
     Mask,
+    RelativeGridKeys,
+    RelativeGridPosition,
     RelativeKeys,
     RelativePosition,
     ScaledDot,
@@ -90,6 +92,10 @@ BIASES: dict[str, Callable[[Shape, int, int, int], Bias | Tensor | None]] = {
     "gaussian": lambda leading, t, s, d: Gaussian(centres(leading, t, s).requires_grad_(), 1.5),
     "relative position": lambda leading, t, s, d: _drawn(RelativePosition(leading[-1], 3)) if leading else None,
     "relative keys": lambda leading, t, s, d: RelativeKeys(d, 2),
+    "grid position": lambda leading, t, s, d: (
+        _drawn(RelativeGridPosition(leading[-1], 3)).with_grids((1, t), (1, s)) if leading else None
+    ),
+    "grid keys": lambda leading, t, s, d: RelativeGridKeys(d, 5).with_grids((t, 1), (s, 1)),
 }
 
 SCORES: dict[str, Callable[[int, int], Score]] = {

@@ -6,7 +6,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.attention import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention import (
+    Bias,
+    Gaussian,
+    LinearDistance,
+    RelativeGridKeys,
+    RelativeGridPosition,
+    RelativeKeys,
+    RelativePosition,
+)
 from foveate.attention.biases import as_bias
 
 H, T, S, D = 3, 7, 11, 5
@@ -132,3 +140,40 @@ def test_half_precision_does_not_round_the_distance() -> None:
     assert LinearDistance(torch.ones(1, dtype=half)).block(queries, range(1), range(257, 258)).item() == -257
     bell = Gaussian(torch.tensor([516.0], dtype=half), 1.0).block(queries, range(1), range(513, 520))
     assert bell[0].tolist() == [-4.5, -2, -0.5, 0, -0.5, -2, -4.5]
+
+
+GRID_SPANS = [(range(12), range(6)), (range(5, 11), range(2, 5))]
+"""Spans of 12 queries, 3 rows and 4 columns, and of 6 keys, 3 rows and 2 columns."""
+
+
+@pytest.mark.parametrize(("rows", "columns"), GRID_SPANS)
+def test_relative_grid_position(rows: range, columns: range) -> None:
+    """A number for each offset in rows and columns, up to two of either."""
+    bias = RelativeGridPosition(H, 2)
+    nn.init.normal_(bias.table)
+    expected = [
+        [bias.table[5 * (i // 4 - j // 2 + 2) + near(i % 4 - j % 2, 2) + 2].tolist() for j in columns] for i in rows
+    ]
+    found = block(bias.with_grids((3, 4), (3, 2)), torch.zeros(H, 12, D), rows, columns)
+    torch.testing.assert_close(found, torch.tensor(expected).movedim(-1, 0))
+
+
+@pytest.mark.parametrize(("rows", "columns"), GRID_SPANS)
+def test_relative_grid_keys(rows: range, columns: range) -> None:
+    """Columns are learned for four places and rows for three; two columns of queries lie over one of keys."""
+    bias, queries = RelativeGridKeys(D, 4), torch.randn(H, 12, D)
+    down = torch.nn.functional.interpolate(bias.rows.T[None], 5, mode="linear")[0].T
+    expected = [
+        [queries[:, i] @ (down[i // 4 - j // 2 + 2] + bias.columns[i % 4 - 2 * (j % 2) + 2]) for j in columns]
+        for i in rows
+    ]
+    found = block(bias.with_grids((3, 4), (3, 2)), queries, rows, columns)
+    torch.testing.assert_close(found, torch.stack([torch.stack(row, -1) for row in expected], -2))
+
+
+def test_keys_finer_than_queries() -> None:
+    """Offsets are counted in places of the finer grid; of a single row there is the middle of the table."""
+    bias, queries = RelativeGridKeys(D, 6), torch.randn(H, 2, D)
+    expected = [[queries[:, i] @ (bias.rows[5] + bias.columns[3 * i + 5 - j]) for j in range(6)] for i in range(2)]
+    found = block(bias.with_grids((1, 2), (1, 6)), queries, range(2), range(6))
+    torch.testing.assert_close(found, torch.stack([torch.stack(row, -1) for row in expected], -2))

@@ -20,6 +20,12 @@ def blocks(path: str, count: int, length: int, *more: str) -> dict[str, int]:
     return {f"{path}.{layer}.{place.format(length)}": 1 for layer in range(count) for place in (*BLOCK, *more)}
 
 
+def swin_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int]:
+    """What the blocks of a stage of Swin drop: the shapes of their maps and of the feed-forward layers' inside."""
+    places = {"around_self.dropout": outer, "feedforward.dropout": inner, "around_feedforward.dropout": outer}
+    return {f"stages.{stage}.{block}.{place} 3 {shape}": 1 for block in range(count) for place, shape in places.items()}
+
+
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
     "bert": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
@@ -47,6 +53,13 @@ PLACES = {
         "source_encoder.dropout 3 5 10": 1,
         "dropout 3 12": 2,
         "compare.dropout 3 1 12": 1,
+    },
+    "swin": {
+        "dropout 3 13 14 12": 1,
+        **swin_blocks(0, 1, "13 14 12", "13 14 48"),
+        **swin_blocks(1, 2, "7 7 24", "7 7 96"),
+        **swin_blocks(2, 1, "4 4 48", "4 4 192"),
+        **swin_blocks(3, 1, "2 2 96", "2 2 384"),
     },
     "transformer": {
         "dropout 3 7 12": 1,

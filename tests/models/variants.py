@@ -45,6 +45,7 @@ SMALL = {
     "patch": 3,
     "image_size": 12,
     "depth_dropout": 0.0,
+    "head_width": 4,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -189,7 +190,7 @@ class Variant:
     @property
     def attends(self) -> bool:
         config = self.config
-        if hasattr(config, "heads") or hasattr(config, "kernel"):
+        if any(hasattr(config, name) for name in ("heads", "head_width", "kernel")):
             return True
         if "pixels" in self.inputs:
             return bool(getattr(config, "attend_after", ()))

@@ -1,10 +1,22 @@
 """The comparison of image models with torchvision and timm: the same numbers from the same weights."""
 
+from collections.abc import Callable
+
 import torch
 from references import timm, torchvision
 from torch import Tensor, nn
 
-__all__ = ["assert_same", "rename", "timm", "torchvision"]
+__all__ = [
+    "assert_same",
+    "assert_same_logits",
+    "assert_same_state",
+    "gradients",
+    "inverse",
+    "rename",
+    "scramble",
+    "timm",
+    "torchvision",
+]
 
 
 def rename(state: dict[str, Tensor], names: dict[str, str]) -> dict[str, Tensor]:
@@ -50,14 +62,50 @@ def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *
             (expected * weights).sum().backward()
             _close(ours.grad, other.grad)
             gradients = {name: parameter.grad for name, parameter in reference.named_parameters()}
-            for name, gradient in rename(_gradients(model), _of_parameters(model, names)).items():
+            for name, gradient in rename(gradients(model), _of_parameters(model, names)).items():
                 _close(gradient, gradients[name])
     for name, value in rename(model.state_dict(), names).items():
         _close(value, reference.state_dict()[name])
 
 
-def _gradients(model: nn.Module) -> dict[str, Tensor]:
+def assert_same_logits(model: nn.Module, logits: Callable[[Tensor], Tensor], *sizes: tuple[int, int]) -> None:
+    """Both compute the same logits of images of these sizes and the same gradients of the pixels.
+
+    The gradients of the parameters add up in both.
+    """
+    for height, width in sizes:
+        pixels = torch.randn(3, 3, height, width, dtype=torch.float64)
+        ours, other = pixels.clone().requires_grad_(), pixels.clone().requires_grad_()
+        found, expected = model(ours).logits, logits(other)
+        torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+        weights = torch.randn_like(expected)
+        (found * weights).sum().backward()
+        (expected * weights).sum().backward()
+        torch.testing.assert_close(ours.grad, other.grad, atol=1e-9, rtol=0)
+
+
+def scramble(model: nn.Module) -> nn.Module:
+    """Random numbers for all parameters: norms that start at 1 and biases at 0 would hide mistakes."""
+    with torch.no_grad():
+        for parameter in model.double().parameters():
+            parameter.normal_(std=0.3)
+    return model
+
+
+def assert_same_state(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in found.items():
+        torch.testing.assert_close(
+            value, expected[name], atol=1e-9, rtol=0, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.grad for name, parameter in model.named_parameters()}
+
+
+def inverse(names: dict[str, str]) -> dict[str, str]:
+    return {theirs: ours for ours, theirs in names.items()}
 
 
 def _of_parameters(model: nn.Module, names: dict[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
+from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
 from foveate.attention.masks import Mask, around, causal, window
@@ -23,6 +24,8 @@ __all__ = [
     "Mask",
     "Memory",
     "Monotonic",
+    "RelativeGridKeys",
+    "RelativeGridPosition",
     "RelativeKeys",
     "RelativePosition",
     "ScaledDot",

@@ -34,6 +34,7 @@ FAMILIES = {
     "rnn-tagger": "foveate.models.text.rnn_tagger",
     "sar": "foveate.models.multimodal.sar",
     "siamese": "foveate.models.text.siamese",
+    "swin": "foveate.models.vision.swin",
     "transformer": "foveate.models.text.transformer",
     "transformer-classifier": "foveate.models.text.transformer_classifier",
     "transformer-tagger": "foveate.models.text.transformer_tagger",

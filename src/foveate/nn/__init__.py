@@ -45,6 +45,7 @@ from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, Rotation
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
 from foveate.nn.stack import StackConfig, TransformerStack
+from foveate.nn.window_attention import WindowAttention
 
 __all__ = [
     "SCORES",
@@ -87,6 +88,7 @@ __all__ = [
     "TransformerStack",
     "TooManyWeightsError",
     "UnequalHeads",
+    "WindowAttention",
     "WordEmbedding",
     "cpu_has_bfloat16",
     "depth_rates",

@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
+    def forward(self, x: Float[Tensor, "*places C"]) -> Float[Tensor, "*places C"]:
         return self.outer(self.dropout(self.activation(self.inner(x))))
 
 
@@ -50,5 +50,5 @@ class GatedFeedForward(FeedForward):
         super().__init__(width, hidden, activation, dropout, bias)
         self.gate = nn.Linear(width, hidden, bias)
 
-    def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T C"]:
+    def forward(self, x: Float[Tensor, "*places C"]) -> Float[Tensor, "*places C"]:
         return self.outer(self.dropout(self.activation(self.gate(x)) * self.inner(x)))

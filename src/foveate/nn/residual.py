@@ -36,12 +36,12 @@ class Residual(nn.Module):
         self.scale = None if layer_scale is None else nn.Parameter(torch.full((width,), layer_scale))
         self.depth = StochasticDepth(depth_dropout) if depth_dropout else None
 
-    def forward(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
+    def forward(self, x: Float[Tensor, "*places C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*places C"]:
         if self.norm_first:
             return x + self.branch(x, layer)
         return self.norm(x + self._finish(layer(x)))
 
-    def branch(self, x: Float[Tensor, "B T C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T C"]:
+    def branch(self, x: Float[Tensor, "*places C"], layer: Callable[[Tensor], Tensor]) -> Float[Tensor, "*places C"]:
         """What pre-norm adds to x: the layer of the normalized x."""
         return self._finish(layer(self.norm(x)))
 

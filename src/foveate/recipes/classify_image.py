@@ -59,7 +59,7 @@ class ClassifyImage(Recipe[Architecture]):
     """
 
     task = "classify-image"
-    families = ("resnet", "vit", "vgg", "googlenet", "alexnet", "zfnet", "efficientnet", "convnext", "cnn")
+    families = ("resnet", "vit", "vgg", "googlenet", "alexnet", "zfnet", "efficientnet", "convnext", "cnn", "swin")
     unit = "images"
     usual = Training(
         epochs=10,

@@ -7,9 +7,9 @@ import foveate
 from foveate import models
 from foveate.contracts import GridEncoder
 
-CONVOLUTIONAL = ("alexnet", "cnn", "convnext", "efficientnet", "googlenet", "resnet", "vgg", "zfnet")
+ANY_SIZE = ("alexnet", "cnn", "convnext", "efficientnet", "googlenet", "resnet", "swin", "vgg", "zfnet")
 
-PRESETS = [name for name, preset in models.presets().items() if preset.family in CONVOLUTIONAL]
+PRESETS = [name for name, preset in models.presets().items() if preset.family in ANY_SIZE]
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -1,0 +1,107 @@
+"""Biases that depend on where query and key are in a grid, such as the patches of a picture, row by row."""
+
+from copy import copy
+from typing import TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention.biases import Bias
+from foveate.attention.shapes import positions_in
+
+Size = tuple[int, int]
+"""Rows and columns of a grid."""
+
+Grids = TypeVar("Grids", bound="_OfGrids")
+
+
+class _OfGrids(nn.Module, Bias):
+    """A bias for queries in one grid and keys in another (or the same) over the same picture."""
+
+    queries: Size = (1, 1)
+    keys: Size = (1, 1)
+
+    def with_grids(self: Grids, queries: Size, keys: Size | None = None) -> Grids:
+        """The same bias, with the same parameters, for grids of these sizes; by default keys are in the same one."""
+        other = copy(self)
+        other.queries, other.keys = queries, queries if keys is None else keys
+        return other
+
+
+class RelativeGridPosition(_OfGrids):
+    """A learned number for each head and each offset in rows and columns (Swin, Liu et al. 2021, equation 4).
+
+    Offsets are those from key to query, clamped to `radius` in both directions. Each row of the table is an offset:
+    (-radius, -radius), (-radius, -radius + 1), ..., (radius, radius).
+    """
+
+    def __init__(self, heads: int, radius: int) -> None:
+        super().__init__()
+        self.radius = radius
+        self.table = nn.Parameter(torch.zeros((2 * radius + 1) ** 2, heads))
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "H T S"]:
+        places = zip(_places(rows, self.queries, queries), _places(columns, self.keys, queries), strict=True)
+        down, along = ((i[:, None] - j).clamp(-self.radius, self.radius) + self.radius for i, j in places)
+        return self.table[down * (2 * self.radius + 1) + along].movedim(-1, 0)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.table,)
+
+    def shape(self) -> torch.Size:
+        return torch.Size((self.table.shape[1], 1, 1))
+
+
+class RelativeGridKeys(_OfGrids):
+    """`q_i · (r_rows + s_columns)` with a learned vector for each offset in rows and for each in columns, from key to
+    query (MViTv2, Li et al. 2022, equation 4, https://arxiv.org/abs/2112.01526).
+
+    Offsets are counted in places of the finer of the two grids. Tables are learned for grids of up to `side` rows and
+    columns; for others they are interpolated to as many offsets as these have.
+    """
+
+    def __init__(self, width: int, side: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.empty(2 * side - 1, width))
+        self.columns = nn.Parameter(torch.empty(2 * side - 1, width))
+        for table in (self.rows, self.columns):
+            nn.init.normal_(table, std=0.02)
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        found = []
+        places = _places(rows, self.queries, queries)
+        for table, mine, count, others in zip((self.rows, self.columns), places, self.queries, self.keys, strict=True):
+            products = queries @ _resized(table, 2 * max(count, others) - 1).T
+            offsets = _offsets(mine, count, others)
+            found.append(products.gather(-1, offsets.expand(*products.shape[:-1], -1)))
+        down, along = found
+        whole = (down[..., :, None] + along[..., None, :]).flatten(-2)
+        return whole[..., columns.start : columns.stop]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.rows, self.columns
+
+    @property
+    def reads_queries(self) -> bool:
+        return True
+
+
+def _places(span: range, grid: Size, like: Tensor) -> tuple[Int[Tensor, "T"], Int[Tensor, "T"]]:
+    """Row and column of each position of a span."""
+    positions = positions_in(span, like.device)
+    return positions // grid[1], positions % grid[1]
+
+
+def _offsets(places: Int[Tensor, "T"], count: int, others: int) -> Int[Tensor, "T K"]:
+    """The offset from each of `others` keys along one side to these of `count` queries, from 0 for the least."""
+    per_query, per_key = max(others / count, 1.0), max(count / others, 1.0)
+    keys = torch.arange(others, device=places.device)
+    return (places[:, None] * per_query + (others - 1 - keys) * per_key).long()
+
+
+def _resized(table: Float[Tensor, "N D"], count: int) -> Float[Tensor, "M D"]:
+    if len(table) == count:
+        return table
+    return F.interpolate(table.T[None], count, mode="linear")[0].T

@@ -1,0 +1,140 @@
+"""Swin: a vision Transformer that attends within shifted windows (Liu et al. 2021, https://arxiv.org/abs/2103.14030)."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.models.vision.sizes import divide_into
+from foveate.nn import Dropout, FeedForward, Residual, WindowAttention, depth_rates, initialize
+
+
+@dataclass
+class SwinConfig:
+    """The sizes of a Swin Transformer. Defaults are those of the tiny one."""
+
+    classes: FromData
+    """How many classes there are to decide between."""
+    channels: int = 3
+    """Channels of the images: 3 for colour, 1 for grey."""
+    patch: int = 4
+    """Height and width of a patch, in pixels. Each patch is projected to one vector."""
+    width: int = 96
+    """Width of the first stage; each further stage is twice as wide as the one before."""
+    blocks: tuple[int, ...] = (2, 2, 6, 2)
+    """Blocks of each stage. Each stage after the first halves the rows and columns of the feature map."""
+    head_width: int = 32
+    """Width of each attention head."""
+    window: int = 7
+    """Rows and columns of a window. In every second block windows are shifted by half of it."""
+    expansion: int = 4
+    """How many times wider than a stage its feed-forward layers are inside."""
+    dropout: float = 0.0
+    """Share of embeddings and layer outputs that is dropped in training."""
+    attention_dropout: float = 0.0
+    """Share of attention weights that is dropped in training."""
+    depth_dropout: float = 0.2
+    """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
+
+
+class Swin(nn.Module):
+    """Reads images of any size; they are padded by zeros where patches, windows and stages do not divide them."""
+
+    def __init__(self, config: SwinConfig) -> None:
+        super().__init__()
+        self.config = config
+        divide_into(config.head_width, "width", (config.width,))
+        widths = [config.width * 2**stage for stage in range(len(config.blocks))]
+        rates = iter(depth_rates(config.depth_dropout, sum(config.blocks)))
+        self.grid_width, self.stride = widths[-1], config.patch * 2 ** (len(widths) - 1)
+        self.patches = nn.Conv2d(config.channels, config.width, config.patch, stride=config.patch)
+        self.patch_norm = nn.LayerNorm(config.width)
+        self.dropout = Dropout(config.dropout)
+        self.mergers = nn.ModuleList(PatchMerging(width) for width in widths[:-1])
+        self.stages = nn.ModuleList(
+            nn.Sequential(*(block(config, width, number, next(rates)) for number in range(count)))
+            for count, width in zip(config.blocks, widths, strict=True)
+        )
+        self.norm = nn.LayerNorm(widths[-1])
+        self.output = nn.Linear(widths[-1], config.classes)
+        initialize(self, config.width)
+        nn.init.xavier_uniform_(self.patches.weight.flatten(1))  # it is a linear layer of the pixels of a patch
+
+    def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
+        """Logits of the classes, (B, N)."""
+        return Output(self.output(self.grid(pixels).mean((2, 3))))
+
+    def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
+        """The last feature map."""
+        x = self.patches(pad_to(pixels.permute(0, 2, 3, 1), self.config.patch).permute(0, 3, 1, 2))
+        x = self.dropout(self.patch_norm(x.permute(0, 2, 3, 1)))
+        for number, stage in enumerate(self.stages):
+            x = stage(self.mergers[number - 1](x) if number else x)
+        return self.norm(x).permute(0, 3, 1, 2)
+
+
+class SwinBlock(nn.Module):
+    """Self-attention within windows, then a feed-forward layer."""
+
+    def __init__(self, attention: WindowAttention, feedforward: FeedForward, residual: partial[Residual]) -> None:
+        super().__init__()
+        self.self = attention
+        self.feedforward = feedforward
+        self.around_self, self.around_feedforward = residual(), residual()
+
+    def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B h w C"]:
+        return self.around_feedforward(self.around_self(x, self.self), self.feedforward)
+
+
+class PatchMerging(nn.Module):
+    """Four neighbours become one place of twice their width (section 3.1)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(4 * width)
+        self.reduction = nn.Linear(4 * width, 2 * width, bias=False)
+
+    def forward(self, x: Float[Tensor, "B h w C"]) -> Float[Tensor, "B i j D"]:
+        x = pad_to(x, 2)
+        # Column by column, as the public weights have it.
+        neighbours = [x[:, row::2, column::2] for column in range(2) for row in range(2)]
+        return self.reduction(self.norm(torch.cat(neighbours, -1)))
+
+
+def pad_to(x: Float[Tensor, "B h w C"], multiple: int) -> Float[Tensor, "B i j C"]:
+    """Zeros at the right and the bottom, so that height and width are multiples of a number."""
+    return F.pad(x, (0, 0, 0, -x.shape[2] % multiple, 0, -x.shape[1] % multiple))
+
+
+def block(config: SwinConfig, width: int, number: int, depth_dropout: float) -> SwinBlock:
+    """A block of a stage: in every second one the windows are shifted."""
+    shift = config.window // 2 if number % 2 else 0
+    return SwinBlock(
+        WindowAttention(width, width // config.head_width, config.window, shift, config.attention_dropout),
+        FeedForward(width, config.expansion * width, "gelu", config.dropout),
+        partial(Residual, width, "pre", config.dropout, depth_dropout=depth_dropout),
+    )
+
+
+MODEL, CONFIG = Swin, SwinConfig
+
+TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.999)}
+
+PRESETS = {
+    "swin-tiny": ("12 blocks, width 96 to 768, windows of 7 x 7 patches (Liu et al. 2021)", {}, TRAINED),
+    "swin-base": (
+        "24 blocks, width 128 to 1024",
+        {"width": 128, "blocks": (2, 2, 18, 2), "depth_dropout": 0.5},
+        TRAINED,
+    ),
+    "swin-nano": (
+        "6 blocks, width 48 and 96, patches of 2 x 2 pixels: for small images, such as 28 x 28",
+        {"patch": 2, "width": 48, "blocks": (2, 4), "head_width": 16, "depth_dropout": 0.0},
+        TRAINED,
+    ),
+}
