@@ -13,15 +13,15 @@ from foveate import bundle
 from foveate.errors import UserError
 from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
+from foveate.training.optimizers import optimizer
 from foveate.training.parallel import Placement
 from foveate.training.settings import Progress
-from foveate.training.update import adamw
 
 
 def saver(folder: Path, **settings: Any) -> tuple[Checkpoints, nn.Module, torch.optim.Optimizer]:
     chosen = Training(**{"save_every": 10, "validate_every": 10, "average": 3} | settings)
     model = TinyModel()
-    return Checkpoints(folder / "checkpoints", chosen, {}), model, adamw(model, chosen, torch.device("cpu"))
+    return Checkpoints(folder / "checkpoints", chosen, {}), model, optimizer(model, chosen, torch.device("cpu"))
 
 
 def whole(model: nn.Module) -> Placement:

@@ -9,7 +9,8 @@ from foveate.contracts import IGNORE, Batch, Output
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device, wants_bfloat16
-from foveate.training.update import Updater, adamw
+from foveate.training.optimizers import optimizer as make_optimizer
+from foveate.training.update import Updater
 
 CPU = torch.device("cpu")
 
@@ -75,7 +76,7 @@ def test_one_step_of_adamw_by_hand_decays_matrices_only():
     model = nn.Linear(2, 3)
     nn.init.ones_(model.weight)
     nn.init.ones_(model.bias)
-    optimizer = adamw(model, Training(weight_decay=0.5, learning_rate=0.1), CPU)
+    optimizer = make_optimizer(model, Training(weight_decay=0.5, learning_rate=0.1), CPU)
     (model(torch.tensor([1.0, 2.0])).sum()).backward()
     optimizer.step()
     # a first step of Adam moves each weight by the learning rate against its gradient's sign
@@ -132,7 +133,7 @@ def test_devices():
 
 def test_the_optimizer_is_what_the_settings_say():
     settings = Training(learning_rate=0.011, betas=(0.87, 0.953), epsilon=3e-7, weight_decay=0.17)
-    optimizer = adamw(TinyModel(), settings, CPU)
+    optimizer = make_optimizer(TinyModel(), settings, CPU)
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.17, 0.0]
     for group in optimizer.param_groups:
         assert (group["lr"], group["betas"], group["eps"]) == (0.011, (0.87, 0.953), 3e-7)

@@ -44,8 +44,11 @@ class Training:
     """Steps of the warm-up, in which the learning rate rises from 0."""
     accumulate: int = 1
     """Batches in a step. Their gradients are summed, as of one large batch."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """AdamW; or Muon for the matrices inside of the model and AdamW for all other weights. Muon learns more in a step,
+    which takes longer."""
     weight_decay: float = 0.01
-    """Decoupled weight decay of AdamW, for matrices only."""
+    """Decoupled weight decay, for matrices only."""
     betas: tuple[float, float] = (0.9, 0.98)
     """Decay rates of AdamW's two moments of the gradient."""
     epsilon: float = 1e-8

@@ -1,0 +1,100 @@
+"""Optimizers: AdamW for all weights, or Muon for the matrices inside of a model and AdamW for the others."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from foveate.errors import UserError
+from foveate.training.settings import Training
+
+MOMENTUM = 0.95
+"""Muon's decay rate of the gradient's mean."""
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the polynomial a x + b x^3 + c x^5 that moves all singular values towards 1 (Jordan et al. 2024)."""
+
+ITERATIONS = 5
+
+
+def optimizer(model: nn.Module, settings: Training, device: torch.device) -> torch.optim.AdamW:
+    """The optimizer that the settings name, with weight decay on matrices only.
+
+    Fused if PyTorch supports it: for 5 million weights in 100 tensors, a step of AdamW on two CPU cores takes 2 ms
+    instead of 9 with `foreach` and 8 with neither. Raises UserError for Muon on sharded weights.
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    inside = _matrices_inside(model) if settings.optimizer == "muon" else set()
+    if any(isinstance(parameter, DTensor) for parameter in inside):
+        raise UserError("optimizer muon needs whole matrices on each process: use --parallel replicate, or adamw")
+    matrices = [parameter for parameter in trained if parameter.ndim >= 2]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [parameter for parameter in matrices if parameter not in inside],
+            "weight_decay": settings.weight_decay,
+        },
+        {"params": [parameter for parameter in trained if parameter.ndim < 2], "weight_decay": 0.0},
+    ]
+    if inside:
+        chosen = [each for each in matrices if each in inside]
+        groups.append({"params": chosen, "weight_decay": settings.weight_decay, MUON: True})
+    fused = device.type in ("cpu", "cuda")
+    kind = Muon if inside else torch.optim.AdamW
+    return kind(groups, settings.learning_rate, settings.betas, settings.epsilon, fused=fused)
+
+
+MUON = "muon"
+"""Marks the parameter group that Muon updates."""
+
+
+class Muon(torch.optim.AdamW):
+    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) for one group of matrices, AdamW for the
+    others.
+
+    Muon's update is the gradient's Nesterov mean with all singular values moved to about 1. It is scaled to the usual
+    size of AdamW's updates, so that both have one learning rate (Liu et al. 2025, https://arxiv.org/abs/2502.16982).
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        for group in self.param_groups:
+            for parameter in group["params"] if group.get(MUON) else ():
+                if parameter.grad is not None:
+                    self._update(parameter, group["lr"], group["weight_decay"])
+                    parameter.grad = None  # AdamW skips it
+        return super().step(closure)
+
+    def _update(self, matrix: Tensor, rate: float, weight_decay: float) -> None:
+        state = self.state[matrix]
+        if not state:
+            state["step"] = torch.zeros(())  # AdamW asks every state for it when it is loaded
+            state["momentum"] = torch.zeros_like(matrix)
+        state["step"] += 1
+        mean = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
+        update = orthogonalized(matrix.grad.lerp(mean, MOMENTUM))
+        matrix.mul_(1 - rate * weight_decay)
+        matrix.add_(update, alpha=-rate * 0.2 * math.sqrt(max(matrix.shape)))
+
+
+def orthogonalized(matrix: Float[Tensor, "M N"]) -> Float[Tensor, "M N"]:
+    """The matrix with all its singular values between about 0.7 and 1.2, by iterations in bfloat16."""
+    a, b, c = COEFFICIENTS
+    wide = matrix.shape[0] <= matrix.shape[1]
+    x = (matrix if wide else matrix.T).bfloat16()
+    x = x / (x.norm() + 1e-7)
+    for _ in range(ITERATIONS):
+        product = x @ x.T
+        x = torch.addmm(x, torch.addmm(product, product, product, beta=b, alpha=c), x, beta=a)
+    return (x if wide else x.T).to(matrix.dtype)
+
+
+def _matrices_inside(model: nn.Module) -> set[Tensor]:
+    """The weights of linear layers in the parts of a model: not its own layers, such as the output's, and no
+    embeddings, which may be tied to them."""
+    tables = {part.weight for part in model.modules() if isinstance(part, nn.Embedding)}
+    layers = {part.weight for name, part in model.named_modules() if isinstance(part, nn.Linear) and "." in name}
+    return layers - tables

@@ -1,0 +1,74 @@
+"""Muon: its update by singular values, the weights that it takes, and its state in a checkpoint."""
+
+import torch
+from torch import nn
+
+from foveate.training import Training
+from foveate.training.optimizer_state import restore_optimizer
+from foveate.training.optimizers import MUON, optimizer, orthogonalized
+from foveate.training.parallel import Placement
+
+CPU = torch.device("cpu")
+
+
+class Tied(nn.Module):
+    """An embedding that is also the output layer, and a part with a linear layer and a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(7, 5)
+        self.part = nn.Sequential(nn.Linear(5, 5), nn.LayerNorm(5))
+        self.output = nn.Linear(5, 7, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def loss(self) -> torch.Tensor:
+        return self.output(self.part(self.embedding(torch.tensor([3, 1])))).logsumexp(-1).sum()
+
+
+def stepped(model: Tied, chosen: torch.optim.Optimizer, steps: int) -> None:
+    for _ in range(steps):
+        model.loss().backward()
+        chosen.step()
+        chosen.zero_grad()
+
+
+def test_singular_values_move_to_about_1_and_vectors_stay() -> None:
+    left, _ = torch.linalg.qr(torch.randn(11, 3))
+    right, _ = torch.linalg.qr(torch.randn(5, 3))
+    matrix = left @ torch.diag(torch.tensor([40.0, 9.0, 3.0])) @ right.T
+    for given, sides in ((matrix, (left, right)), (matrix.T, (right, left))):
+        values = sides[0].T @ orthogonalized(given) @ sides[1]
+        assert ((values.diagonal() > 0.65) & (values.diagonal() < 1.25)).all()
+        assert (values - torch.diag(values.diagonal())).abs().max() < 0.05
+
+
+def test_muon_takes_the_matrices_inside_and_adamw_all_others() -> None:
+    model = Tied()
+    chosen = optimizer(model, Training(optimizer="muon", learning_rate=0.01, weight_decay=0.5), CPU)
+    (inside,) = (group["params"] for group in chosen.param_groups if group.get(MUON))
+    assert [weight is model.part[0].weight for weight in inside] == [True]
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stepped(model, chosen, 1)
+    moved = model.part[0].weight.detach() - before["part.0.weight"] * (1 - 0.01 * 0.5)
+    values = torch.linalg.svdvals(moved) / (0.01 * 0.2 * 5**0.5)
+    assert 0.6 < values[0] < 1.3  # later ones may be of directions without a gradient
+    row = model.embedding.weight.detach()[3] - before["embedding.weight"][3] * (1 - 0.01 * 0.5)
+    torch.testing.assert_close(row.abs(), torch.full((5,), 0.01), rtol=1e-3, atol=0)  # the first step of Adam
+    assert list(chosen.state[model.part[0].weight]) == ["step", "momentum"]
+
+
+def test_a_restored_muon_goes_on_with_the_same_bits() -> None:
+    settings, models = Training(optimizer="muon", learning_rate=0.01), []
+    for split in (4, 2):
+        torch.manual_seed(3)
+        model = Tied()
+        chosen = optimizer(model, settings, CPU)
+        stepped(model, chosen, split)
+        state = chosen.state_dict()["state"].items()
+        tensors = [(f"{index}/{name}", value.clone()) for index, each in state for name, value in each.items()]
+        again = optimizer(model, settings, CPU)
+        restore_optimizer(again, Placement(model, CPU), tensors)
+        stepped(model, again, 4 - split)
+        models.append(model)
+    for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(one, other)
