@@ -64,18 +64,18 @@ class Muon(torch.optim.AdamW):
         for group in self.param_groups:
             for parameter in group["params"] if group.get(MUON) else ():
                 if parameter.grad is not None:
-                    self._update(parameter, group["lr"], group["weight_decay"])
+                    self._update(parameter, parameter.grad, group["lr"], group["weight_decay"])
                     parameter.grad = None  # AdamW skips it
         return super().step(closure)
 
-    def _update(self, matrix: Tensor, rate: float, weight_decay: float) -> None:
+    def _update(self, matrix: Tensor, gradient: Tensor, rate: float, weight_decay: float) -> None:
         state = self.state[matrix]
         if not state:
             state["step"] = torch.zeros(())  # AdamW asks every state for it when it is loaded
             state["momentum"] = torch.zeros_like(matrix)
         state["step"] += 1
-        mean = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
-        update = orthogonalized(matrix.grad.lerp(mean, MOMENTUM))
+        mean = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        update = orthogonalized(gradient.lerp(mean, MOMENTUM))
         matrix.mul_(1 - rate * weight_decay)
         matrix.add_(update, alpha=-rate * 0.2 * math.sqrt(max(matrix.shape)))
 
