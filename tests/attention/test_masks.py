@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from foveate.attention import Mask, around, causal, padding, segments, window
+from foveate.attention import Mask, around, by_rank, causal, padding, segments, window
 from foveate.attention.masks import as_mask
 
 T, S = 7, 11
@@ -142,3 +142,14 @@ def test_centres_in_half_precision_do_not_round_the_keys() -> None:
     """bfloat16 has every fourth number from 512 on."""
     seen = around(torch.tensor([516.0], dtype=torch.bfloat16), 3).block(range(1), range(1000), 0, CPU)
     assert seen[0].nonzero()[:, 0].tolist() == list(range(513, 520))
+
+
+@pytest.mark.parametrize("leading", [1, 2, 3])
+def test_ranks(leading: int) -> None:
+    queries, keys = [[0, 3, 1], [2, 2, 0]], [[0, 1, 2, 3, 3], [2, 0, 1, 3, 2]]
+    mask = by_rank(torch.tensor(queries), torch.tensor(keys))
+    block = mask.block(range(1, 3), range(1, 5), leading, CPU)
+    assert mask.shape(leading) == (2, *(1,) * (leading - 1), 3, 5)
+    expected = [[[keys[b][j] <= queries[b][i] for j in range(1, 5)] for i in range(1, 3)] for b in range(2)]
+    assert block.reshape(2, 2, 4).tolist() == expected
+    assert block.ndim == leading + 2

@@ -71,6 +71,7 @@ PLACES = {
     "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
     "vgg": {"head.dropout 3 19": 2},
     "vit": {"dropout 3 36 12": 1, **blocks("blocks", 2, 36)},
+    "xlnet": {"dropout 3 7 12": 2, "dropout 13 12": 1, **blocks("blocks", 2, 7)},
     "zfnet": {"head.dropout 3 19": 2},
 }
 """What a model of each family drops: the module, and the shape of what it is given. The examples have 3 sentences that

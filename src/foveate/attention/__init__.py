@@ -9,6 +9,8 @@ from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, assign_rows
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal
+from foveate.attention.rank_masks import by_rank
+from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
 from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
 from foveate.attention.selection import Attended, Hard, Selection, Soft
 
@@ -24,18 +26,21 @@ __all__ = [
     "Mask",
     "Memory",
     "Monotonic",
+    "RelativeEncoding",
     "RelativeGridKeys",
     "RelativeGridPosition",
     "RelativeKeys",
     "RelativePosition",
     "ScaledDot",
     "Score",
+    "SegmentEncoding",
     "Selection",
     "Soft",
     "SoftCapped",
     "around",
     "attend",
     "attend_full",
+    "by_rank",
     "causal",
     "left_padding",
     "padding",

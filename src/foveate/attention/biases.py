@@ -35,6 +35,9 @@ class Bias(ABC):
         """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the bias fits any call."""
         return torch.Size()
 
+    def __add__(self, other: "Bias | Tensor") -> "Bias":
+        return _Sum((self, as_bias(other)))
+
 
 def as_bias(bias: "Bias | Tensor") -> Bias:
     """A `Bias` for a bias or a floating-point tensor (..., T or 1, S or 1). Raises TypeError for anything else."""
@@ -58,6 +61,25 @@ class _Given(Bias):
 
     def shape(self) -> torch.Size:
         return self.tensor.shape
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum(Bias):
+    parts: tuple[Bias, Bias]
+
+    def block(self, queries: Tensor, rows: range, columns: range) -> Float[Tensor, "... T S"]:
+        first, second = (part.block(queries, rows, columns) for part in self.parts)
+        return first + second
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for part in self.parts for tensor in part.tensors())
+
+    @property
+    def reads_queries(self) -> bool:
+        return any(part.reads_queries for part in self.parts)
+
+    def shape(self) -> torch.Size:
+        return torch.broadcast_shapes(*(part.shape() for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False)
