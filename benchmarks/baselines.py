@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import foveate
 from foveate.data import LabelledText, Splits, open_source
-from foveate.recipes.measures import accuracy, macro_f1
+from foveate.tasks.measures import accuracy, macro_f1
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """scikit-learn's C: the inverse of the regularisation."""
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", help="folders of `foveate train classify SOURCE`, all with one source")
     options = parser.parse_args()
     runs = {folder: foveate.load(folder) for folder in options.runs}
-    source = next(iter(runs.values())).description["recipe"]["text"]["source"]
+    source = next(iter(runs.values())).description["recipe"]["examples"]["source"]
     splits = open_source(source, task="classify")
     texts, right = list(splits.test.texts()), list(splits.test.labels())
     table = Table(title=f"{splits.test.name}: {len(texts):,} texts")

@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch
+from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device
 from foveate.training.parallel import Processes, join_process_group
@@ -58,7 +58,7 @@ def batches(places: int = TOKENS) -> Iterator[Batch]:
         labels[torch.arange(rows), lengths - 1] = END
         target = torch.cat([torch.full((rows, 1), START), labels[:, :-1].masked_fill(~real[:, 1:], PAD)], 1)
         inputs = {"source": source, "source_lengths": torch.full((rows,), longest), "target": target}
-        yield Batch(inputs, labels, "made-up sentences")
+        yield label_batch(inputs, labels, "made-up sentences")
 
 
 def updater(parallel: str, processes: Processes, **changed: Any) -> tuple[Updater, dict[str, int]]:

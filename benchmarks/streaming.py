@@ -54,7 +54,7 @@ def main(name: str) -> None:
     first = batches()
     for epoch in (0, 1):
         with step(f"epoch {epoch + 1}", before) as told:
-            tokens = [batch.tokens for batch in first.epoch(epoch)]
+            tokens = [batch.total_weight for batch in first.epoch(epoch)]
             told.append(f"{sum(tokens):,} target tokens in {len(tokens):,} batches")
     for kind, some in (("same", first), ("new", None)):
         with step(f"skip to the last batch, {kind}", before):

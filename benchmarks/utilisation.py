@@ -45,7 +45,10 @@ def main() -> None:
     before = able(update.device, kind)
     seconds = trained(update, some)
     most = max(before, able(update.device, kind))
-    done, tokens = sum(counted(update, batch) for batch in some[WARM:]), sum(batch.tokens for batch in some[WARM:])
+    done, tokens = (
+        sum(counted(update, batch) for batch in some[WARM:]),
+        sum(batch.total_weight for batch in some[WARM:]),
+    )
     print(f"{asked.model}, batches of {asked.tokens:,} places, {str(kind).removeprefix('torch.')} on {update.device}")
     print(f"{tokens / seconds:,.0f} target tokens/s, {done / tokens / 1e6:,.1f} MFLOP for each")
     print(f"{done / seconds / 1e9:,.0f} GFLOP/s of {most / 1e9:,.0f} that matrix products reach here")

@@ -9,7 +9,7 @@ import pytest
 
 from foveate import cli
 from foveate.data import ParallelText, Splits
-from foveate.recipes import demo
+from foveate.tasks import demo
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def tiny_source(name: str, source_language: str, target_language: str, task: str
 def at_the_desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(desk)
     monkeypatch.setattr(demo, "open_source", tiny_source)
-    monkeypatch.setattr("foveate.recipes.translate.open_source", tiny_source)
+    monkeypatch.setattr("foveate.tasks.translate.open_source", tiny_source)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)  # would serve until Ctrl-C
 
 

@@ -13,8 +13,8 @@ gc.disable()
 from foveate import attention
 from foveate.errors import UserError
 from foveate.models import create
-from foveate.recipes import load, train
 from foveate.sight import look, rendering
+from foveate.tasks import load, train
 from foveate.viewer import sight_renderer
 
 rendering.register(sight_renderer)  # `sight` cannot import it: `viewer` stands above

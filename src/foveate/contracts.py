@@ -8,7 +8,7 @@ The shape legend, used in every annotation of the library:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -50,40 +50,65 @@ class Output:
 
 @dataclass
 class Batch:
-    """Examples to train on: `model(**inputs)` gives an `Output` to compare with the `labels`."""
+    """Examples to train on: `model(**inputs)` gives an `Output`, which an objective compares with the `targets`.
+
+    Rows, the first dimension of each target and of each input that has dimensions, are examples.
+    """
 
     inputs: dict[str, Tensor]
-    labels: Int[Tensor, "B T"]
-    name: str
+    targets: dict[str, Tensor]
+    """What the output should be: `labels` (B, T) for cross-entropy, with IGNORE where nothing counts."""
+    weight: Int[Tensor, "B"]
+    """What the loss is divided by, row by row: labels that count, boxes. A row may have none."""
+    source: str
     """Which examples these are, for a message to the user: "lines 17, 243 and 58 of train.en"."""
+    padding: bool = False
+    """These are examples of another process, and count for nothing."""
 
     @property
-    def tokens(self) -> int:
-        """How many labels count."""
-        return int((self.labels != IGNORE).sum())
+    def total_weight(self) -> int:
+        """What the loss of the batch is divided by."""
+        return int(self.weight.sum())
+
+    @property
+    def labels(self) -> Int[Tensor, "B T"]:
+        """The labels of a batch that has any."""
+        return self.targets["labels"]
 
     @property
     def examples(self) -> int:
         """How many parts `rows` can tell apart."""
-        return len(self.labels)
+        return len(self.weight)
 
     def rows(self, chosen: slice) -> "Batch":
-        """Some of the examples alone: their rows of the labels and of each input, which are the first dimension.
+        """Some of the examples alone.
 
         An input without dimensions belongs to all. A kind of batch whose examples are not rows says itself what its
-        `examples` and their `rows` are. Raises ValueError where rows and labels are not equally many.
+        `examples` and their `rows` are. Raises ValueError where an input has another number of rows.
         """
-        for name, value in self.inputs.items():
-            if value.ndim and len(value) != len(self.labels):
+        for name, value in (self.inputs | self.targets).items():
+            if value.ndim and len(value) != len(self.weight):
                 raise ValueError(
-                    f"a batch with {len(self.labels)} rows of labels and {len(value)} of '{name}' cannot be parted"
+                    f"a batch with {len(self.weight)} examples and {len(value)} rows of '{name}' cannot be parted"
                 )
         inputs = {name: value[chosen] if value.ndim else value for name, value in self.inputs.items()}
-        return Batch(inputs, self.labels[chosen], self.name)
+        targets = {name: value[chosen] for name, value in self.targets.items()}
+        return replace(self, inputs=inputs, targets=targets, weight=self.weight[chosen])
 
     def to(self, device: torch.device | str) -> "Batch":
-        moved = {key: value.to(device, non_blocking=True) for key, value in self.inputs.items()}
-        return Batch(moved, self.labels.to(device, non_blocking=True), self.name)
+        inputs = {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()}
+        targets = {name: value.to(device, non_blocking=True) for name, value in self.targets.items()}
+        return replace(self, inputs=inputs, targets=targets)
+
+
+def count_labels(labels: Int[Tensor, "B T"]) -> Int[Tensor, "B"]:
+    """How many labels of each row count: the weight of a batch whose targets are labels."""
+    return (labels != IGNORE).sum(1)
+
+
+def label_batch(inputs: dict[str, Tensor], labels: Int[Tensor, "B T"], source: str) -> Batch:
+    """A batch whose targets are labels."""
+    return Batch(inputs, {"labels": labels}, count_labels(labels), source)
 
 
 @dataclass

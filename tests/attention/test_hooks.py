@@ -69,9 +69,9 @@ ALONE = {
         "training/cross_entropy.py",
         "decoding/ranking.py",
         "decoding/sampling.py",
-        "recipes/classifier.py",
-        "recipes/image_classifier.py",
-        "recipes/matcher.py",
+        "tasks/classifier.py",
+        "tasks/image_classifier.py",
+        "tasks/matcher.py",
     },
 }
 """The only files whose code may use what has this in its name, but for those that see how other libraries attend."""

@@ -179,11 +179,11 @@ def test_a_config_file(fails: Fails, tmp_path: Path, text: str, message: str) ->
 def test_text_from_flags_stands_for_that_of_a_config_file(fails: Fails, tmp_path: Path) -> None:
     """Whichever of the two kinds of text each of them is."""
     path = tmp_path / "recipe.toml"
-    path.write_text("[text]\nsource = 'emoji'")
+    path.write_text("[examples]\nsource = 'emoji'")
     assert fails(*train("--config", path, "--data", "missing.tsv")) == "there is no file missing.tsv"
-    path.write_text("[text]\ndata = 'missing.tsv'")
+    path.write_text("[examples]\ndata = 'missing.tsv'")
     assert fails(*train("--config", path, __file__)).startswith(f"'{__file__}' is no text by name")
-    path.write_text("[text]\nsource = 'emoji'\ndata = 'missing.tsv'")
+    path.write_text("[examples]\nsource = 'emoji'\ndata = 'missing.tsv'")
     assert fails(*train("--config", path)).startswith("both the source 'emoji' and files are given; choose one")
 
 
@@ -234,19 +234,21 @@ def test_shapes_that_do_not_fit(fails: Fails, copy: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ({"max_length": "x"}, "config.json has the recipe.text.max_length 'x', which cannot be"),
-        ({"source": 5}, "config.json has the recipe.text.source 5, which cannot be"),
-        (5, "config.json has no recipe.text.source: what was trained, and on what, is lost"),
+        ({"max_length": "x"}, "config.json has the recipe.examples.max_length 'x', which cannot be"),
+        ({"source": 5}, "config.json has the recipe.examples.source 5, which cannot be"),
+        (5, "config.json has no recipe.examples.source: what was trained, and on what, is lost"),
     ],
 )
 def test_a_recipe_with_something_else_in_it(fails: Fails, copy: Path, trained: Trained, text: Any, told: str) -> None:
     config = json.loads((copy / "config.json").read_text())
-    text = config["recipe"]["text"] | text if isinstance(text, dict) else text
-    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], "text": text}}))
+    text = config["recipe"]["examples"] | text if isinstance(text, dict) else text
+    (copy / "config.json").write_text(json.dumps({**config, "recipe": {**config["recipe"], "examples": text}}))
     assert fails("eval", copy, "--data", trained.data) == told
 
 
-@pytest.mark.parametrize(("recipe", "lost"), [({}, "text.source"), ({"text": {"source": None}}, "text.from_language")])
+@pytest.mark.parametrize(
+    ("recipe", "lost"), [({}, "examples.source"), ({"examples": {"source": None}}, "examples.from_language")]
+)
 def test_a_recipe_that_was_taken_out(fails: Fails, copy: Path, trained: Trained, recipe: dict, lost: str) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "recipe": recipe}))

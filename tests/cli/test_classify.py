@@ -79,7 +79,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
 
 def test_a_label_is_shown_as_it_is(capsys: pytest.CaptureFixture) -> None:
     from foveate.cli.eval import _show
-    from foveate.recipes.trained import Evaluation
+    from foveate.tasks.trained import Evaluation
 
     _show(Evaluation([], {}, ["labels by", "[red]"], [["[/b]", "[pos] :cat:"]]))
     out = capsys.readouterr().out

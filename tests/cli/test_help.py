@@ -10,7 +10,7 @@ from foveate import models
 from foveate.cli import VERBS, main
 from foveate.data import SOURCES, SPELLINGS
 from foveate.experiments import COMPARISONS
-from foveate.recipes import TASKS, recipe_module
+from foveate.tasks import TASKS, task_class
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:
@@ -58,7 +58,7 @@ LEAST = {
 COMMANDS = [
     *((verb,) for verb in VERBS if verb not in ("train", "bench")),
     *(("bench", name) for name in COMPARISONS),
-    *(("train", task, "--model", preset) for task in TASKS for preset in recipe_module(task).RECIPE.presets()),
+    *(("train", task, "--model", preset) for task in TASKS for preset in task_class(task).presets()),
 ]
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from foveate import bundle, models
 from foveate.decoding import Decoding, decode
 from foveate.inference.cpu import optimize_for_cpu
-from foveate.recipes.trained import opened
+from foveate.tasks.trained import opened
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
 for preset in ("transformer-tiny", "rnn-attentive"):

@@ -15,7 +15,7 @@ import foveate
 from foveate.cli import main
 from foveate.inference.cpu import Int8Linear
 from foveate.nn import cpu_has_bfloat16
-from foveate.recipes.quality import quality, quality_by_length
+from foveate.tasks.quality import quality, quality_by_length
 
 SENTENCES = ["red cat", "big house", "small green sea"]
 TRANSLATIONS = ["rouge chat", "grand maison", "petit verte mer"]
@@ -192,7 +192,7 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    for place in ("foveate.recipes.translate.open_source", "foveate.recipes.texts.open_source"):
+    for place in ("foveate.tasks.translate.open_source", "foveate.tasks.texts.open_source"):
         monkeypatch.setattr(place, lambda *names, **_: asked.append(names) or words.splits(40))
     told(capsys, "train", "translate", "emoji", "--from", "fr", "--to", "de", "--out", tmp_path, *FLAGS, "--steps", 1)
     _, err = told(capsys, "eval", tmp_path)
@@ -206,7 +206,7 @@ def test_a_config_file_says_what_flags_say(data: Path, capsys: pytest.CaptureFix
     told(capsys, "train", "translate", "--data", data, "--out", by_flags, *FLAGS, "--steps", 3, "--seed", 7)
     (tmp_path / "recipe.toml").write_text(f"""
 model = "rnn-attentive"
-[text]
+[examples]
 data = "{data}"
 vocabulary = 120
 batch_tokens = 512
@@ -238,7 +238,7 @@ def test_another_model_than_the_config_files(data: Path, capsys: pytest.CaptureF
     """Its sizes are its own preset's, everything else is the file's."""
     (tmp_path / "recipe.json").write_text(
         json.dumps(
-            {"text": {"data": [str(data)]}, "training": {"steps": 1}, "model": "rnn", "architecture": {"width": 20}}
+            {"examples": {"data": [str(data)]}, "training": {"steps": 1}, "model": "rnn", "architecture": {"width": 20}}
         )
     )
     command = ["train", "translate", "--config", tmp_path / "recipe.json", "--out", tmp_path / "run"]

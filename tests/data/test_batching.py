@@ -54,7 +54,7 @@ def many_pairs(count=499, seed=3):
 
 
 def names(batches, number=0, **options):
-    return [batch.name for batch in batches.epoch(number, **options)]
+    return [batch.source for batch in batches.epoch(number, **options)]
 
 
 def test_one_batch_by_hand():
@@ -68,7 +68,7 @@ def test_one_batch_by_hand():
     }
     assert {key: value[rows].tolist() for key, value in batch.inputs.items()} == expected
     assert batch.labels[rows].tolist() == [[7, 8, END, IGNORE], [10, 11, 12, END]]
-    assert batch.tokens == 7
+    assert batch.total_weight == 7
     assert {value.dtype for value in batch.inputs.values()} == {torch.int64}
 
 
@@ -83,13 +83,13 @@ def test_one_batch_by_hand():
 )
 def test_a_batch_names_its_lines(count, name):
     (batch,) = batches_of([("a", "b")] * count, seed=0).epoch(0)
-    assert re.fullmatch(name, batch.name)
+    assert re.fullmatch(name, batch.source)
 
 
 def test_three_lines_are_all_named():
     (batch,) = batches_of([("a", "b")] * 3).epoch(0)
-    assert sorted(re.findall(r"\d", batch.name)) == ["1", "2", "3"]
-    assert re.fullmatch(r"lines \d, \d and \d of talk", batch.name)
+    assert sorted(re.findall(r"\d", batch.source)) == ["1", "2", "3"]
+    assert re.fullmatch(r"lines \d, \d and \d of talk", batch.source)
 
 
 def test_line_numbers_count_the_lines_that_were_left_out():
@@ -136,7 +136,7 @@ def test_skip_goes_on_in_the_middle(pool):
     whole = list(batches.epoch(2))
     for skip in (0, 1, 17, len(whole) - 1, len(whole)):
         rest = list(batches.epoch(2, skip=skip))
-        assert [batch.name for batch in rest] == [batch.name for batch in whole[skip:]]
+        assert [batch.source for batch in rest] == [batch.source for batch in whole[skip:]]
         assert all(torch.equal(a.labels, b.labels) for a, b in zip(rest, whole[skip:], strict=True))
 
 

@@ -1,13 +1,15 @@
 """Labelled images: what is read, what is left out, and what is said about what cannot be read."""
 
+from operator import length_hint
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.data.image_batches import ImageBatches, augment, choose_format, decode, normalize
-from foveate.data.images import ImageFormat, LabelledImages, images_digest, read_image
+from foveate.data.buckets import BucketedBatches
+from foveate.data.image_processor import ImageProcessor, augment, choose_format, decode, normalize
+from foveate.data.images import ImageFormat, labelled_images, read_image
 from foveate.errors import UserError
 
 
@@ -27,8 +29,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_class_folders(folder: Path) -> None:
-    images = LabelledImages.from_paths([folder])
-    assert images.labels() == ["blue"] * 3 + ["red"] * 3
+    images = labelled_images([folder])
+    assert [one.label for one in images] == ["blue"] * 3 + ["red"] * 3
     assert images.report == "shop: 6 images (3 blue, 3 red)"
     assert choose_format(images, None) == ImageFormat(64, 3)
     assert choose_format(images, 5) == ImageFormat(5, 3)
@@ -37,7 +39,7 @@ def test_class_folders(folder: Path) -> None:
 def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
     table = folder / "table.tsv"
     table.write_text("red/0.png\tr\n\nblue/deep/2.png\tb\n")
-    assert [(Path(one.place).name, one.label) for one in LabelledImages.from_paths([table])] == [
+    assert [(Path(one.place).name, one.label) for one in labelled_images([table])] == [
         ("0.png", "r"),
         ("2.png", "b"),
     ]
@@ -50,20 +52,20 @@ def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
 def test_a_damaged_table(folder: Path, line: str, told: str) -> None:
     (folder / "table.tsv").write_text(line)
     with pytest.raises(UserError, match=told):
-        LabelledImages.from_paths([folder / "table.tsv"])
+        labelled_images([folder / "table.tsv"])
 
 
 def test_no_images(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs one folder for each class"):
-        LabelledImages.from_paths([tmp_path])
+        labelled_images([tmp_path])
 
 
 def test_held_out_images_are_in_no_other_part(folder: Path) -> None:
-    learn, check = LabelledImages.from_paths([folder]).held_out(3)
+    learn, check = labelled_images([folder]).held_out(3, lambda one: one.label)
     places = [[one.place for one in part] for part in (learn, check)]
     assert not set(places[0]) & set(places[1])
     assert len(places[0]) + len(places[1]) == 6
-    assert set(learn.labels()) == {"blue", "red"}
+    assert {one.label for one in learn} == {"blue", "red"}
 
 
 def test_pixels_of_every_kind_of_image(tmp_path: Path) -> None:
@@ -108,21 +110,21 @@ def test_a_format_that_pillow_gives_to_a_program_is_refused(tmp_path: Path) -> N
 def test_sizes_and_colours_that_decide_end_the_search(folder: Path) -> None:
     draw(folder / "blue/a.png", size=(3, 3))
     (folder / "red/2.png").write_bytes(b"no image")  # never read: two sizes and a colour came before it
-    assert choose_format(LabelledImages.from_paths([folder]), None) == ImageFormat(64, 3)
+    assert choose_format(labelled_images([folder]), None) == ImageFormat(64, 3)
 
 
 def test_another_image_is_another_digest(folder: Path) -> None:
-    before = images_digest([folder])
-    assert images_digest([folder]) == before
+    before = labelled_images([folder]).digest()
+    assert labelled_images([folder]).digest() == before
     draw(folder / "red/1.png", (254, 0, 0))
-    assert images_digest([folder]) != before
+    assert labelled_images([folder]).digest() != before
 
 
 def test_an_epoch_has_each_image_once_and_repeats(folder: Path) -> None:
-    images = LabelledImages.from_paths([folder])
-    batches = ImageBatches(images, ImageFormat(7, 3), ["blue", "red"], 4, seed=1, augment=True)
+    images = labelled_images([folder])
+    batches = BucketedBatches(images, ImageProcessor(ImageFormat(7, 3), {"blue": 3, "red": 3}), 4, seed=1)
     epoch = list(batches.epoch(0))
-    assert [len(batch.labels) for batch in epoch] == [4, 2] == [4, *[2] * (len(batches) - 1)]
+    assert [len(batch.labels) for batch in epoch] == [4, 2] == [4, *[2] * (length_hint(batches) - 1)]
     assert sorted(int(label) for batch in epoch for label in batch.labels) == [0, 0, 0, 1, 1, 1]
     for batch in epoch:  # each image still is of the colour of its label
         assert (batch.inputs["pixels"][:, 2, 3, 3] < 0).long().tolist() == batch.labels[:, 0].tolist()
@@ -147,4 +149,4 @@ def test_pixels_become_numbers_around_zero() -> None:
 
 def test_images_that_take_too_much_memory(folder: Path) -> None:
     with pytest.raises(UserError, match="6 images take 11 GB at size 25000: lower --size"):
-        decode(LabelledImages.from_paths([folder]), ImageFormat(25_000, 3))
+        decode(labelled_images([folder]), ImageFormat(25_000, 3))

@@ -33,13 +33,13 @@ def test_each_text_once_an_epoch_with_its_label() -> None:
         assert batch.inputs["tokens"][:, 0].tolist() == [START] * rows
         real = torch.arange(longest) < batch.inputs["lengths"][:, None]
         assert bool(((batch.inputs["tokens"] != PAD) == real).all())
-        assert batch.tokens == rows
-        assert batch.name.endswith("of lengths")
+        assert batch.total_weight == rows
+        assert batch.source.endswith("of lengths")
 
 
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     def order(made: LabelledBatches, epoch: int, skip: int = 0) -> list[str]:
-        return [batch.name for batch in made.epoch(epoch, skip)]
+        return [batch.source for batch in made.epoch(epoch, skip)]
 
     assert order(batches(), 3) == order(batches(), 3)
     assert order(batches(), 3, skip=2) == order(batches(), 3)[2:]
@@ -51,7 +51,7 @@ def test_texts_are_tokenised_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(batches().epoch(0))
     monkeypatch.setattr("foveate.data.rows.PIECE", 3)
     for one, other in zip(batches().epoch(0), whole, strict=True):
-        assert one.name == other.name
+        assert one.source == other.source
         assert torch.equal(one.inputs["tokens"], other.inputs["tokens"])
         assert torch.equal(one.labels, other.labels)
 

@@ -94,7 +94,7 @@ def test_a_wrong_pair_that_is_right_after_all_counts_for_nothing():
         for pair, label in zip(zip(sources, targets, strict=True), batch.labels[:, 1].tolist(), strict=True):
             assert label == (IGNORE if pair in pairs else WRONG)
             labels.add(label)
-        assert batch.tokens == 3 + batch.labels[:, 1].tolist().count(WRONG)
+        assert batch.total_weight == 3 + batch.labels[:, 1].tolist().count(WRONG)
     assert labels == {IGNORE, WRONG}
 
 

@@ -71,7 +71,7 @@ def test_passages_to_write() -> None:
         [6, 4, 5, END],
     ]
     assert batch.inputs["condition"][by_length].tolist() == [0, 1, 2]
-    assert batch.tokens == 9
+    assert batch.total_weight == 9
     assert "condition" not in next(PassageBatches(passages, Letters(), 100).epoch(0)).inputs
     assert batches.report == "3 passages"
 
@@ -88,7 +88,7 @@ def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: typ
         texts = [sentence for one in passages for sentence in (*one.sentences, "")]
     assert targets[0] == targets[1] == sorted((START, *tokens) for tokens in Letters().encode(texts))
     assert all(batch.inputs[name].numel() <= 80 for batch in first)
-    assert [batch.name for batch in first] == [batch.name for batch in again] != [batch.name for batch in second]
+    assert [batch.source for batch in first] == [batch.source for batch in again] != [batch.source for batch in second]
     later = list(batches.epoch(0, skip=4))
     assert len(later) == len(first) - 4
     assert torch.equal(later[0].labels, first[4].labels)
@@ -100,7 +100,7 @@ def test_sentences_to_write_again() -> None:
     assert batch.inputs["source_lengths"].tolist() == batch.inputs["target_lengths"].tolist() == [4]
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6]]
     assert batch.labels.tolist() == [[4, 5, 6, END]]
-    assert batch.name == "1 passages, of letters, ab c"
+    assert batch.source == "1 passages, of letters, ab c"
 
 
 def test_paragraphs_to_write_again() -> None:
@@ -132,7 +132,7 @@ def test_some_paragraphs_of_a_batch() -> None:
             assert part.inputs["source_lengths"][numbers[:length]].tolist() == [len(text) + 1 for text in texts]
             seen.append(texts)
     assert sorted(seen) == sorted([*found, []] for found in encode_sentences(passages, Letters()))
-    assert sum(batch.rows(slice(place, place + 1)).tokens for place in range(3)) == batch.tokens
+    assert sum(batch.rows(slice(place, place + 1)).total_weight for place in range(3)) == batch.total_weight
 
 
 def test_paragraph_inputs() -> None:
@@ -203,7 +203,7 @@ def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monk
     assert parts.report == whole.report
     assert not parts.report.startswith("0")
     for one, other in zip(parts.epoch(0), whole.epoch(0), strict=True):
-        assert one.name == other.name
+        assert one.source == other.source
         assert torch.equal(one.labels, other.labels)
 
 

@@ -33,20 +33,20 @@ def test_a_batch_holds_numbers_spellings_and_labels():
     assert batch.labels[longer].tolist() == [0, 1, 0]
     assert batch.labels[1 - longer].tolist() == [0, IGNORE, IGNORE]
     assert batch.inputs["spellings"][longer, 1].tolist() == spelling("b")
-    assert batch.tokens == 4
-    assert batch.name in ("lines 1 and 2 of two", "lines 2 and 1 of two")
+    assert batch.total_weight == 4
+    assert batch.source in ("lines 1 and 2 of two", "lines 2 and 1 of two")
 
 
 def test_every_sentence_once_within_the_budget():
     epoch = list(batches().epoch(0))
     assert sum(len(batch.labels) for batch in epoch) == 23
-    assert sum(batch.tokens for batch in epoch) == TEXT.check().words
+    assert sum(batch.total_weight for batch in epoch) == TEXT.check().words
     assert max(batch.labels.numel() for batch in epoch) <= 11
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
     def names(seed: int, epoch: int, skip: int = 0) -> list[str]:
-        return [batch.name for batch in batches(seed=seed).epoch(epoch, skip)]
+        return [batch.source for batch in batches(seed=seed).epoch(epoch, skip)]
 
     assert names(3, 1) == names(3, 1)
     assert names(3, 1)[2:] == names(3, 1, skip=2)

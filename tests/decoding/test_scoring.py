@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START, Batch, Output
+from foveate.contracts import END, IGNORE, START, Batch, Output, label_batch
 from foveate.decoding import greedy, score, step_scores
 from foveate.errors import UserError
 
@@ -27,7 +27,7 @@ class Forced:
 
 def batch(labels=LABELS) -> Batch:
     target = torch.cat([torch.full((3, 1), START), LABELS[:, :-1].clamp(min=0)], 1)
-    return Batch({"source": SOURCES, "target": target}, labels, "three lines")
+    return label_batch({"source": SOURCES, "target": target}, labels, "three lines")
 
 
 def test_both_equal_the_sum_over_the_labels_that_count(scripted) -> None:
@@ -42,7 +42,7 @@ def test_a_decoded_output_scores_what_the_search_said(scripted) -> None:
     model = scripted(vocabulary=7)
     for source, found in zip(SOURCES, greedy(model, {"source": SOURCES}, 17), strict=True):
         labels = torch.tensor([[*found.tokens, END] if found.ended else found.tokens])
-        alone = Batch({"source": source[None]}, labels, "one line")
+        alone = label_batch({"source": source[None]}, labels, "one line")
         assert step_scores(model, alone).item() == pytest.approx(found.log_prob, abs=1e-5)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from foveate import models
-from foveate.contracts import END, IGNORE, PAD, START, Batch
+from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
 from foveate.decoding import beam, greedy, sample, score, step_scores
 
 VOCABULARY = 29
@@ -31,7 +31,7 @@ def batch(outputs: list[list[int]], rows: list[int]) -> Batch:
     labels = pad_sequence([torch.tensor(tokens) for tokens in outputs], True, IGNORE)
     target = torch.cat([torch.full((len(outputs), 1), START), labels[:, :-1].clamp(min=PAD)], 1)
     inputs = {name: value[rows] for name, value in INPUTS.items()}
-    return Batch({**inputs, "target": target}, labels, "these lines")
+    return label_batch({**inputs, "target": target}, labels, "these lines")
 
 
 def test_every_family_is_here() -> None:

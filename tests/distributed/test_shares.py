@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import foveate
-from foveate.contracts import IGNORE, Batch
+from foveate.contracts import Batch, label_batch
 from foveate.nn import DecoderBlock, TransformerBlock
 from foveate.training.parallel import fingerprint
 from foveate.training.parallel.batch_sharding import share
@@ -15,7 +15,7 @@ from foveate.training.parallel.strategy import is_large
 
 def batch(rows: int) -> Batch:
     tokens = torch.arange(rows * 2).view(rows, 2)
-    return Batch({"tokens": tokens, "scale": torch.tensor(0.5)}, tokens + 100, "some lines")
+    return label_batch({"tokens": tokens, "scale": torch.tensor(0.5)}, tokens + 100, "some lines")
 
 
 def test_every_row_belongs_to_one_process() -> None:
@@ -23,20 +23,19 @@ def test_every_row_belongs_to_one_process() -> None:
     assert [part.labels[:, 0].tolist() for part in parts] == [[100, 106], [102, 108], [104]]
     assert [part.inputs["tokens"][:, 0].tolist() for part in parts] == [[0, 6], [2, 8], [4]]
     assert [float(part.inputs["scale"]) for part in parts] == [0.5] * 3
-    assert sum(part.tokens for part in parts) == batch(5).tokens
-    assert parts[1].name == "some lines"
+    assert sum(part.total_weight for part in parts) == batch(5).total_weight
+    assert parts[1].source == "some lines"
 
 
 def test_a_process_without_rows_gets_one_that_does_not_count() -> None:
     part = share(batch(2), 2, 3)
-    assert part.tokens == 0
     assert part.inputs["tokens"].tolist() == [[0, 1]]
-    assert part.labels.tolist() == [[IGNORE, IGNORE]]
+    assert part.padding
 
 
 def test_what_is_no_row_an_example_is_not_cut() -> None:
-    odd = Batch({"tokens": torch.zeros(3, 2)}, torch.zeros(5, 7, dtype=torch.long), "odd")
-    with pytest.raises(ValueError, match="5 rows of labels and 3 of 'tokens' cannot be parted"):
+    odd = label_batch({"tokens": torch.zeros(3, 2)}, torch.zeros(5, 7, dtype=torch.long), "odd")
+    with pytest.raises(ValueError, match="5 examples and 3 rows of 'tokens' cannot be parted"):
         share(odd, 0, 2)
 
 

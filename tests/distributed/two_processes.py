@@ -29,7 +29,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 import foveate
-from foveate.contracts import IGNORE, PAD, START, Batch, Output
+from foveate.contracts import IGNORE, PAD, START, Batch, Output, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Result, Training, Validation, train
 from foveate.training.hardware import choose_device
@@ -64,7 +64,7 @@ class TinyBatches:
         if name == self.poisoned:
             scale[1] = torch.nan
         inputs = {"source": source, "source_lengths": lengths, "target": target, "scale": scale}
-        return Batch(inputs, source.masked_fill(~real, IGNORE), name)
+        return label_batch(inputs, source.masked_fill(~real, IGNORE), name)
 
 
 class Model(nn.Module):

@@ -12,7 +12,7 @@ from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences
 from foveate.experiments.comparison import Comparison
-from foveate.recipes.translator import Translator
+from foveate.tasks.translator import Translator
 
 
 def test_neighbours_are_joined() -> None:

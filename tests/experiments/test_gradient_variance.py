@@ -3,11 +3,11 @@
 import torch
 
 from foveate import create
-from foveate.contracts import Batch
+from foveate.contracts import label_batch
 from foveate.experiments.gradient_variance import gradient_variance
 
 WORDS = torch.randint(4, 11, (5, 7), generator=torch.Generator().manual_seed(1))
-BATCH = Batch(
+BATCH = label_batch(
     {"source": WORDS, "source_lengths": torch.full((5,), 7), "target": WORDS.roll(1, 1)}, WORDS.flip(1), "five"
 )
 SIZES = {"src_vocab": 11, "tgt_vocab": 11, "embedding": 8, "width": 8}

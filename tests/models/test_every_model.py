@@ -59,6 +59,8 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     loss = sum(
         logits.logsumexp(-1).sum() + logits[..., 1].square().sum() for logits in (output.logits, *output.auxiliary)
     )
+    if getattr(output, "ctc", None) is not None:
+        loss = loss + output.ctc.square().sum()
     if output.choices is not None:
         loss = loss + output.choices.log_prob.sum() + output.choices.baseline.sum()
     loss.backward()
@@ -86,8 +88,9 @@ def test_what_is_read_is_read_to_its_end_and_no_further(reader, inputs) -> None:
     for name, lengths in ENDS.items():
         if name not in inputs:
             continue
-        value, real = inputs[name], torch.arange(7) < inputs[lengths][:, None]
-        real = real.view(3, 7, *[1] * (value.ndim - 2))
+        value = inputs[name]
+        real = torch.arange(value.shape[1]) < inputs[lengths][:, None]
+        real = real.view(*value.shape[:2], *[1] * (value.ndim - 2))
         junk = model(**{**inputs, name: torch.where(real, value, 11)}).logits
         torch.testing.assert_close(of_real(junk, reader), of_real(logits, reader), atol=1e-5, rtol=0)
         last = value.clone()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import models
+from foveate.attention import Monotonic
 from foveate.contracts import StepDecoder
 from foveate.nn import FeatureMapAttention
 
@@ -46,6 +47,11 @@ SMALL = {
     "image_size": 12,
     "depth_dropout": 0.0,
     "head_width": 4,
+    "bands": 6,
+    "frames": 13,
+    "stride": 2,
+    "pyramids": 2,
+    "convolution": 8,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -93,8 +99,15 @@ EXAMPLES = {
 IMAGES = {
     **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
     "vit": torch.randn(3, 2, 15, 21, generator=torch.Generator().manual_seed(5)),
+    "audio-transformer": torch.randn(3, 1, 6, 17, generator=torch.Generator().manual_seed(6)),
 }
-"""Images for families that need larger ones, or those that divide into patches."""
+"""Images for families that need larger ones, those that divide into patches, or spectrograms."""
+
+SOUNDS = {
+    "source": torch.randn(3, 23, 6, generator=torch.Generator().manual_seed(8)),
+    "source_lengths": torch.tensor([23, 14, 9]),
+}
+"""What models that write the words of a sound are given."""
 
 ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
@@ -138,6 +151,8 @@ class Variant:
                 nn.init.uniform_(layer.bias, 0.5, 1)  # else the few channels of a layer may all be silent
             if isinstance(layer, FeatureMapAttention):
                 nn.init.constant_(layer.scale, 0.5)  # else it gives nothing
+            if isinstance(layer, Monotonic):
+                nn.init.constant_(layer.offset, 0.0)  # else it may pass every place
         return model
 
     @property
@@ -149,6 +164,8 @@ class Variant:
         """What the model is given, to change."""
         names = inspect.signature(self.model.forward).parameters
         examples = {**EXAMPLES, "pixels": IMAGES.get(models.preset(self.preset).family, EXAMPLES["pixels"])}
+        if "bands" in get_type_hints(type(self.config)):
+            examples.update(SOUNDS)
         return {name: examples[name].clone() for name in names if name in examples}
 
     @property

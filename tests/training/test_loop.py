@@ -52,7 +52,7 @@ def test_the_logged_loss_is_per_token_that_counts(tmp_path: Path):
         expected += nn.functional.cross_entropy(
             logits.flatten(0, 1), batch.labels.flatten(), reduction="sum", label_smoothing=0.1
         )
-    tokens = sum(batch.tokens for batch in batches)
+    tokens = sum(batch.total_weight for batch in batches)
     assert tokens < sum(batch.labels.numel() for batch in batches)
     run(tmp_path, model, learning_rate=0.0, log_every=3, steps=3)
     first = rows(tmp_path)[0]
@@ -70,7 +70,7 @@ def test_epochs_end_it_and_an_incomplete_group_still_counts(tmp_path: Path):
     _, result = run(tmp_path, steps=None, epochs=2, accumulate=4)
     assert result.step == 6
     assert rows(tmp_path)[-1]["epoch"] == 2
-    trained_on = sum(TinyBatches().batch(epoch, index).tokens for epoch in range(2) for index in range(11))
+    trained_on = sum(TinyBatches().batch(epoch, index).total_weight for epoch in range(2) for index in range(11))
     assert [row["tokens"] for row in rows(tmp_path) if "tokens" in row][-1] == trained_on
 
 
@@ -205,7 +205,7 @@ def test_a_non_finite_loss_leaves_the_last_checkpoint(tmp_path: Path):
     class Poisoned(TinyBatches):
         def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
             for batch in super().epoch(number, skip):
-                if batch.name == "batch 5 of epoch 1":
+                if batch.source == "batch 5 of epoch 1":
                     batch.inputs["poison"] = torch.tensor(float("nan"))
                 yield batch
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from foveate.contracts import IGNORE, Batch, Choices, Output
+from foveate.contracts import IGNORE, Batch, Choices, Output, label_batch
 from foveate.training import CrossEntropy
 from foveate.training.objectives import reinforce
 
@@ -14,7 +14,7 @@ def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, Batch]:
     logits = torch.randn(3, 5, 11).to(dtype).requires_grad_()
     labels = torch.randint(11, (3, 5))
     labels[0, 3:] = labels[2, 1:] = IGNORE
-    return logits, Batch({}, labels, "example")
+    return logits, label_batch({}, labels, "example")
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.37])
@@ -39,7 +39,7 @@ def test_equal_to_pytorch(smoothing: float, dtype: torch.dtype, tolerance: float
 def test_logs_sums_that_count_no_padding():
     labels = torch.tensor([[2, 0, IGNORE]])
     logits = torch.tensor([[[0.0, 0.0, 3.0], [0.0, 1.0, 0.0], [0.0, 0.0, 9.0]]])
-    log = CrossEntropy(0.2)(Output(logits), Batch({}, labels, "by hand")).log
+    log = CrossEntropy(0.2)(Output(logits), label_batch({}, labels, "by hand")).log
     assert log["accuracy"] == 1
     by_hand = -3 + torch.tensor([2 + torch.e**3, 2 + torch.e]).log().sum()
     torch.testing.assert_close(log["cross_entropy"], by_hand)
@@ -119,7 +119,7 @@ def test_hard_choices_learn_to_look_where_the_label_is_likely():
     """Two places to look at; the label is likely only after a look at the second."""
     preference = torch.zeros(2, requires_grad=True)
     evidence = torch.tensor([[0.0, 0.0], [0.0, 4.0]])
-    batch = Batch({}, torch.ones(17, 3, dtype=torch.long), "all ones")
+    batch = label_batch({}, torch.ones(17, 3, dtype=torch.long), "all ones")
     for _ in range(40):
         distribution = torch.distributions.Categorical(logits=preference)
         places = distribution.sample((17, 3))

@@ -5,7 +5,7 @@ import torch
 from tiny_training import TinyBatches, TinyModel
 from torch import nn
 
-from foveate.contracts import IGNORE, Batch, Output
+from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device, wants_bfloat16
@@ -25,12 +25,12 @@ def stepped(group: list[Batch], **settings: object) -> tuple[nn.Module, float]:
 
 def test_accumulation_equals_one_large_batch():
     parts = [TinyBatches().batch(0, index) for index in range(3)]
-    whole = Batch(
+    whole = label_batch(
         {"tokens": torch.cat([part.inputs["tokens"] for part in parts])},
         torch.cat([part.labels for part in parts]),
         "whole",
     )
-    assert len({part.tokens for part in parts}) > 1, "equal parts would hide a mean of means"
+    assert len({part.total_weight for part in parts}) > 1, "equal parts would hide a mean of means"
     (apart, norm_apart), (together, norm_together) = stepped(parts), stepped([whole])
     assert norm_apart == pytest.approx(norm_together, rel=1e-6)
     for one, other in zip(apart.parameters(), together.parameters(), strict=True):
@@ -42,13 +42,13 @@ def test_padding_changes_nothing():
     width = batch.labels.shape[1]
     tokens, labels = torch.zeros(3, 2 * width, dtype=torch.long), torch.full((3, 2 * width), IGNORE)
     tokens[:, :width], labels[:, :width] = batch.inputs["tokens"], batch.labels
-    padded = Batch({"tokens": tokens}, labels, "padded")
-    assert padded.tokens == batch.tokens
+    padded = label_batch({"tokens": tokens}, labels, "padded")
+    assert padded.total_weight == batch.total_weight
     updates = []
     for each in (batch, padded):
         model = TinyModel().eval()
         updates.append(Updater(model, CrossEntropy(0.1), Training(device="cpu"))([each], 0.01, 1))
-    assert updates[0].tokens == updates[1].tokens == batch.tokens
+    assert updates[0].weight == updates[1].weight == batch.total_weight
     assert updates[0].sums["loss"] == pytest.approx(updates[1].sums["loss"], rel=1e-6)
     assert updates[0].gradient_norm == pytest.approx(updates[1].gradient_norm, rel=1e-6)
 
@@ -66,7 +66,7 @@ def test_clipping_by_hand():
     updater = Updater(model, CrossEntropy(), Training(device="cpu", clip=1.0))
     seen = []
     updater.optimizer.register_step_pre_hook(lambda *_: seen.append(model.weight.grad.clone()))
-    update = updater([Batch({}, torch.zeros(1, 1, dtype=torch.long), "one")], 0.01, 1)
+    update = updater([label_batch({}, torch.zeros(1, 1, dtype=torch.long), "one")], 0.01, 1)
     # the gradient of -log softmax is (-1/2, 1/2) * 40
     assert update.gradient_norm == pytest.approx(20 * 2**0.5)
     torch.testing.assert_close(seen[0], torch.tensor([-(0.5**0.5), 0.5**0.5]), rtol=1e-5, atol=1e-6)

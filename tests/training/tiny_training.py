@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from foveate.contracts import IGNORE, Batch, Output
+from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.training import CrossEntropy, Result, Training, Validation, train
 
 VOCABULARY, WIDTH = 13, 7
@@ -48,7 +48,7 @@ class TinyBatches:
         tokens = torch.randint(VOCABULARY, (2 + index % 3, 5), generator=generator)
         labels = (3 * tokens + 1) % VOCABULARY
         labels[0, 5 - index % 4 :] = IGNORE
-        return Batch({"tokens": tokens}, labels, f"batch {index} of epoch {number}")
+        return label_batch({"tokens": tokens}, labels, f"batch {index} of epoch {number}")
 
 
 def measure(model: nn.Module) -> dict[str, float]:
@@ -58,7 +58,7 @@ def measure(model: nn.Module) -> dict[str, float]:
     for batch in TinyBatches(3).epoch(999_999):
         counted = batch.labels != IGNORE
         wrong += int(((model(**batch.inputs).logits.argmax(-1) != batch.labels) & counted).sum())
-        count += batch.tokens
+        count += batch.total_weight
     return {"error": wrong / count}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from foveate.cli.parse import parse
-from foveate.recipes.demo import Demo, demo
+from foveate.tasks.demo import Demo, demo
 
 
 def main(arguments: Sequence[str]) -> None:

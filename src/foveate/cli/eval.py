@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foveate import recipes
+from foveate import tasks
 from foveate.cli.folders import check_no_part, check_place, parse_with_task
 from foveate.data.lines import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
-from foveate.recipes.trained import Evaluation, Trained
+from foveate.tasks.trained import Evaluation, Trained
 
 Options = TypeVar("Options")
 
@@ -44,7 +44,7 @@ class Eval(Generic[Options]):
 def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
-    task: Trained = recipes.load(asked.folder, asked.device)
+    task: Trained = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
     for path in asked.data:

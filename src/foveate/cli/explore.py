@@ -10,7 +10,7 @@ import tyro
 
 from foveate.cli.parse import parse
 from foveate.errors import at_least
-from foveate.recipes.looking import open_model
+from foveate.tasks.looking import open_model
 from foveate.viewer.server import Address, Limits, serve
 
 

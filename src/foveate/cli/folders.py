@@ -9,9 +9,9 @@ from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.files import check_writable
-from foveate.recipes import trained_class
-from foveate.recipes.recipe import WRITTEN
-from foveate.recipes.trained import describe
+from foveate.tasks import trained_class
+from foveate.tasks.recipe import WRITTEN
+from foveate.tasks.trained import describe
 
 
 def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:

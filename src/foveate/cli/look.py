@@ -10,7 +10,7 @@ import tyro
 from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
-from foveate.recipes.looking import open_model, read_input
+from foveate.tasks.looking import open_model, read_input
 from foveate.viewer.page import save
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from foveate import models
 from foveate.cli.parse import parse
 from foveate.data import SPELLINGS
-from foveate.recipes import TASKS, recipe_module
+from foveate.tasks import TASKS, task_class
 
 
 @dataclass
@@ -27,7 +27,7 @@ COUNTED = {"classes": 2, "tags": 16, "spellings": SPELLINGS, "conditions": 1}
 def main(arguments: Sequence[str]) -> None:
     options = parse(Models, arguments, "models")
     console = Console()
-    groups = {f"foveate train {task}": recipe_module(task).RECIPE.presets() for task in TASKS}
+    groups = {f"foveate train {task}": task_class(task).presets() for task in TASKS}
     trained = {name for presets in groups.values() for name in presets}
     groups["foveate.create, without a task"] = {
         name: preset for name, preset in models.presets().items() if name not in trained

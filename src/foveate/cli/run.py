@@ -8,11 +8,11 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 
-from foveate import recipes
+from foveate import tasks
 from foveate.cli.folders import check_place, parse_with_task
 from foveate.data import read_lines, utf8
 from foveate.errors import TextError, UserError
-from foveate.recipes.trained import Prediction, Trained
+from foveate.tasks.trained import Prediction, Trained
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.picture is not None:
         check_extension(asked.picture)
         check_place(asked.picture)
-    task: Trained = recipes.load(asked.folder, asked.device)
+    task: Trained = tasks.load(asked.folder, asked.device)
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
     for given in _chunks(asked):

@@ -12,7 +12,8 @@ from typing import Any
 from foveate import models
 from foveate.cli.parse import parse
 from foveate.errors import UserError
-from foveate.recipes import TASKS, recipe_module
+from foveate.tasks import TASKS, task_class
+from foveate.tasks import train as train_task
 from foveate.training import main_process
 
 USAGE = f"""usage: foveate train TASK ...
@@ -28,16 +29,16 @@ def main(arguments: Sequence[str]) -> None:
         print(USAGE)
         return
     task, *rest = arguments
-    module = recipe_module(task)
+    kind = task_class(task)
     file, rest = _taken(rest, "--config")
     model, _ = _taken(rest, "--model")
     values = {} if file is None else _read(Path(file))
     if model is not None:
         values = _for_model(model, values, file)
-    recipe = module.RECIPE.from_json(values, file or "the recipe")
-    kind = module.RECIPE[models.config_class(recipe.preset.family)]
-    recipe = _one_text(parse(kind, rest, f"train {task}", recipe), recipe.text)
-    module.run(recipe)
+    recipe = kind.from_json(values, file or "the recipe")
+    specific = kind[models.config_class(recipe.preset.family)]
+    recipe = _one_text(parse(specific, rest, f"train {task}", recipe), recipe.examples)
+    train_task(recipe)
     if main_process():
         print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
 
@@ -52,12 +53,12 @@ def _for_model(model: str, values: dict[str, Any], file: str | None) -> dict[str
 
 def _one_text(recipe: Any, filed: Any) -> Any:
     """The recipe without the text by name of a config file where flags give files, and the other way round."""
-    text = recipe.text
+    text = recipe.examples
     if text.data != filed.data and text.source == filed.source:
         text = replace(text, source=None)
     elif text.source != filed.source and text.data == filed.data:
         text = replace(text, data=())
-    return replace(recipe, text=text)
+    return replace(recipe, examples=text)
 
 
 def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:

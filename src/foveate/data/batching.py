@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer
+from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer, label_batch
 from foveate.data.pools import Pool, Pools
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.text import ParallelText
@@ -98,7 +98,7 @@ class PairBatches:
             "target": target,
             "target_lengths": target_lengths,
         }
-        return Batch(inputs, labels, f"{line_names(pool.lines[rows].tolist())} of {self.text.name}")
+        return label_batch(inputs, labels, f"{line_names(pool.lines[rows].tolist())} of {self.text.name}")
 
 
 def source_batches(

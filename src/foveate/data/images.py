@@ -1,9 +1,8 @@
 """Labelled images: folders of classes, a table of paths, or arrays of a named source, as 8-bit pixels in memory."""
 
-import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import PIL.Image
 from PIL import ImageOps
 from PIL.Image import Transpose
 
+from foveate.data.dataset import Dataset
 from foveate.data.lines import read_sentences
-from foveate.data.sides import one_in
 from foveate.errors import UserError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -94,110 +93,47 @@ class LabelledImage:
     place: str
     label: str
     read: Callable[[], PIL.Image.Image] = field(repr=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+
+    def content(self) -> bytes:
+        """The label and all pixels."""
+        image = self.read()
+        return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-@dataclass(frozen=True)
-class ImageCounts:
-    """How many images there are."""
+def labelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
+    """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
 
-    kept: int
-    labels: dict[str, int]
-    """How often each label occurs, in alphabetical order."""
+    Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
+    """
+    if len(paths) != 1:
+        raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
+    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0])
+    if not examples:
+        raise UserError(f"{paths[0]}: there is no labelled image in it")
+    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
 
 
-class LabelledImages:
-    """Images with a label each. Iterating yields `LabelledImage`s; an image is decoded when it is read."""
+def images_of_arrays(name: str, pixels: np.ndarray, labels: Sequence[str]) -> Dataset[LabelledImage]:
+    """Grey (N, h, w) or colour (N, h, w, 3) images in 8 bits."""
 
-    def __init__(self, name: str, examples: Sequence[LabelledImage], keep: Callable[[int], bool] | None = None) -> None:
-        """`name` stands for the images in messages. With `keep`, only the examples whose number (from 1) it accepts."""
-        self.name = name
-        self._examples = examples
-        self._keep = keep
+    def reader(number: int) -> Callable[[], PIL.Image.Image]:
+        return lambda: PIL.Image.fromarray(pixels[number])
 
-    @classmethod
-    def from_paths(cls, paths: Sequence[Path]) -> "LabelledImages":
-        """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
+    examples = [LabelledImage(f"image {n + 1}", label, reader(n)) for n, label in enumerate(labels)]
+    return Dataset(name, examples, "images", [_count(examples)])
 
-        Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
-        """
-        if len(paths) != 1:
-            raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
-        return cls(paths[0].name or str(paths[0]), _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0]))
 
-    @classmethod
-    def from_arrays(cls, name: str, pixels: np.ndarray, labels: Sequence[str]) -> "LabelledImages":
-        """Grey (N, h, w) or colour (N, h, w, 3) images in 8 bits."""
-
-        def reader(number: int) -> Callable[[], PIL.Image.Image]:
-            return lambda: PIL.Image.fromarray(pixels[number])
-
-        return cls(name, [LabelledImage(f"image {n + 1}", label, reader(n)) for n, label in enumerate(labels)])
-
-    def __iter__(self) -> Iterator[LabelledImage]:
-        return (one for number, one in enumerate(self._examples, 1) if self._keep is None or self._keep(number))
-
-    def labels(self) -> list[str]:
-        return [example.label for example in self]
-
-    def check(self) -> ImageCounts:
-        """Count the images. Raises UserError when there is none."""
-        counts = Counter(self.labels())
-        if not counts:
-            raise UserError(f"{self.name}: there is no labelled image in it")
-        return ImageCounts(counts.total(), {label: counts[label] for label in sorted(counts)})
-
-    def held_out(self, every: int) -> tuple["LabelledImages", "LabelledImages"]:
-        """The images without one of `every`, and these; an image whose label no other has is never held out."""
-        drawn, rest = one_in(every), Counter(self.labels())
-        held: set[int] = set()
-        for number, example in enumerate(self, 1):
-            if drawn(number) and rest[example.label] > 1:
-                held.add(number)
-                rest[example.label] -= 1
-        if not held:
-            raise UserError(f"{self.name}: too few images of each label to hold some out; give --validation")
-        examples = list(self)
-        return (
-            LabelledImages(self.name, examples, lambda number: number not in held),
-            LabelledImages(f"{self.name}, held out", examples, held.__contains__),
-        )
-
-    @property
-    def report(self) -> str:
-        """One line for the user: how many images there are of each label."""
-        counts = self.check()
-        shown = ", ".join(f"{count:,} {label}" for label, count in [*counts.labels.items()][:5])
-        more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
-        return f"{self.name}: {counts.kept:,} images ({shown}{more})"
+def _count(examples: Sequence[LabelledImage]) -> str:
+    """Like "300 cat, 200 dog and 3 labels more"."""
+    counts = Counter(example.label for example in examples)
+    shown = ", ".join(f"{counts[label]:,} {label}" for label in sorted(counts)[:5])
+    return shown + (f" and {len(counts) - 5} labels more" if len(counts) > 5 else "")
 
 
 def images_below(folder: Path) -> list[Path]:
     """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
     return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
-
-
-def images_digest(paths: Sequence[Path]) -> dict[str, str]:
-    """A digest of each folder or table: of the names and the contents of all images in it."""
-    found = {}
-    for path in paths:
-        files = images_below(path) if path.is_dir() else [path, *(Path(one.place) for one in _of_table(path))]
-        digest = hashlib.blake2b()
-        for file in files:
-            with file.open("rb") as content:
-                digest.update(
-                    f"{file}\0{hashlib.file_digest(content, 'blake2b').hexdigest()}\n".encode(errors="replace")
-                )
-        found[str(path)] = digest.hexdigest()[:12]
-    return found
-
-
-def pixels_digest(images: LabelledImages) -> str:
-    """A digest of the pixels and labels of all images, in their order."""
-    digest = hashlib.blake2b()
-    for example in images:
-        digest.update(f"{example.label}\0".encode())
-        digest.update(example.read().tobytes())
-    return digest.hexdigest()[:12]
 
 
 def _of_folder(folder: Path) -> list[LabelledImage]:

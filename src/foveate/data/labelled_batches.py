@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import PAD, START, Batch, Tokenizer
+from foveate.contracts import PAD, START, Batch, Tokenizer, label_batch
 from foveate.data.labelled import LabelledText
 from foveate.data.rows import Numbers, Rows, line_names, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
@@ -56,7 +56,7 @@ class LabelledBatches(ShuffledBatches):
 
     def _batch(self, texts: Numbers) -> Batch:
         name = f"{line_names(self._lines[texts].tolist())} of {self._text.name}"
-        return Batch(_inputs(self._rows, texts), self._labels[torch.from_numpy(texts)][:, None], name)
+        return label_batch(_inputs(self._rows, texts), self._labels[torch.from_numpy(texts)][:, None], name)
 
 
 def text_batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[tuple[list[int], dict[str, Tensor]]]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch
+from foveate.contracts import END, IGNORE, PAD, Batch, count_labels
 from foveate.data.batching import PairBatches
 from foveate.data.rows import Numbers, Rows, padded, within_budget
 from foveate.errors import UserError
@@ -65,7 +65,7 @@ class MatchBatch(Batch):
         inputs = {name: self.inputs[name][chosen] for name in ("source", "source_lengths")}
         inputs |= {name: self.inputs[name][targets] for name in ("target", "target_lengths")}
         inputs["others"] = torch.arange(len(others), len(targets))
-        return MatchBatch(inputs, self.labels[chosen], self.name)
+        return MatchBatch(inputs, {"labels": self.labels[chosen]}, self.weight[chosen], self.source)
 
 
 def judged_pairs(pairs: Sequence[tuple[str, str]], seed: int) -> list[Judged]:
@@ -96,7 +96,8 @@ def _with_wrong_pairs(batch: Batch, generator: np.random.Generator) -> Batch:
     right_after_all = torch.tensor([key in known for key in _keys(source, target[others])])
     right, wrong = torch.full_like(others, RIGHT), torch.where(right_after_all, IGNORE, WRONG)
     inputs = {**batch.inputs, "target": target, "others": others}
-    return MatchBatch(inputs, torch.stack([right, wrong], 1), batch.name)
+    labels = torch.stack([right, wrong], 1)
+    return MatchBatch(inputs, {"labels": labels}, count_labels(labels), batch.source)
 
 
 def _keys(source: Tensor, target: Tensor) -> Iterator[tuple[bytes, bytes]]:

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
+from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, count_labels, label_batch
 from foveate.data.prose import Passage
 from foveate.data.rows import Numbers, padded, tokenised, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
@@ -56,7 +56,7 @@ class PassageBatches(ShuffledBatches):
         inputs = {"tokens": written["target"], "lengths": written["target_lengths"]}
         if self._conditions is not None:
             inputs["condition"] = self._conditions[places]
-        return Batch(inputs, labels, _named(self._places, places))
+        return label_batch(inputs, labels, _named(self._places, places))
 
 
 class SentenceBatches(ShuffledBatches):
@@ -82,7 +82,9 @@ class SentenceBatches(ShuffledBatches):
         rows = self._rows.take(passages)
         inputs, labels = _to_write(rows)
         source, lengths = padded([row[1:] for row in rows], PAD)
-        return Batch({"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, passages))
+        return label_batch(
+            {"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, passages)
+        )
 
 
 @dataclass
@@ -102,7 +104,7 @@ class ParagraphBatch(Batch):
         inputs = {name: self.inputs[name][sentences] for name in ("source", "source_lengths", "target")}
         inputs["paragraphs"] = torch.where(real, ends - lengths[:, None] + places, 0)
         inputs["paragraph_lengths"] = lengths
-        return ParagraphBatch(inputs, self.labels[sentences], self.name)
+        return ParagraphBatch(inputs, {"labels": self.labels[sentences]}, self.weight[sentences], self.source)
 
 
 class ParagraphBatches(ShuffledBatches):
@@ -140,7 +142,7 @@ class ParagraphBatches(ShuffledBatches):
         paragraphs = [[*(row.tolist() for row in sentences), []] for sentences in rows]
         targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
         inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
-        return ParagraphBatch(inputs, labels, _named(self._places, group))
+        return ParagraphBatch(inputs, {"labels": labels}, count_labels(labels), _named(self._places, group))
 
 
 def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[list[int]]]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import IGNORE, PAD, Batch
+from foveate.contracts import IGNORE, PAD, Batch, label_batch
 from foveate.data.lexicon import Lexicon, spelling
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.shuffled_batches import ShuffledBatches
@@ -75,7 +75,7 @@ class TaggedBatches(ShuffledBatches):
     def _batch(self, sentences: Numbers) -> Batch:
         labels, _ = padded(self._tags.take(sentences), IGNORE)
         name = f"{line_names(self._lines[sentences].tolist())} of {self._text.name}"
-        return Batch(self._sentences.inputs(sentences), labels, name)
+        return label_batch(self._sentences.inputs(sentences), labels, name)
 
 
 def word_batches(

@@ -25,10 +25,10 @@ from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Measured, Speeds
-from foveate.recipes.quality import quality
-from foveate.recipes.translate import Text, Translate
-from foveate.recipes.translate import run as train_translator
-from foveate.recipes.translator import Translator
+from foveate.tasks.quality import quality
+from foveate.tasks.translate import Text, Translate
+from foveate.tasks.translate import run as train_translator
+from foveate.tasks.translator import Translator
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
@@ -140,7 +140,7 @@ def _folder(options: AttentionOnTranslation, name: str) -> Path:
 def _recipe(options: AttentionOnTranslation, name: str) -> Translate:
     preset, fields = ROWS[name]
     return Translate(
-        text=Text(
+        examples=Text(
             source="emoji",
             from_language=options.from_language,
             to_language=options.to_language,
@@ -222,7 +222,7 @@ def _speeds(translators: dict[str, Translator], batch: Batch, options: Attention
         step_scores(cast(StepDecoder, models[name].eval()), batch)
 
     training, writing = (
-        {name: batch.tokens / seconds for name, seconds in side_by_side(runs, options.repeats).items()}
+        {name: batch.total_weight / seconds for name, seconds in side_by_side(runs, options.repeats).items()}
         for runs in ({name: partial(run_of, name) for name in models} for run_of in (learn, write))
     )
     return Speeds(training, writing)

@@ -25,11 +25,11 @@ from foveate.experiments.bottleneck_report import Group, Times
 from foveate.experiments.comparison import Comparison, Options, check_growing
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
-from foveate.recipes.quality import quality_by_length
-from foveate.recipes.texts import held_out
-from foveate.recipes.translate import Text, Translate
-from foveate.recipes.translate import run as train_translator
-from foveate.recipes.translator import Translator
+from foveate.tasks.quality import quality_by_length
+from foveate.tasks.texts import held_out
+from foveate.tasks.translate import Text, Translate
+from foveate.tasks.translate import run as train_translator
+from foveate.tasks.translator import Translator
 from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -164,7 +164,7 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
         # With Adam, the best learning rate is inversely proportional to the width (Yang et al. 2022).
         widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
     return Translate(
-        text=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
+        examples=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
         model=preset,
         architecture={**widths, "dropout": 0.1, **fields},
         out=options.out / "bottleneck" / preset,

@@ -8,7 +8,7 @@ from foveate.data import ParallelText
 from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
-from foveate.recipes.translator import Translator
+from foveate.tasks.translator import Translator
 from foveate.viewer import Alignment, plot_alignments
 
 PICTURED = 2

@@ -34,9 +34,11 @@ from foveate.nn.positions import (
     position_encoding,
 )
 from foveate.nn.precision import cpu_has_bfloat16
+from foveate.nn.pyramid import PyramidalEncoder
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
     BahdanauDecoder,
+    ContextDecoder,
     FixedVectorDecoder,
     LuongDecoder,
     RecurrentDecoderState,
@@ -53,6 +55,7 @@ __all__ = [
     "BahdanauDecoder",
     "BeamSources",
     "ChannelNorm",
+    "ContextDecoder",
     "ConvNorm",
     "DecoderBlock",
     "DecoderStack",
@@ -71,6 +74,7 @@ __all__ = [
     "MultiHeadAttention",
     "ParallelBlock",
     "Positioned",
+    "PyramidalEncoder",
     "Recurrent",
     "RecurrentDecoderState",
     "Residual",

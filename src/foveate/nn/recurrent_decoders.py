@@ -190,6 +190,42 @@ class LuongDecoder(_AttentiveDecoder):
         return self.join(outputs, attended.output), self.choices(outputs, attended)
 
 
+class ContextDecoder(_AttentiveDecoder):
+    """The query is the state after the step; its context alone is part of the next input (Chan et al. 2016, Listen,
+    Attend and Spell)."""
+
+    lasting = True
+
+    def __init__(
+        self,
+        recurrent: RecurrentOfInput,
+        width: int,
+        source_width: int,
+        score: Score,
+        select: Selection,
+        window: LocalWindow | None = None,
+    ) -> None:
+        super().__init__(recurrent(source_width), width, source_width, score, select, window)
+
+    def start(
+        self, hidden: RecurrentState, encoded: Float[Tensor, "B S V"], lengths: Int[Tensor, "B"]
+    ) -> AttentiveDecoderState:
+        state = super().start(hidden, encoded, lengths)
+        state.joined = encoded.new_zeros(len(encoded), encoded.shape[-1])
+        return state
+
+    def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
+        outputs, contexts, choices = [], [], []
+        for one in x.split(1, 1):
+            output, state.hidden = self.recurrent(torch.cat([one, state.joined[:, None]], -1), state.hidden)
+            attended = self.attend(output, state)
+            state.joined = attended.output[:, 0]
+            outputs.append(output)
+            contexts.append(attended.output)
+            choices.append(self.choices(output, attended))
+        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), _concatenate(choices)
+
+
 def _concatenate(steps: Sequence[Choices | None]) -> Choices | None:
     """Concatenate the choices of steps."""
     made = [step for step in steps if step is not None]

@@ -126,7 +126,7 @@ class _Run:
         update = self.updater(group, rate, progress.step + 1)
         # All processes share one clock and one decision to stop.
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
-        progress.advance(update.tokens, seconds)
+        progress.advance(update.weight, seconds)
         self.metrics_log.add(update)
         self.display.tick(progress)
         if progress.step % settings.log_every == 0:

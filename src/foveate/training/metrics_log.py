@@ -89,7 +89,7 @@ class MetricsLog:
         """Write a row for the steps since the last one, if any."""
         if not self._updates:
             return
-        tokens = sum(update.tokens for update in self._updates)
+        tokens = sum(update.weight for update in self._updates)
         sums: Counter[str] = Counter()
         for update in self._updates:
             sums.update(update.sums)

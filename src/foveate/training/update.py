@@ -20,10 +20,10 @@ from foveate.training.settings import Training
 class Update:
     """The result of one step."""
 
-    tokens: int
-    """Number of target tokens that count."""
+    weight: int
+    """What the loss is divided by: target tokens that count, boxes."""
     sums: dict[str, float]
-    """The loss and the logged values of the objective, summed over these tokens."""
+    """The loss and the logged values of the objective, summed."""
     gradient_norm: float
     """Before clipping."""
     learning_rate: float
@@ -47,12 +47,12 @@ class Updater:
         self.bfloat16 = wants_bfloat16(settings.precision, model, self.device)
 
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
-        """One step on the batches of `group`. The loss is divided by the number of all their target tokens.
+        """One step on the batches of `group`. The loss is divided by their weight.
 
         Raises UserError, without a change of weights, if a loss or the gradient is not finite.
         """
-        tokens = sum(batch.tokens for batch in group)
-        losses = [self._backward(batch, tokens, number == len(group)) for number, batch in enumerate(group, 1)]
+        weight = sum(batch.total_weight for batch in group)
+        losses = [self._backward(batch, max(weight, 1), number == len(group)) for number, batch in enumerate(group, 1)]
         norm = self._clip()
         totals, sums = self._summed(losses, group, step)
         self._refuse_non_finite(group, totals, norm, step)
@@ -60,16 +60,18 @@ class Updater:
             parameters["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return Update(tokens, sums, norm, rate)
+        return Update(weight, sums, norm, rate)
 
-    def _backward(self, batch: Batch, tokens: int, last: bool) -> Loss:
+    def _backward(self, batch: Batch, weight: int, last: bool) -> Loss:
         batch = self.processes.share(batch).to(self.device)
         with self.placement.gradients_of(last):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
                 output = self.placement(**batch.inputs)
             loss = self.objective(output, batch)
+            if batch.padding:
+                loss = Loss(0 * loss.total, {name: 0 * value for name, value in loss.log.items()})
             # Gradients are averaged over processes, but must be summed.
-            (loss.total * self.processes.size / tokens).backward()
+            (loss.total * self.processes.size / weight).backward()
         return Loss(loss.total.detach(), loss.log)
 
     def _clip(self) -> float:
@@ -94,9 +96,9 @@ class Updater:
     def _refuse_non_finite(self, group: list[Batch], totals: list[float], norm: float, step: int) -> None:
         for batch, total in zip(group, totals, strict=True):
             if not math.isfinite(total):
-                self._refuse(f"the loss is {total}", batch.name, step)
+                self._refuse(f"the loss is {total}", batch.source, step)
         if not math.isfinite(norm):
-            self._refuse(f"the norm of the gradient is {norm}", " and ".join(batch.name for batch in group), step)
+            self._refuse(f"the norm of the gradient is {norm}", " and ".join(batch.source for batch in group), step)
 
     def _refuse(self, what: str, where: str, step: int) -> None:
         precision = " or precision float32" if self.bfloat16 else ""

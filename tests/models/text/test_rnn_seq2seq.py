@@ -11,7 +11,7 @@ from torch import nn
 
 from foveate import create, look
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot
-from foveate.contracts import START, Batch
+from foveate.contracts import START, Batch, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy
 
@@ -165,7 +165,7 @@ def copying(preset: str, steps: int = 250, **fields: Any) -> tuple[nn.Module, Ba
     optimizer, objective = torch.optim.Adam(model.parameters(), 0.015), CrossEntropy()
     for _ in range(steps):
         batch = _sentences(32)
-        loss = objective(model(**batch.inputs), batch).total / batch.tokens
+        loss = objective(model(**batch.inputs), batch).total / batch.total_weight
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -178,7 +178,7 @@ def copying(preset: str, steps: int = 250, **fields: Any) -> tuple[nn.Module, Ba
 def _sentences(count: int) -> Batch:
     words = torch.randint(4, 11, (count, LONG))
     before = torch.cat([torch.full((count, 1), START), words[:, :-1]], 1)
-    return Batch({"source": words, "source_lengths": torch.full((count,), LONG), "target": before}, words, "copy")
+    return label_batch({"source": words, "source_lengths": torch.full((count,), LONG), "target": before}, words, "copy")
 
 
 def test_one_fixed_vector_is_too_small() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.data.images import LabelledImages
+from foveate.data.dataset import Dataset
+from foveate.data.images import LabelledImage, images_of_arrays
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
@@ -23,7 +24,7 @@ HELD_OUT = 5_000
 """Images of the training part, its last ones, that are kept for dev."""
 
 
-def open_fashion_mnist(before_fetch: BeforeFetch) -> Splits[LabelledImages]:
+def open_fashion_mnist(before_fetch: BeforeFetch) -> Splits[Dataset[LabelledImage]]:
     """The 60,000 images to train and validate on, and the 10,000 to test on."""
     folder = fetched("fashion-mnist", _fetch, before_fetch)
     with undamaged(folder):
@@ -31,9 +32,9 @@ def open_fashion_mnist(before_fetch: BeforeFetch) -> Splits[LabelledImages]:
         test_pixels, test_labels = read_part(folder, "t10k")
     cut = len(labels) - HELD_OUT
     return Splits(
-        LabelledImages.from_arrays("fashion-mnist.train", pixels[:cut], labels[:cut]),
-        LabelledImages.from_arrays("fashion-mnist.dev", pixels[cut:], labels[cut:]),
-        LabelledImages.from_arrays("fashion-mnist.test", test_pixels, test_labels),
+        images_of_arrays("fashion-mnist.train", pixels[:cut], labels[:cut]),
+        images_of_arrays("fashion-mnist.dev", pixels[cut:], labels[cut:]),
+        images_of_arrays("fashion-mnist.test", test_pixels, test_labels),
     )
 
 

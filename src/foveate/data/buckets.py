@@ -1,0 +1,73 @@
+"""Batches of any kind of examples."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import Generic
+
+import numpy as np
+
+from foveate.contracts import Batch
+from foveate.data.dataset import Dataset, E
+from foveate.data.processor import Processor
+from foveate.data.rows import within_budget
+from foveate.errors import UserError
+
+
+class BucketedBatches(Generic[E]):
+    """Batches of examples of like cost: rows times the greatest cost stay within a budget.
+
+    The examples are shuffled and sorted by cost, and the batches come in random order. The order and all that is
+    random in a batch depend on the seed, the epoch and the batch's number alone, so that a training can go on from any
+    batch. One batch is prepared while the one before is learned from.
+    """
+
+    def __init__(self, dataset: Dataset[E], processor: Processor[E], budget: int, seed: int) -> None:
+        """`budget` counts what `processor.cost` counts. Raises UserError for an example that is beyond it."""
+        self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
+        self._prepared = processor.prepare(dataset)
+        self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)
+        if len(self._costs) and (greatest := int(self._costs.argmax())) >= 0 and self._costs[greatest] > budget:
+            raise UserError(
+                f"{dataset[greatest].place} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
+                f"raise --batch, or leave it out"
+            )
+
+    def __length_hint__(self) -> int:
+        return len(self._plan(0))
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, counted from 0, without the first `skip`."""
+        plan = list(enumerate(self._plan(number)))[skip:]
+        with ThreadPoolExecutor(1) as thread:
+            ahead: Future[Batch] | None = None
+            for place, rows in plan:
+                following = thread.submit(self._batch, rows, number, place)
+                if ahead is not None:
+                    yield ahead.result()
+                ahead = following
+            if ahead is not None:
+                yield ahead.result()
+
+    def in_order(self) -> Iterator[Batch]:
+        """All examples once, in their order, with nothing at random: to measure on."""
+        for rows in within_budget(np.arange(len(self._costs)), self._costs, self._budget):
+            yield self._named(self._processor.batch([self._prepared[row] for row in rows], None), rows)
+
+    def _plan(self, number: int) -> list[np.ndarray]:
+        generator = np.random.default_rng((self._seed, number))
+        order = generator.permutation(len(self._costs))
+        if len(set(self._costs.tolist())) <= 1:
+            return within_budget(order, self._costs, self._budget)
+        groups = within_budget(order[np.argsort(self._costs[order], kind="stable")], self._costs, self._budget)
+        return [groups[place] for place in generator.permutation(len(groups))]
+
+    def _batch(self, rows: np.ndarray, epoch: int, place: int) -> Batch:
+        generator = np.random.default_rng((self._seed, epoch, place))
+        return self._named(self._processor.batch([self._prepared[row] for row in rows], generator), rows)
+
+    def _named(self, batch: Batch, rows: np.ndarray) -> Batch:
+        names = [self._dataset[row].place for row in islice(rows.tolist(), 3)]
+        more = f" and {len(rows) - len(names):,} more" if len(rows) > len(names) else ""
+        return replace(batch, source=f"{', '.join(names)}{more} of {self._dataset.name}")

@@ -1,0 +1,115 @@
+"""Images become tensors: decoded once, kept as 8-bit pixels, augmented, normalised."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.contracts import Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage
+from foveate.data.processor import Processor
+from foveate.errors import UserError
+
+GREY = {"L", "1"}
+"""Pillow's modes of images without colour."""
+
+LARGEST = 4_000_000_000
+"""Bytes of decoded images that are kept in memory."""
+
+
+def choose_format(images: Dataset[LabelledImage], size: int | None) -> ImageFormat:
+    """Grey where all images are; their own size where all are square and of one size, at most 256."""
+    sizes, modes = set(), set()
+    for example in images:
+        image = example.read()
+        sizes.add(image.size)
+        modes.add(image.mode)
+        if len(sizes) > 1 and not modes <= GREY:
+            break  # further images change nothing
+    own = sizes.pop() if len(sizes) == 1 else (0, 1)
+    fitting = own[0] if own[0] == own[1] <= 256 else LARGEST_SIDE
+    return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
+
+
+def decode(images: Dataset[LabelledImage], image_format: ImageFormat) -> np.ndarray:
+    """All images as (N, C, h, w) in 8 bits. Raises UserError when they take more memory than is sensible."""
+    count = len(images)
+    if (size := count * image_format.channels * image_format.size**2) > LARGEST:
+        raise UserError(
+            f"{images.name}: {count:,} images take {size / 1e9:.0f} GB at size {image_format.size}: lower --size"
+        )
+    pixels = np.empty((count, image_format.channels, image_format.size, image_format.size), np.uint8)
+    for place, example in enumerate(images):
+        pixels[place] = image_format.pixels(example.read())
+    return pixels
+
+
+def normalize(pixels: np.ndarray) -> Float[Tensor, "B C h w"]:
+    """8-bit pixels as numbers from about -2 to 2, channels last in memory, as convolutions read them fastest."""
+    return (torch.from_numpy(pixels).float() / 63.75 - 2).contiguous(memory_format=torch.channels_last)
+
+
+@dataclass
+class PreparedImages(Sequence[tuple[np.ndarray, int]]):
+    """Decoded images (C, h, w) in 8 bits, with the number of each one's label."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.pixels[number], int(self.labels[number])
+
+
+@dataclass
+class ImageProcessor(Processor[LabelledImage]):
+    """Turns labelled images into inputs `pixels` (B, C, h, w) and labels (B, 1).
+
+    In training each image is moved by up to an eighth of its side in both directions and flipped half of the time.
+    """
+
+    format: ImageFormat
+    labels: dict[str, int]
+    """How often each label occurs in training; the classes of the model in their order."""
+    augment: bool = True
+
+    def prepare(self, dataset: Dataset[LabelledImage]) -> PreparedImages:
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        labels = np.array([numbers[example.label] for example in dataset], np.int64)
+        return PreparedImages(decode(dataset, self.format), labels)
+
+    def batch(self, prepared: Sequence[tuple[np.ndarray, int]], generator: np.random.Generator | None) -> Batch:
+        pixels = np.stack([image for image, _ in prepared])
+        if generator is not None and self.augment:
+            pixels = augment(pixels, generator)
+        labels = torch.tensor([[label] for _, label in prepared])
+        return label_batch({"pixels": normalize(pixels)}, labels, "images")
+
+    def pixels(self, images: Sequence[PIL.Image.Image]) -> Tensor:
+        """Images as a model reads them, (B, C, h, w)."""
+        return normalize(np.stack([self.format.pixels(image) for image in images]))
+
+    def sizes(self) -> dict[str, int]:
+        return {"classes": len(self.labels), "channels": self.format.channels, "image_size": self.format.size}
+
+
+def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Each image of (N, C, h, w) moved, its border repeated, and flipped half of the time."""
+    side = pixels.shape[-1]
+    reach = side // 8
+    padded = np.pad(pixels, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
+    moved = np.empty_like(pixels)
+    tops, lefts = generator.integers(0, 2 * reach + 1, (2, len(pixels)))
+    flips = generator.random(len(pixels)) < 0.5
+    for place, (top, left, flip) in enumerate(zip(tops, lefts, flips, strict=True)):
+        crop = padded[place, :, top : top + side, left : left + side]
+        moved[place] = crop[..., ::-1] if flip else crop
+    return moved

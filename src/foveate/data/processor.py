@@ -1,0 +1,54 @@
+"""What turns examples into tensors."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from foveate.config import from_dict
+from foveate.contracts import Batch
+from foveate.data.dataset import Dataset, E
+from foveate.files import read_json
+
+PROCESSOR = "processor.json"
+"""The file of a run folder that holds a processor's fields."""
+
+Own = TypeVar("Own", bound="Processor[Any]")
+
+
+class Processor(ABC, Generic[E]):
+    """Turns the examples of one kind of data into batches, and is saved with the model that learned from these.
+
+    A dataclass whose fields are JSON values has nothing to add to `files` and `load`. One that holds a tokenizer adds
+    the tokenizer's file.
+    """
+
+    def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
+        """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
+        return dataset  # type: ignore[return-value]
+
+    def cost(self, prepared: Any) -> int:
+        """What an example takes of a batch's budget: tokens, frames. By default 1."""
+        return 1
+
+    @abstractmethod
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        """A batch of prepared examples, changed at random by `generator` where one is given: in training."""
+
+    @abstractmethod
+    def sizes(self) -> Mapping[str, int]:
+        """The fields of a model's config that the data decides, such as `vocabulary`."""
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        """The files that `load` needs, and what writes each."""
+        text = json.dumps(asdict(self), ensure_ascii=False)  # type: ignore[call-overload]
+        return {PROCESSOR: lambda path: path.write_text(text, encoding="utf-8")}
+
+    @classmethod
+    def load(cls: type[Own], folder: Path) -> Own:
+        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
+        return from_dict(cls, read_json(folder / PROCESSOR), str(folder / PROCESSOR))

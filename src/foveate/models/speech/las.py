@@ -1,0 +1,120 @@
+"""Listen, Attend and Spell: a pyramidal encoder of sound and a decoder of characters (Chan et al. 2016,
+https://arxiv.org/abs/1508.01211).
+
+The encoder can be trained by CTC too, which makes it learn the order of the characters early (Kim et al. 2017,
+https://arxiv.org/abs/1609.06773).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import Additive, Biaffine, Monotonic, Soft
+from foveate.config import FromData
+from foveate.contracts import Choices
+from foveate.errors import check_literals
+from foveate.models.speech.output import SpeechOutput
+from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
+
+
+@dataclass
+class LASConfig:
+    """The sizes of a listener and a speller. Defaults are those of the paper."""
+
+    bands: FromData
+    """Bands F of the spectrogram."""
+    vocabulary: FromData
+    """Characters that are written."""
+    width: int = 512
+    """Width C of all recurrent layers; the listener's give half to each direction."""
+    pyramids: int = 3
+    """Pyramidal layers on the first one of the listener. Each halves the time."""
+    embedding: int = 512
+    """Width of the character embeddings."""
+    layers: int = 2
+    """Recurrent layers of the speller."""
+    score: Literal["biaffine", "additive"] = "biaffine"
+    """The product of both sides' projections, as in the paper, or a multi-layer perceptron of both."""
+    select: Literal["soft", "monotonic"] = "soft"
+    """The weighted mean of the encoded sound, or places from left to right (Raffel et al. 2017)."""
+    ctc: bool = False
+    """Whether the listener has an output layer for joint training with CTC."""
+    dropout: float = 0.0
+    """Share of the outputs of recurrent layers that is dropped in training."""
+
+
+class LAS(nn.Module):
+    """Encodes a spectrogram and writes its transcript character by character."""
+
+    def __init__(self, config: LASConfig) -> None:
+        super().__init__()
+        check_literals(config)
+        self.config = config
+        width = config.width
+        self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
+        self.embedding = nn.Embedding(config.vocabulary, config.embedding)
+        self.dropout = Dropout(config.dropout)
+        score = Biaffine(width, width) if config.score == "biaffine" else Additive(width, width, width)
+        select = Soft() if config.select == "soft" else Monotonic()
+        self.speller = ContextDecoder(self._recurrent, width, width, score, select)
+        self.output = nn.Linear(width, config.vocabulary)
+        self.ctc = nn.Linear(width, config.vocabulary) if config.ctc else None
+
+    def _recurrent(self, context_width: int) -> Recurrent:
+        config = self.config
+        input_width = config.embedding + context_width
+        return Recurrent("lstm", input_width, config.width, config.layers, dropout=config.dropout)
+
+    def forward(
+        self,
+        source: Float[Tensor, "B S F"],
+        source_lengths: Int[Tensor, "B"],
+        target: Int[Tensor, "B T"],
+        target_lengths: Int[Tensor, "B"] | None = None,
+    ) -> SpeechOutput:
+        """Logits of the character after each target character, and those for CTC."""
+        encoded, lengths = self.listener(source, source_lengths)
+        hidden, choices = self._advance(target, self._start(encoded, lengths))
+        output = SpeechOutput(self.output(hidden), choices)
+        if self.ctc is not None:
+            output.ctc, output.ctc_lengths = self.ctc(encoded), lengths
+        return output
+
+    def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
+        return self._start(*self.listener(source, source_lengths))
+
+    def step(self, tokens: Int[Tensor, "R"], state: RecurrentDecoderState) -> Float[Tensor, "R N"]:
+        hidden, _ = self._advance(tokens[:, None], state)
+        return self.output(hidden).squeeze(1)
+
+    def _start(self, encoded: Float[Tensor, "B Z C"], lengths: Int[Tensor, "B"]) -> RecurrentDecoderState:
+        zeros = encoded.new_zeros(self.config.layers, len(encoded), self.config.width)
+        return self.speller.start((zeros, zeros), encoded, lengths)
+
+    def _advance(self, tokens: Int[Tensor, "R T"], state: RecurrentDecoderState) -> tuple[Tensor, Choices | None]:
+        hidden, choices = self.speller(self.dropout(self.embedding(tokens)), state)
+        return self.dropout(hidden), choices
+
+
+MODEL, CONFIG = LAS, LASConfig
+
+TRAINED = {"learning_rate": 2e-3}
+
+PRESETS = {
+    "las": ("4 bidirectional LSTMs of width 512, 3 of them pyramidal, and a speller of 2 (Chan et al. 2016)", {}),
+    "las-tiny": (
+        "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
+        {
+            "width": 128,
+            "pyramids": 2,
+            "embedding": 64,
+            "layers": 1,
+            "score": "additive",
+            "ctc": True,
+            "dropout": 0.2,
+        },
+        TRAINED,
+    ),
+}

@@ -1,0 +1,60 @@
+"""Tasks: one page each, which brings data, model, training, decoding and sight together."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.errors import unknown
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "translate": ("foveate.tasks.translate", "foveate.tasks.translator", "Translator"),
+    "classify": ("foveate.tasks.classify", "foveate.tasks.classifier", "Classifier"),
+    "tag": ("foveate.tasks.tag", "foveate.tasks.tagger", "Tagger"),
+    "match": ("foveate.tasks.match", "foveate.tasks.matcher", "Matcher"),
+    "autoencode": ("foveate.tasks.autoencode", "foveate.tasks.autoencoder", "Autoencoder"),
+    "language": ("foveate.tasks.language", "foveate.tasks.author", "Author"),
+    "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
+}
+"""Each task's page and its class, a `foveate.tasks.task.Task`.
+
+The tasks with three names are older: their module has a RECIPE, a subclass of `foveate.tasks.recipe.Recipe`, and
+`run(recipe, splits, console)`, which trains it; the others name the class that a trained model is used by.
+"""
+
+
+def load(folder: Path | str, device: str = "cpu") -> Any:
+    """What was trained into a run folder, ready to `run`. Raises UserError, one line, for a folder that is damaged."""
+    return trained_class(bundle.load(folder)).load(folder, device)
+
+
+def train(recipe: Any) -> Any:
+    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give."""
+    from foveate.tasks.task import Task
+
+    if isinstance(recipe, Task):
+        return recipe.learn()
+    return importlib.import_module(type(recipe).__module__).run(recipe)
+
+
+def task_class(task: str) -> Any:
+    """The class of a task's settings, by the task's name."""
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    module, *names = TASKS[task]
+    page = importlib.import_module(module)
+    return getattr(page, names[0]) if len(names) == 1 else page.RECIPE
+
+
+def trained_class(found: bundle.Bundle | None = None) -> Any:
+    """What loads what was trained into a folder; without a folder, that of the first task."""
+    task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
+    if found is not None and task not in TASKS:
+        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
+    _, *names = TASKS[task]
+    if len(names) == 1:
+        from foveate.tasks.predictor import Predictors
+
+        return Predictors(task_class(task))
+    module, name = names
+    return getattr(importlib.import_module(module), name)

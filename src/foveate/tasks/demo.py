@@ -1,0 +1,172 @@
+"""Three translators side by side, in minutes: without attention, with it, and with nothing but it.
+
+Sentences are messages of one to six emoji names. A recurrent network without attention has to squeeze a message into
+one vector, which gets harder with every name; attention does not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from foveate.data import ParallelText, Splits, open_source
+from foveate.errors import UserError
+from foveate.tasks.quality import Quality, quality
+from foveate.tasks.translate import Text, Translate, run
+from foveate.tasks.translator import Translator
+from foveate.training import Training
+from foveate.viewer import Alignment, plot_alignments, save_figure
+
+MODELS = {
+    "rnn": ("RNN", {"width": 256, "dropout": 0.1}, 3e-3),
+    "rnn-attentive": ("RNN + attention", {"width": 256, "dropout": 0.1}, 3e-3),
+    "transformer-tiny": ("Transformer", {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1}, 3e-3),
+}
+"""The presets, what to call them, the fields that differ for so little text, and their learning rates."""
+
+LONG = 4
+"""From so many names on, a message counts as long."""
+
+SHOWN = 4
+"""How many unseen messages are shown with their translations."""
+
+PHRASE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
+
+PHRASES = {"en": ("white cane", PHRASE)}
+"""What the heatmaps show, by source language; in others, the first unseen messages."""
+
+
+@dataclass
+class Demo:
+    """Train three small translators on the names of emoji: an RNN, an RNN with attention, a Transformer.
+
+    Then compare them on names that they never saw, and draw where the two that attend looked.
+    """
+
+    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    """Language to translate from: en, fr, de, es, it, pt, ..."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language to translate to."""
+    minutes: float = 1.5
+    """Training time of each of the three."""
+    out: Path = Path("runs/demo")
+    """Folder for the trained models and the pictures."""
+    seed: int = 1
+    """Seed of all that is random."""
+
+
+def demo(options: Demo, console: Console | None = None) -> None:
+    """Train, compare, translate and draw; tell it all on `console`."""
+    if not options.minutes > 0:
+        raise UserError(f"minutes is {options.minutes}, but must be above 0")
+    console = console or Console()
+    splits = open_source("emoji", options.from_language, options.to_language)
+    translators = {}
+    for preset, (name, fields, rate) in MODELS.items():
+        console.rule(f"{name}, {options.minutes:g} minutes")
+        translators[name] = run(_recipe(options, preset, fields, rate), splits)
+    console.rule("messages of names that none of the three has seen")
+    _compare(translators, splits.test, console)
+    _translate(translators, splits.test, console)
+    for path in _draw(translators, options, splits):
+        console.print(f"drew {path}", highlight=False, soft_wrap=True)
+    last = options.out / list(MODELS)[-1]
+    message = next(iter(splits.test))[0]
+    console.print(f"now try: foveate run {last} '{message}'", markup=False, highlight=False, soft_wrap=True)
+
+
+def _recipe(options: Demo, preset: str, fields: dict, rate: float) -> Translate:
+    return Translate(
+        examples=Text(
+            source="emoji",
+            from_language=options.from_language,
+            to_language=options.to_language,
+            vocabulary=2000,
+            batch_tokens=1024,
+            validation_sentences=200,
+        ),
+        model=preset,
+        architecture=fields,
+        out=options.out / preset,
+        training=Training(
+            minutes=options.minutes,
+            learning_rate=rate,
+            schedule="linear",
+            warmup=100,
+            validate_every=500,
+            save_every=500,
+            average=1,
+            seed=options.seed,
+        ),
+    )
+
+
+def _compare(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
+    """A table of quality by the number of names, and by how much attention is ahead where messages are long."""
+    sources, references = map(list, zip(*test, strict=True))
+    names = [len(emoji.split()) for emoji in test.notes]
+    table = Table(title="BLEU / chrF")
+    table.add_column("names in the message")
+    rows: dict[str, list[str]] = {}
+    long: dict[str, Quality] = {}
+    for title, translator in translators.items():
+        table.add_column(title, justify="right")
+        found = [prediction.text for prediction in translator.translate(sources)]
+        for number in sorted(set(names)):
+            rows.setdefault(str(number), []).append(_scores(_part(found, references, names, number, number)))
+        long[title] = _part(found, references, names, LONG, max(names))
+        rows.setdefault(f"{LONG} and more", []).append(_scores(long[title]))
+        rows.setdefault("all", []).append(_scores(quality(found, references)))
+    for name in ("all", f"{LONG} and more"):
+        rows[name] = rows.pop(name)
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    console.print(table)
+    plain, *attentive = long
+    for title in attentive:
+        margin = long[title].bleu - long[plain].bleu
+        console.print(
+            f"{title}: {margin:+.1f} BLEU against {plain} on messages of {LONG} and more names", highlight=False
+        )
+    console.print(f"BLEU|{long[plain].bleu_signature}", highlight=False, soft_wrap=True)
+    console.print(f"chrF|{long[plain].chrf_signature}", highlight=False, soft_wrap=True)
+
+
+def _part(found: Sequence[str], references: Sequence[str], names: Sequence[int], fewest: int, most: int) -> Quality:
+    places = [place for place, number in enumerate(names) if fewest <= number <= most]
+    return quality([found[place] for place in places], [references[place] for place in places])
+
+
+def _scores(measured: Quality) -> str:
+    return f"{measured.bleu:.1f} / {measured.chrf:.1f}"
+
+
+def _translate(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
+    """The first unseen messages, of growing length, as each model translates them."""
+    shown = sorted(zip(test.notes, test, strict=True), key=lambda line: len(line[0].split()))
+    for emoji, (source, reference) in shown[:: max(1, len(shown) // SHOWN)][:SHOWN]:
+        console.print(f"\n{emoji}  {source}", markup=False, highlight=False)
+        for title, translator in translators.items():
+            console.print(f"  {title:16} {translator.run(source).text}", markup=False, highlight=False)
+        console.print(f"  {'people say':16} {reference}", markup=False, highlight=False)
+    console.print()
+
+
+def _draw(translators: dict[str, Translator], options: Demo, splits: Splits) -> list[Path]:
+    """A heatmap of each phrase, with a map for each model that attends."""
+    phrases = PHRASES.get(options.from_language) or [source for source, _ in splits.test][:2]
+    paths = []
+    for number, phrase in enumerate(phrases, 1):
+        maps: list[Alignment] = []
+        for title, translator in translators.items():
+            found = translator.alignment(phrase, translator.run(phrase).text)
+            if found is not None:
+                maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
+        if maps:
+            paths.append(options.out / f"alignment-{number}.png")
+            save_figure(plot_alignments(maps), paths[-1])
+    return paths

@@ -1,0 +1,77 @@
+"""What tasks share that give a whole example, a text or an image, one of several labels."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from foveate.errors import UserError
+from foveate.tasks.measures import accuracy, macro_f1
+from foveate.tasks.trained import Evaluation, unlearned
+
+
+@runtime_checkable
+class Decided(Protocol):
+    """The decision about one example."""
+
+    label: str
+
+    @property
+    def line(self) -> str:
+        """What `foveate run` prints for it."""
+
+
+def check_labels(learn_name: str, learn: Sequence[str], check_name: str, check: Sequence[str], example: str) -> None:
+    """Raise UserError if there is nothing to decide, or a label that cannot be learned.
+
+    `learn` and `check` are the labels of the data that these names stand for; an `example` is a "text".
+    """
+    labels = set(learn)
+    if len(labels) < 2:
+        raise UserError(f"{learn_name}: every {example} has the label '{learn[0]}'; deciding takes two labels")
+    if others := set(check) - labels:
+        raise UserError(f"{check_name} has the label '{min(others)}', which {learn_name} does not have")
+
+
+def check_label_count(file: Path, labels: Mapping[str, int], classes: int) -> None:
+    """Raise UserError if a file of labels does not fit the model beside it."""
+    if len(labels) != classes:
+        raise UserError(
+            f"{file} has {len(labels)} labels, but the model decides between {classes}: "
+            f"probably they are of two different models"
+        )
+
+
+def choose_label(labels: Iterable[str], probabilities: Sequence[float]) -> tuple[str, float, dict[str, float]]:
+    """The most probable label, its probability, and that of every label."""
+    by_label = dict(zip(labels, probabilities, strict=True))
+    best = max(by_label, key=by_label.__getitem__)
+    return best, by_label[best], by_label
+
+
+def label_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
+    """Accuracy and macro F1 of labels, from 0 to 100."""
+    return {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
+
+
+def label_baseline(labels: Mapping[str, int], right: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The metrics of always giving the label that is most frequent in training; `labels` say how often each is."""
+    majority = max(labels, key=labels.__getitem__)
+    return {f"always {majority}": label_metrics([majority] * len(right), right)}
+
+
+def evaluate_labels(
+    preset: str, labels: Mapping[str, int], decisions: Sequence[Decided], right: Sequence[str], examples: str
+) -> Evaluation:
+    """Accuracy and macro F1, beside always giving the label that is most frequent in training.
+
+    `labels` are those of the model, with how often each occurs in training; `examples` are "texts" or "images".
+    """
+    found = label_metrics([decision.label for decision in decisions], right)
+    figures = {preset: found, **label_baseline(labels, right)}
+    return Evaluation(
+        answers=[decision.line for decision in decisions],
+        figures={examples: len(right), "ways": figures},
+        headings=["labels by", "accuracy", "macro F1"],
+        rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
+        notes=[f"{len(right):,} {examples}, {len(labels)} labels", *unlearned("labels", right, labels)],
+    )

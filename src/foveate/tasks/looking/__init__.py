@@ -1,0 +1,55 @@
+"""Looks at a model from a folder, foveate's own or Hugging Face's, while it reads one input.
+
+`open_model` returns a viewer for the model in a folder; its `look` runs the model on a text, an image or a sound.
+"""
+
+from pathlib import Path
+
+import torch
+
+from foveate import bundle, tasks
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.sight import look
+from foveate.tasks.looking.inputs import read_input
+from foveate.tasks.looking.matchers import MatcherViewer
+from foveate.tasks.looking.predictors import PredictorViewer
+from foveate.tasks.looking.readers import SingleTextViewer
+from foveate.tasks.looking.translators import TranslatorViewer
+from foveate.tasks.matcher import Matcher
+from foveate.tasks.predictor import Predictors
+from foveate.tasks.translator import Translator
+from foveate.viewer.protocol import File, Input, ModelViewer
+
+Own = TranslatorViewer | MatcherViewer | SingleTextViewer
+
+__all__ = ["File", "Input", "ModelViewer", "open_model", "read_input"]
+
+
+def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
+    """The viewer of the model in a folder.
+
+    Raises UserError, one line, if the folder is missing or damaged, and for a model of foveate's that does not attend.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        raise UserError(
+            f"{folder} is no folder; a model must be on disk, so download one from Hugging Face first "
+            f"(hf download NAME --local-dir {folder.name})"
+        )
+    description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    if "format" not in description and "model_type" in description:
+        from foveate.tasks.looking.huggingface import open_folder
+
+        return open_folder(folder, device)
+    kind = tasks.trained_class(bundle.load(folder))
+    if isinstance(kind, Predictors):
+        return PredictorViewer(folder, device)
+    viewers: dict[type, type[Own]] = {Translator: TranslatorViewer, Matcher: MatcherViewer}
+    viewer = viewers.get(kind, SingleTextViewer)(folder, device)
+    model, smallest = viewer.smallest_input()
+    with torch.inference_mode(), look(model) as sight:
+        model(**smallest)
+    if not sight.sites:
+        raise UserError(f"{viewer.name} does not attend: there is nothing to see")
+    return viewer

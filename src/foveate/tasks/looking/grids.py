@@ -1,0 +1,60 @@
+"""A look at one of foveate's models that reads an image and has no other input."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import PIL.Image
+import torch
+
+from foveate.errors import UserError
+from foveate.sight import look
+from foveate.tasks.looking.images import open_image
+from foveate.tasks.looking.inputs import check_length, require_file
+from foveate.tasks.looking.naming import Naming, single_input_names
+from foveate.tasks.predictor import Predictor
+from foveate.viewer.protocol import Input, LookResult
+from foveate.viewer.sides import Image
+
+
+def grid_of(places: int) -> tuple[int, int, int]:
+    """Rows and columns of a square grid of so many places, and how many places, at most one, are before it."""
+    for first in (0, 1):
+        side = round((places - first) ** 0.5)
+        if side * side == places - first:
+            return side, side, first
+    return 1, places, 0
+
+
+def grid_names(picture: np.ndarray) -> Naming:
+    """Names for sides whose places are a square grid over a picture (h, w, channels), perhaps behind a class token."""
+
+    def names(count: int) -> Image | None:
+        rows, columns, first = grid_of(count)
+        return Image.of(picture, rows, columns, ["[CLASS]"] * first) if rows > 1 else None
+
+    return names
+
+
+def look_at_image(
+    predictor: Predictor,
+    given: Input,
+    max_length: int,
+    sites: Sequence[str] | None,
+    answer: Callable[[PIL.Image.Image], str],
+) -> LookResult:
+    """A look at a model whose processor has `pixels` and a `format`, while it reads an image.
+
+    Raises UserError for an input that is no image, and for a model that does not attend.
+    """
+    name = f"{predictor.task.model} from {predictor.task.out}"
+    file = require_file(given, name, "image")
+    image = open_image(file)
+    inputs = {"pixels": predictor.processor.pixels([image])}
+    with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
+        predictor.forward(inputs)
+    if not sight.sites:
+        raise UserError(f"{name} does not attend: there is nothing to see")
+    check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
+    shown = predictor.processor.format.pixels(image).transpose(1, 2, 0)
+    names = single_input_names(sight, grid_names(np.ascontiguousarray(shown)))
+    return LookResult(sight, names, file.name, [name, f"Answer: {answer(image)}", *sight.notes])

@@ -1,0 +1,193 @@
+"""The viewer of transformers' image models, some of which generate text."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.data.images import turn_upright
+from foveate.errors import UserError
+from foveate.interop.huggingface import (
+    LOCAL_ONLY,
+    import_transformers,
+    read_optional_json,
+    short_errors,
+    vision_configs,
+)
+from foveate.sight import Sight
+from foveate.tasks.looking.inputs import check_length, require_file
+from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
+from foveate.tasks.looking.texts import FolderTokenizer, decoder_path, generate_and_look, generates, run_and_look
+from foveate.tasks.looking.windows import find_windows, has_windows, patch_size
+from foveate.viewer.protocol import File, Input, InputKind, LookResult
+from foveate.viewer.sides import Image, SidePair
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""Accepted formats, which browsers support; each has one decoder."""
+
+MAX_PIXELS = 64_000_000
+"""Maximum number of pixels of a picture."""
+
+PROCESSOR = "preprocessor_config.json"
+
+
+class ImageViewer:
+    """A model that reads pixels."""
+
+    takes: InputKind = "image"
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        self.model, self.tokenizer, self.preprocessor = (
+            model,
+            FolderTokenizer(folder),
+            ImagePreprocessor(model.config, folder),
+        )
+        self.name = f"{type(model).__name__} from {folder}"
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        file = require_file(given, self.name, self.takes)
+        pixels = self.preprocessor.prepare(open_image(file))
+        naming = Patches(self.preprocessor.restore(pixels), self.model.config)
+        if not has_windows(self.model):  # maps of windows are small for any number of patches
+            check_length(naming.count, max_length, "the image", "patches")
+        inputs = {"pixel_values": pixels[None].to(self.model.device, self.model.dtype)}
+        if generates(self.model):
+            sight, names, notes = generate_and_look(self.model, inputs, naming, self.tokenizer, sites)
+        else:
+            sight, notes = run_and_look(self.model, self.model.base_model, inputs, sites), []
+            names = self._names(sight, naming)
+        known = find_windows(self.model, self.model.config, sight, (naming.height, naming.width))
+        sight = sight.merge_windows(known)
+        for name, sides in known.items():
+            names[name] = (naming.grid(sides[0].height, sides[0].width), naming.grid(sides[1].height, sides[1].width))
+        if any(sides[1].padding for sides in known.values()):
+            notes.append("Windows at the edges contain padding, which is not shown.")
+        if parted := [name for name in sight.sites if sight[name].shape[0] > 1]:
+            names.update(dict.fromkeys(parted))
+            notes.append(
+                f"{parted[0]} and similar modules attend to parts of the image separately; the first part is shown."
+            )
+        return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
+
+    def _names(self, sight: Sight, naming: Naming) -> dict[str, SidePair]:
+        """The names for a model that generates nothing; the learned queries of a detector have no names."""
+        if not getattr(self.model.config, "is_encoder_decoder", False):
+            return single_input_names(sight, naming)
+        count = getattr(self.model.config, "num_queries", 0)
+        return encoder_decoder_names(
+            sight, naming, DecoderNames(token_names([]), token_names([]), decoder_path(self.model), count)
+        )
+
+
+class ImagePreprocessor:
+    """Converts a picture into a model's input, with the folder's own processor, or with the sizes in its config."""
+
+    def __init__(self, config: Any, folder: Path) -> None:
+        found = read_optional_json(folder, PROCESSOR)
+        self.processor = _processor(folder) if found else None
+        self.size = _size(config)
+        plain = self.processor is not None and not getattr(self.processor, "do_normalize", False)
+        self.mean, self.spread = (
+            torch.tensor(none if plain else _statistics(self.processor, found, name)).view(-1, 1, 1)
+            for name, none in (("image_mean", [0.0] * 3), ("image_std", [1.0] * 3))
+        )
+
+    def prepare(self, picture: PIL.Image.Image) -> Float[Tensor, "C height width"]:
+        """The standardised pixels."""
+        if self.processor is not None:
+            with short_errors("the picture cannot be processed"):
+                return self.processor(picture, return_tensors="pt")["pixel_values"][0]
+        height, width = self.size
+        pixels = np.asarray(picture.resize((width, height), PIL.Image.Resampling.BICUBIC), np.float32) / 255
+        return (torch.from_numpy(pixels).permute(2, 0, 1) - self.mean) / self.spread
+
+    def restore(self, pixels: Float[Tensor, "C height width"]) -> np.ndarray:
+        """The picture as the model reads it, (height, width, C) of bytes."""
+        values = pixels * self.spread + self.mean
+        return (255 * values.clamp(0, 1)).round().byte().permute(1, 2, 0).numpy()
+
+
+class Patches:
+    """Names of positions that are patches of an image, perhaps after other tokens."""
+
+    def __init__(self, picture: np.ndarray, config: Any) -> None:
+        self.picture, (self.height, self.width) = picture, picture.shape[:2]
+        registers = int(getattr(config, "num_register_tokens", 0) or 0)
+        distilled = ["[DIST]"] if getattr(config, "model_type", "") == "deit" else []
+        self.first = ["[CLS]", *distilled, *(f"[REG {place}]" for place in range(registers))]
+        patch = patch_size(config)
+        self.count = (self.height // patch[0]) * (self.width // patch[1]) if patch else 0
+
+    def __call__(self, count: int) -> Image | None:
+        """The grid of so many positions, if square patches of some size make one."""
+        for before in (self.first, []):
+            edge = math.isqrt(self.height * self.width // max(1, count - len(before)))
+            for patch in (edge, edge + 1):
+                rows, columns = self.height // max(1, patch), self.width // max(1, patch)
+                if rows * columns == count - len(before) > 0:
+                    return self.grid(rows, columns, before)
+        return None
+
+    def grid(self, rows: int, columns: int, before: Sequence[str] = ()) -> Image:
+        """The picture with a grid of patches."""
+        return replace(self.whole, height=rows, width=columns, before=before)
+
+    @cached_property
+    def whole(self) -> Image:
+        return Image.of(self.picture, 1, 1)
+
+
+def open_image(file: File) -> PIL.Image.Image:
+    """The first picture of a file, upright, in RGB. Raises UserError for other files and for too many pixels."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the limit below is stricter
+            picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
+            if picture.width * picture.height > MAX_PIXELS:
+                raise UserError(
+                    f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
+                )
+            return turn_upright(picture).convert("RGB")
+    except PIL.UnidentifiedImageError:
+        raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
+    except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{file.name} is damaged: {error}") from None
+
+
+def _processor(folder: Path) -> Any:
+    """The folder's image processor; None if it needs a library that is not installed."""
+    try:
+        return import_transformers().AutoImageProcessor.from_pretrained(folder, **LOCAL_ONLY)
+    except ImportError:
+        return None
+    except Exception as error:  # the library raises many types of errors
+        raise UserError(f"{folder / PROCESSOR} cannot be used: {str(error).splitlines()[0][:200]}") from None
+
+
+def _statistics(processor: Any, found: Mapping[str, Any], name: str) -> list[float]:
+    """The mean or standard deviation of the pixels, from the processor or its file."""
+    return list(getattr(processor, name, None) or found.get(name) or [0.5] * 3)
+
+
+def _size(config: Any) -> tuple[int, int]:
+    for part in vision_configs(config):
+        size = getattr(part, "image_size", None)
+        if isinstance(size, Mapping):
+            return int(size["height"]), int(size["width"])
+        if isinstance(size, int):
+            return size, size
+        if isinstance(size, list | tuple) and len(size) == 2:
+            return int(size[0]), int(size[1])
+    return 224, 224

@@ -1,0 +1,21 @@
+"""The viewer of a trained task that says itself what a look at it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from foveate import tasks
+from foveate.tasks.looking.naming import model_name
+from foveate.viewer.protocol import Input, LookResult
+
+
+class PredictorViewer:
+    """A predictor, whose task has the method `look`."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.predictor = tasks.load(folder, device)
+        self.takes = self.predictor.task.takes
+        self.name = model_name(self.predictor.description, folder)
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """Look at the model while it reads an input."""
+        return self.predictor.task.look(self.predictor, given, max_length, sites)

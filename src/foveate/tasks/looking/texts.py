@@ -1,0 +1,204 @@
+"""The viewer of transformers' text models: decoders, encoders, and encoder-decoders, which generate first."""
+
+import inspect
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from foveate.errors import UserError
+from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
+from foveate.sight import Sight, look
+from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
+from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.sides import SidePair
+
+MAX_NEW_TOKENS = 128
+"""Maximum number of generated tokens."""
+
+PROMPT_TOKENS = 8
+"""Positions reserved for the tokens that start the generation."""
+
+CHARACTERS_PER_TOKEN = 64
+"""Maximum length of a text, in characters for each token of the limit."""
+
+REPLACEMENT = "\ufffd"
+"""Decoded from an incomplete character."""
+
+DECODER_INPUT = "decoder_input_ids"
+"""Name of the decoder's input in transformers."""
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "tokenizer.model",
+)
+"""Files of tokenizers; a folder with a tokenizer has at least one of them."""
+
+
+class FolderTokenizer:
+    """The tokenizer of a folder; without one, texts are lists of token ids."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer: Any = None
+        if any((folder / name).is_file() for name in TOKENIZER_FILES):
+            with short_errors(f"the tokenizer in {folder} cannot be read"):
+                self.tokenizer = import_transformers().AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, with the special tokens that the model expects."""
+        if self.tokenizer is not None:
+            with short_errors("the text cannot be tokenized"):
+                return list(self.tokenizer(text)["input_ids"])
+        words = re.split(r"[\s,]+", text.strip("[] \t\r\n"))
+        if not all(re.fullmatch(r"\d{1,9}", word) for word in words):
+            raise UserError("this folder has no tokenizer: pass token ids, such as '5 17 9'")
+        return [int(word) for word in words]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(map(str, ids)) if self.tokenizer is None else self._texts([list(ids)], True)[0]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Names of tokens: first pieces of words plain, later pieces with a leading '·', special tokens by name."""
+        if self.tokenizer is None:
+            return [str(token) for token in ids]
+        special, names = set(self.tokenizer.all_special_ids), self.tokenizer.convert_ids_to_tokens(ids)
+        pairs = [
+            (None if before in special else before, token) for before, token in zip([None, *ids], ids, strict=False)
+        ]
+        known = {pair: self._piece(*pair) for pair in dict.fromkeys(pairs)}
+        return [
+            # A model may have more token ids than its tokenizer; these have no names.
+            name if token in special else known[pair] or name or str(token)
+            for token, name, pair in zip(ids, names, pairs, strict=True)
+        ]
+
+    def _piece(self, before: int | None, token: int) -> str:
+        """The text that a token adds to the previous one; empty for an incomplete character."""
+        first, both = self._texts([[] if before is None else [before], [token] if before is None else [before, token]])
+        if REPLACEMENT in first:
+            first, (both,) = "", self._texts([[token]])
+        if REPLACEMENT in both or not both.startswith(first):
+            return ""
+        added = both.removeprefix(first)
+        inside = added[:1].isalnum() and first[-1:].isalnum()
+        return f"·{added}" if inside else added.strip(" ") or added
+
+    def _texts(self, ids: list[list[int]], skip: bool = False) -> list[str]:
+        options = {"skip_special_tokens": skip, "clean_up_tokenization_spaces": False}
+        return [self.tokenizer.decode(each, **options) for each in ids]
+
+
+class TextViewer:
+    """A model that reads text, and may generate text."""
+
+    takes: InputKind = "text"
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        self.model, self.tokenizer = model, FolderTokenizer(folder)
+        self.name = f"{type(model).__name__} from {folder}"
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        text = require_text(given, self.name)
+        if len(text) > CHARACTERS_PER_TOKEN * max_length:
+            raise UserError(f"the text has {len(text):,} characters, but the limit is {max_length:,} tokens")
+        ids = self._checked(self.tokenizer.encode(text), max_length)
+        labels = self.tokenizer.pieces(ids)
+        inputs = {"input_ids": torch.tensor([ids], device=self.model.device)}
+        if getattr(self.model.config, "is_encoder_decoder", False):
+            sight, names, notes = generate_and_look(self.model, inputs, token_names(labels), self.tokenizer, sites)
+        else:
+            # Without the head: attention is the same, and the logits of a long text would take gigabytes.
+            sight = run_and_look(self.model, self.model.base_model, inputs, sites)
+            names, notes = single_input_names(sight, token_names(labels)), []
+        return LookResult(sight, names, make_title(text), [self.name, *notes, *sight.notes])
+
+    def _checked(self, ids: list[int], max_length: int) -> list[int]:
+        if not ids:
+            raise UserError("the text has no tokens: there is nothing to look at")
+        if (limit := positions(self.model)) and len(ids) > limit:
+            raise UserError(f"the text has {len(ids):,} tokens, but {self.name} has positions for {limit:,}")
+        check_length(len(ids), max_length, "the text")
+        with short_errors(f"{self.name} does not say how many tokens it has"):
+            count = self.model.get_input_embeddings().num_embeddings
+        if wrong := [token for token in ids if token >= count]:
+            raise UserError(f"there is no token {wrong[0]:,}: the model has {count:,}, counted from 0")
+        return ids
+
+
+def positions(model: Any) -> int | None:
+    """Maximum number of positions of a model; None if there is no limit."""
+    config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+    limits = [getattr(config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and "position" in name.lower():
+            # RoBERTa and similar models count positions from after the padding index.
+            limits.append(module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1))
+    return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
+
+
+def run_and_look(model: Any, part: Any, inputs: dict[str, Any], sites: Sequence[str] | None) -> Sight:
+    """The sight of one forward pass of a part of the model, without a cache. Raises UserError if it fails."""
+    taken = inspect.signature(part.forward).parameters
+    if DECODER_INPUT in taken and DECODER_INPUT not in inputs:
+        raise UserError(
+            f"{type(model).__name__} has a decoder, but no head that generates its input: "
+            "save the model with its head to look at it"
+        )
+    cache = {"use_cache": False} if "use_cache" in taken else {}
+    what = f"{type(model).__name__} could not be run on this input"
+    with short_errors(what), torch.inference_mode(), look(model, sites=sites) as sight:
+        part(**inputs, **cache)
+    return sight
+
+
+def generates(model: Any) -> bool:
+    """Whether a model generates the input of its decoder."""
+    return getattr(model.config, "is_encoder_decoder", False) and model.can_generate()
+
+
+def decoder_path(model: Any) -> str:
+    """The path of the decoder in a model."""
+    return next(name for name, module in model.named_modules() if module is model.get_decoder())
+
+
+def generate_and_look(
+    model: Any, inputs: dict[str, Any], source: Naming, words: FolderTokenizer, sites: Sequence[str] | None
+) -> tuple[Sight, dict[str, SidePair], list[str]]:
+    """Generate, then look at the model while it reads source and output at once: sight, names, notes."""
+    with_head = generates(model)
+    ids = _generate(model, inputs) if with_head else _shift(model, inputs)
+    part = model if with_head else model.base_model
+    sight = run_and_look(model, part, {**inputs, DECODER_INPUT: ids[:, :-1]}, sites)
+    labels = words.pieces(ids[0].tolist())
+    writer = DecoderNames(token_names(labels[:-1]), token_names(labels[1:]), decoder_path(model), len(labels) - 1)
+    text = words.decode(ids[0].tolist())
+    note = f"Output: {text}" if with_head else "The model generates nothing: its decoder reads the input again."
+    return sight, encoder_decoder_names(sight, source, writer), [note]
+
+
+def _generate(model: Any, inputs: dict[str, Any]) -> Int[Tensor, "1 _"]:
+    """The greedy output of the model, after its start tokens."""
+    max_new_tokens = max(1, min(MAX_NEW_TOKENS, (positions(model) or MAX_NEW_TOKENS + PROMPT_TOKENS) - PROMPT_TOKENS))
+    with short_errors(f"{type(model).__name__} could not generate"), torch.inference_mode():
+        options = {
+            "max_new_tokens": max_new_tokens,
+            "do_sample": False,
+            "num_beams": 1,
+            "return_dict_in_generate": True,
+        }
+        return model.generate(**inputs, **options).sequences
+
+
+def _shift(model: Any, inputs: dict[str, Any]) -> Int[Tensor, "1 _"]:
+    """The input after a start token, as the decoder of a classifier reads it."""
+    ids = inputs["input_ids"]
+    return torch.cat([torch.full_like(ids[:, :1], model.config.decoder_start_token_id or 0), ids], 1)

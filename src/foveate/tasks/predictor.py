@@ -1,0 +1,133 @@
+"""A trained model in use, whatever its task is: loaded, run, measured, drawn and saved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle
+from foveate.contracts import Output, Picture
+from foveate.data import open_source
+from foveate.data.processor import Processor
+from foveate.errors import UserError
+from foveate.tasks.trained import Evaluation, Prediction, describe, opened
+
+if TYPE_CHECKING:
+    from foveate.tasks.task import Task
+
+
+@dataclass
+class Measured:
+    """What a task measured of its answers to examples."""
+
+    answers: list[str]
+    """The answer to each example, in one line."""
+    metrics: dict[str, float]
+
+
+@dataclass
+class Predictor:
+    """A model with the settings of its task and the processor that it learned with."""
+
+    task: "Task[Any]"
+    model: nn.Module
+    processor: Any
+    """The task's `Processor`."""
+    description: dict[str, Any] = field(repr=False)
+    """What `config.json` of its folder says, as `Description`."""
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Output:
+        """The model's output for a batch of inputs, without gradients."""
+        with torch.inference_mode():
+            return self.model(**self.on_device(inputs))
+
+    def on_device(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The inputs on the model's device."""
+        return {name: value.to(self.device) for name, value in inputs.items()}
+
+    def run(self, text: str | Path, options: Any = None) -> Any:
+        """The answer to one input."""
+        return self.answer([str(text)], options or self._options())[0]
+
+    def answer(self, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
+        """The answer to each input, in their order."""
+        return self.task.answer(self, texts, options)
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        return self.task.too_long(self, texts)
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        return self.task.expand(places)
+
+    def picture(self, prediction: Any) -> Picture | None:
+        return self.task.picture(self, prediction)
+
+    def evaluate(self, data: Sequence[Path], options: Any, console: Console) -> Evaluation:
+        """The metrics of the model on a user's data, or on the test part of its source, beside trivial baselines.
+
+        Raises UserError where there is nothing to measure on.
+        """
+        from foveate.tasks.task import evaluation_rows
+
+        task = self.task
+        source = task.examples.source
+        if not data and source is None:
+            raise UserError(f"this model was trained on files: give --data {task.files} to measure it on")
+        dataset = task.read(data) if data else open_source(str(source), task=task.task).test
+        console.print(dataset.report, markup=False, highlight=False)
+        examples = list(dataset)
+        measured = task.measure(self, examples, options)
+        ways = {task.model: measured.metrics, **task.baselines(self, examples)}
+        names, rows = evaluation_rows(ways)
+        return Evaluation(
+            answers=measured.answers,
+            figures={dataset.unit: len(examples), "ways": ways},
+            headings=["answers by", *names],
+            rows=rows,
+            notes=[f"{len(examples):,} {dataset.unit}", *task.notes(self, examples)],
+        )
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs."""
+        bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
+
+    def _options(self) -> Any:
+        return type(self.task).run_options(self.task.as_json(), "the settings")
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """Makes the predictors of one task: for `foveate run` and `eval`, which know no task."""
+
+    kind: type["Task[Any]"]
+
+    def run_options(self, recipe: Mapping[str, Any], where: str) -> Any:
+        return self.kind.run_options(recipe, where)
+
+    def eval_options(self, recipe: Mapping[str, Any], where: str) -> Any:
+        return self.kind.eval_options(recipe, where)
+
+    def load(self, folder: Path | str, device: str = "cpu") -> Predictor:
+        """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
+        found = opened(folder, device)
+        task = self.kind.from_json(describe(found.files).recipe, found.where)
+        processor: Processor[Any] = self.kind.processor.load(Path(folder))
+        self._check_sizes(processor, found.description.architecture, found.where)
+        model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return Predictor(task, model, processor, found.files.description)
+
+    def _check_sizes(self, processor: Processor[Any], architecture: Mapping[str, Any], where: str) -> None:
+        for name, size in processor.sizes().items():
+            if architecture.get(name, size) != size:
+                raise UserError(
+                    f"{where} has the {name} {architecture[name]}, but the files beside it {size}: "
+                    f"probably they are of two different models"
+                )

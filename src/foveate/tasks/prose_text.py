@@ -1,0 +1,93 @@
+"""Which prose to learn from, and how it becomes passages and tokens: what the recipes of language models and
+auto-encoders share."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, Tokens, open_source
+from foveate.errors import at_least
+from foveate.tasks.texts import check_vocabulary, learn_and_check, to_measure_on
+
+FILES = "FILE ..."
+"""What --data takes, in messages."""
+
+
+@dataclass
+class ProseText:
+    """Which prose to learn from."""
+
+    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
+    """Prose by name, instead of your own files: see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own prose: plain text files (or .gz) or folders of .txt and .txt.gz files; empty lines part paragraphs."""
+    validation: tuple[Path, ...] = ()
+    """Prose to validate on, likewise. Without it, up to 1,000 paragraphs of the data are held out."""
+    tokens: Tokens = "subwords"
+    """What a text is cut into."""
+    vocabulary: int = 3000
+    """How many of them to learn, at most."""
+    lowercase: bool = False
+    """Read and write lower case only."""
+    batch_tokens: int = 2048
+    """Tokens of a batch, padding included."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        check_vocabulary(self.vocabulary)
+        at_least(1, "batch_tokens", self.batch_tokens)
+
+    def open(self, task: str) -> tuple[Prose, Prose]:
+        """What to learn from and what to validate on."""
+        return learn_and_check(self, lambda: self._by_name(task), Prose.from_paths, files=FILES, unit="paragraphs")
+
+    def tokenizer(self, texts: Iterable[str]) -> SubwordTokenizer:
+        """A vocabulary learned from some texts."""
+        return TRAINERS[self.tokens](texts, self.vocabulary, self.lowercase)
+
+    def test(self, data: Sequence[Path], task: str) -> Prose:
+        """The given files, or else the test part of the source. Raises UserError where there is neither."""
+        return to_measure_on(self.source, data, lambda: self._by_name(task), Prose.from_paths, FILES)
+
+    def _by_name(self, task: str) -> Splits[Prose]:
+        return open_source(str(self.source), task=task)
+
+
+@dataclass
+class LanguageText(ProseText):
+    """Which prose to learn from, and how it becomes passages of tokens."""
+
+    passage_words: int = 100
+    """The text is cut into passages of whole sentences with at most so many words."""
+    max_length: int = 512
+    """Passages with more tokens than this are left out (and counted)."""
+    validation_passages: int = 200
+    """Passages that each validation during training reads."""
+
+    def check(self) -> None:
+        super().check()
+        for name in ("passage_words", "max_length", "validation_passages"):
+            at_least(1, name, getattr(self, name))
+
+
+@dataclass
+class AutoencodeText(ProseText):
+    """Which prose to learn from, and what of it is read into one vector."""
+
+    passage_words: int | None = None
+    """Learn passages of whole sentences with at most so many words. Without it single sentences or, with a
+    hierarchical model, passages of at most 40 words."""
+    max_length: int = 30
+    """Sentences (or passages, for a model that is not hierarchical) with more tokens than this are left out (and
+    counted)."""
+    validation_passages: int = 200
+    """Sentences or passages that each validation during training writes again."""
+
+    def check(self) -> None:
+        super().check()
+        for name in ("max_length", "validation_passages"):
+            at_least(1, name, getattr(self, name))
+        at_least(1, "passage_words", 1 if self.passage_words is None else self.passage_words)

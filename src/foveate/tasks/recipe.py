@@ -1,0 +1,212 @@
+"""What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+import torch
+import tyro
+from rich.console import Console
+from torch import nn
+
+from foveate import models
+from foveate.bundle import CHECKPOINTS, WEIGHTS
+from foveate.config import from_dict
+from foveate.data.lines import check_readable_again, digest, examples_digest, paths
+from foveate.errors import UserError
+from foveate.nn import longest_sequence
+from foveate.tasks.trained import Description
+from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
+from foveate.training.checkpoints import CONTENT, Checkpoints
+from foveate.training.folder_lock import METRICS, check_folder
+from foveate.training.hardware import choose_device
+
+Architecture = TypeVar("Architecture")
+
+Kind = TypeVar("Kind", bound="Recipe")
+
+WRITTEN = (
+    *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
+    *("conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
+)
+"""What is written into the folder of a training, whichever its task is."""
+
+AS_USUAL = Training()
+"""Stands for the training that is usual for a task and a preset."""
+
+
+@dataclass(kw_only=True)
+class Recipe(Generic[Architecture]):
+    """The base of all recipes. Each gives `model`, `out` and `examples` a default, and `examples` its own type.
+
+    The sizes that data decides, such as a vocabulary's, are 0 in `architecture` until `build` is told them.
+    """
+
+    task: ClassVar[str]
+    """Its name in `foveate.tasks.TASKS`."""
+    families: ClassVar[tuple[str, ...]]
+    """The families of models that can be trained so."""
+    marks: ClassVar[int] = 1
+    """How many tokens a model reads beside those of a text: START or END."""
+    unit: ClassVar[str] = "tokens"
+    """What has a label, for people who watch the training."""
+    usual: ClassVar[Training] = Training()
+    """How it is trained, where the preset does not know better."""
+
+    model: str
+    """The preset to begin from: see `foveate models`."""
+    out: Path
+    """Folder for the trained model; a training that it holds is resumed."""
+    training: Annotated[Training, tyro.conf.arg(name="")] = field(default_factory=lambda: AS_USUAL)
+    architecture: Architecture = None  # type: ignore[assignment]
+    """The preset's sizes, each of which can be changed; in Python, also a mapping of the fields to change."""
+    examples: Any
+    """What to learn from; its `check` raises UserError for a value that cannot be."""
+
+    def __post_init__(self) -> None:
+        preset = self.preset
+        given: Any = self.architecture
+        if given is None or isinstance(given, Mapping):
+            values = {**dict.fromkeys(models.sizes_of_data(preset.family), 0), **preset.values, **(given or {})}
+            self.architecture = from_dict(models.config_class(preset.family), values, self.model)
+        if self.training is AS_USUAL:
+            self.training = replace(self.usual, **preset.training)
+        self.examples = replace(
+            self.examples, data=paths(self.examples.data), validation=paths(self.examples.validation)
+        )
+
+    @classmethod
+    def presets(cls) -> dict[str, models.Preset]:
+        """The presets that this task can train."""
+        return {name: preset for name, preset in models.presets().items() if preset.family in cls.families}
+
+    @property
+    def preset(self) -> models.Preset:
+        """The preset that `model` names. Raises UserError where there is none, or it is for another task."""
+        preset = models.preset(self.model)
+        if preset.family not in self.families:
+            fitting = ", ".join(self.presets())
+            raise UserError(f"{self.model} is a model for another task; the task {self.task} takes {fitting}")
+        return preset
+
+    def check(self) -> None:
+        """Tell what cannot work before any data is read, which may take long."""
+        for part in vars(self).values():
+            if hasattr(part, "check"):
+                part.check()
+        for path in self._files:
+            check_readable_again(path)
+        check_folder(self.out, WRITTEN)
+        begun = any((self.out / CHECKPOINTS).glob("step-*.safetensors"))
+        if self.out == Path() and not begun:
+            raise UserError("out is empty, or the current folder: name one for the training alone")
+        choose_device(self.training.device)
+        with torch.device("meta"):
+            model = self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
+        if begun:
+            Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
+        else:
+            self.check_length(model)
+
+    def check_length(self, model: nn.Module) -> None:
+        """Raise UserError where an example can be longer than what the model has positions for."""
+        if self.examples.max_length + self.marks > (most := longest_sequence(model)):
+            raise UserError(
+                f"max_length is {self.examples.max_length:,}, and START or END takes a place too, but the model learns "
+                f"only {most:,} positions: raise architecture.max_length"
+            )
+
+    def build(self, **sizes: int) -> nn.Module:
+        """The model with the random weights of the recipe's seed; `sizes` are those that the data decided."""
+        architecture: Any = self.architecture
+        torch.manual_seed(self.training.seed)
+        return models.build(self.preset.family, replace(architecture, **sizes))
+
+    def console(self, given: Console | None) -> Console:
+        """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
+        return given or Console(stderr=True, soft_wrap=True, quiet=not main_process())
+
+    def train(
+        self,
+        model: nn.Module,
+        texts: Sequence[Any],
+        batches: Batches,
+        validation: Validation,
+        save: Callable[[Path], object],
+        console: Console,
+    ) -> None:
+        """Train the model on the batches, and write what was trained into `out` by its `save`.
+
+        `texts` are what it learns from and what it is validated on: those that are no files, whose content `identity`
+        knows, must be the same too when the training is resumed. Of several processes only the main one writes.
+        """
+        settings = self.training
+        by_name = {} if self.examples.data else {f"examples{CONTENT}{text.name})": self.digest(text) for text in texts}
+        objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
+        train(
+            model,
+            batches,
+            objective,
+            settings,
+            self.out,
+            validation,
+            identity=self.identity() | by_name,
+            console=console,
+            unit=self.unit,
+        )
+        model.eval()
+        if main_process():
+            save(self.out)
+
+    def digest(self, examples: Any) -> str:
+        """A few letters that differ for other examples, and for another order of them."""
+        return examples_digest(examples)
+
+    def summary(self, model: nn.Module, vocabulary: str) -> str:
+        """One line for the user: what is about to be trained."""
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        return f"{self.model}: {parameters:,} parameters, {vocabulary}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The recipe as `config.json` keeps it; `from_json` reads it back."""
+        return json.loads(json.dumps(asdict(self), default=str))
+
+    @classmethod
+    def from_json(cls: type[Kind], values: dict[str, Any], where: str) -> Kind:
+        """A recipe from plain values; what a table leaves out is as the task and the preset have it.
+
+        Raises UserError with the nearest names for a field that does not exist.
+        """
+        values = dict(values)
+        architecture = values.pop("architecture", None)
+        if architecture is not None and not isinstance(architecture, Mapping):
+            raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
+        kind: Any = cls
+        usual = kind(model=values["model"]) if isinstance(values.get("model"), str) else kind()
+        for name, given in values.items():
+            if isinstance(given, dict) and is_dataclass(getattr(usual, name, None)):
+                values[name] = asdict(getattr(usual, name)) | given
+        return replace(from_dict(cls, values, where), architecture=architecture)
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same when a training is resumed, beside the settings of training."""
+        chosen = {
+            name: value for name, value in self.as_json().items() if name in ("examples", "model", "architecture")
+        }
+        contents = {f"examples{CONTENT}{path})": found for path, found in self.contents().items()}
+        return {"task": self.task, **chosen, **contents}
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        return self.examples.data + self.examples.validation
+
+    def contents(self) -> dict[str, str]:
+        """A digest of each file or folder of the text, as it is now."""
+        return {str(path): digest(path) for path in self._files if path.is_file() or path.is_dir()}
+
+    def description(self, model: nn.Module) -> dict[str, Any]:
+        """What `config.json` says of the trained `model`."""
+        config: Any = model.config
+        return asdict(Description(self.task, self.preset.family, asdict(config), self.as_json(), self.contents()))

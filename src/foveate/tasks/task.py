@@ -1,0 +1,254 @@
+"""A task: one page that names its data, processor, models, objective and measure. What every task does is written here.
+
+A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.TASKS`. `tasks/classify_image.py` is the
+shortest example.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import torch
+import tyro
+from rich.console import Console
+from torch import nn
+
+from foveate.data import Splits, open_source
+from foveate.data.buckets import BucketedBatches
+from foveate.data.dataset import Dataset
+from foveate.data.processor import Processor
+from foveate.errors import UserError, at_least
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.texts import HELD_OUT
+from foveate.tasks.trained import NoOptions, Prediction
+from foveate.training import Batches, CrossEntropy, Objective, Validation, main_process, train
+from foveate.training.checkpoints import CONTENT
+from foveate.viewer.protocol import Input, InputKind, LookResult
+
+Options = TypeVar("Options")
+
+
+@dataclass
+class Examples:
+    """Which examples to learn from. A task adds what is chosen about its own kind of data, and its own defaults."""
+
+    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
+    """Data by name, instead of your own: see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own data."""
+    validation: tuple[Path, ...] = ()
+    """Data to validate on, likewise. Without it, one example in twenty is held out."""
+    batch: int = 128
+    """Size of a batch, padding included: examples, tokens or frames, whatever the task counts."""
+    validation_examples: int = 2000
+    """Examples that each validation during training decides about."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("batch", "validation_examples"):
+            at_least(1, name, getattr(self, name))
+        if self.source is not None and self.data:
+            raise UserError(f"both the source '{self.source}' and files are given; choose one")
+
+
+@dataclass(kw_only=True)
+class Task(Recipe[Architecture]):
+    """The settings of a training, from which flags, config file and help are derived, and what the task does."""
+
+    metric: ClassVar[str] = "accuracy"
+    """The metric of `measure` that chooses the best checkpoint."""
+    higher_is_better: ClassVar[bool] = True
+    files: ClassVar[str] = "FILE"
+    """What --data takes, for messages: "FOLDER"."""
+    takes: ClassVar[InputKind] = "text"
+    """What `foveate look` gives to `look`."""
+    processor: ClassVar[type[Processor[Any]]]
+    """What `fit` makes, and a run folder keeps."""
+    options: ClassVar[type[Any]] = NoOptions
+    """The flags of `foveate run` and `foveate eval`: a dataclass with a method `check`."""
+
+    examples: Annotated[Examples, tyro.conf.arg(name="")] = field(default_factory=Examples)
+
+    # What a page says
+
+    def read(self, paths: Sequence[Path]) -> Dataset[Any]:
+        """The examples in a user's files."""
+        raise NotImplementedError
+
+    def fit(self, learn: Dataset[Any]) -> Processor[Any]:
+        """The processor for the examples: their vocabulary, labels, sizes."""
+        raise NotImplementedError
+
+    def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
+        """Raise UserError for examples that cannot be learned."""
+
+    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        """The examples without one of `every`, and these."""
+        return learn.held_out(every)
+
+    def batches(self, learn: Dataset[Any], processor: Processor[Any]) -> Batches:
+        """The batches to learn from."""
+        return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
+
+    def objective(self) -> Objective:
+        """What is minimised."""
+        settings = self.training
+        return CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
+        """The answer to each argument of `foveate run`, in their order."""
+        raise NotImplementedError
+
+    def measure(self, predictor: Predictor, examples: Sequence[Any], options: Any) -> Measured:
+        """The answers to examples, and metrics of them."""
+        raise NotImplementedError
+
+    def baselines(self, predictor: Predictor, examples: Sequence[Any]) -> dict[str, dict[str, float]]:
+        """The same metrics of trivial ways to answer, by name."""
+        return {}
+
+    def notes(self, predictor: Predictor, examples: Sequence[Any]) -> list[str]:
+        """Lines below the table of `foveate eval`."""
+        return []
+
+    def picture(self, predictor: Predictor, prediction: Any) -> Any:
+        """Where the model looked for one of its answers, a figure; None if it does not attend."""
+        return None
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        """A look at the model while it reads an input."""
+        raise UserError(f"the task {self.task} has no page of a look; see foveate run --picture")
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        """The inputs for the arguments of `foveate run`, such as the files of a folder."""
+        return list(places)
+
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        """The places of inputs that are longer than any that the model was trained on."""
+        return []
+
+    @classmethod
+    def run_options(cls, recipe: Mapping[str, Any], where: str) -> Any:
+        """The flags of `foveate run`, with the defaults of a folder's recipe."""
+        return cls.options()
+
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Any:
+        """The flags of `foveate eval`, likewise."""
+        return cls.run_options(recipe, where)
+
+    # What every task does
+
+    def check_length(self, model: nn.Module) -> None:
+        """Only the data tells how long examples are."""
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        given = (self.examples.data, self.examples.validation)
+        parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
+        return {", ".join(map(str, paths)): self.read(paths).digest() for paths in parts}
+
+    def contents(self) -> dict[str, str]:
+        """A digest of the user's examples, as they are now."""
+        return self._digests
+
+    def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
+        """What to learn from and what to validate on. Raises UserError where there is nothing."""
+        chosen = self.examples
+        validation = self.read(chosen.validation) if chosen.validation else None
+        if chosen.source is not None:
+            splits = open_source(chosen.source, task=self.task)
+            return splits.train, validation or splits.dev
+        if not chosen.data:
+            raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {self.files}")
+        learn = self.read(chosen.data)
+        if validation is not None:
+            return learn, validation
+        every = max(20, -(-len(learn) // HELD_OUT))
+        if len(learn) < every:
+            raise UserError(
+                f"{learn.name} has {len(learn)} {learn.unit}, too few to hold some out; give --validation {self.files}"
+            )
+        return self.hold_out(learn, every)
+
+    def learn(self, splits: Splits[Any] | None = None, console: Console | None = None) -> Predictor:
+        """Train the model on the task's data, or on the given `splits`, and save it in `out`.
+
+        Raises UserError for anything in the settings or the data that cannot work, before the training.
+        """
+        console = self.console(console)
+        self.check()
+        learn, check = (splits.train, splits.dev) if splits else self.open()
+        for part in (learn, check):
+            console.print(part.report, markup=False, highlight=False)
+        self.check_examples(learn, check)
+        processor = self.fit(learn)
+        batches = self.batches(learn, processor)
+        model = self._model(processor.sizes())
+        sizes = ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in processor.sizes().items())
+        console.print(self.summary(model, sizes), markup=False, highlight=False)
+        predictor = Predictor(self, model, processor, self.description(model))
+        self._try_first_batch(model, batches)
+        examples = check.some(self.examples.validation_examples)
+        options = type(self).eval_options(self.as_json(), "the settings")
+
+        def measure(model: nn.Module) -> dict[str, float]:
+            return self.measure(predictor, examples, options).metrics
+
+        validation = Validation(measure, self.metric, self.higher_is_better)
+        by_name = (
+            {} if self.examples.data else {f"examples{CONTENT}{part.name})": part.digest() for part in (learn, check)}
+        )
+        self._train(predictor, batches, validation, by_name, console)
+        return predictor
+
+    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
+        """The model with the sizes of the data that its config has fields for, in the fastest layout for images."""
+        known = {part.name for part in fields(self.architecture)}  # type: ignore[arg-type]
+        model = self.build(**{name: size for name, size in sizes.items() if name in known})
+        return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def _try_first_batch(self, model: nn.Module, batches: Batches) -> None:
+        """Raise UserError before the training where the model cannot read such examples."""
+        with torch.no_grad():
+            for batch in batches.epoch(0):
+                model.eval()(**batch.rows(slice(0, 1)).inputs)
+                break
+        model.train()
+
+    def _train(
+        self,
+        predictor: Predictor,
+        batches: Batches,
+        validation: Validation,
+        by_name: Mapping[str, str],
+        console: Console,
+    ) -> None:
+        train(
+            predictor.model,
+            batches,
+            self.objective(),
+            self.training,
+            self.out,
+            validation,
+            identity=self.identity() | dict(by_name),
+            console=console,
+            unit=self.unit,
+        )
+        predictor.model.eval()
+        if main_process():
+            predictor.save(self.out)
+
+
+def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """The names of all metrics and a row of them for each way to answer."""
+    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
+    rows = [
+        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
+    ]
+    return [name.replace("_", " ") for name in names], rows

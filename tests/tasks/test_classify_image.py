@@ -1,0 +1,152 @@
+"""Image classification from end to end: trained, saved, loaded, used, measured."""
+
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from rich.console import Console
+
+import foveate
+from foveate.bundle import read_tensors
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.images import LabelledImage, images_of_arrays
+from foveate.errors import UserError
+from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.tasks.looking import open_model
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+from foveate.viewer.protocol import File
+
+CONSOLE = Console(file=StringIO())
+
+
+def stripes(count: int, seed: int) -> Dataset[LabelledImage]:
+    """Noise with bright rows or bright columns."""
+    generator = np.random.default_rng(seed)
+    pixels = generator.integers(0, 120, (count, 12, 12)).astype(np.uint8)
+    labels = ["rows" if number % 2 else "columns" for number in range(count)]
+    for image, label in zip(pixels, labels, strict=True):
+        (image if label == "rows" else image.T)[generator.integers(2) :: 3] += 120
+    return images_of_arrays("stripes", pixels, labels)
+
+
+def recipe(out: Path, model: str = "cnn-attentive-tiny") -> ClassifyImage:
+    training = Training(
+        steps=30,
+        learning_rate=0.01,
+        warmup=3,
+        validate_every=30,
+        save_every=15,
+        precision="float32",
+        schedule="constant",
+    )
+    return ClassifyImage(
+        examples=Images(source="fashion-mnist", batch=16, augment=False),
+        model=model,
+        out=out,
+        training=training,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    out = tmp_path_factory.mktemp("images") / "run"
+    recipe(out).learn(Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3)), CONSOLE)
+    return out
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for number, example in enumerate(stripes(8, 5)):
+        place = tmp_path / "new" / example.label
+        place.mkdir(parents=True, exist_ok=True)
+        example.read().save(place / f"{number}.png")
+    return tmp_path / "new"
+
+
+def test_it_learns_and_its_folder_has_all_that_is_needed(folder: Path, files: Path) -> None:
+    task = foveate.load(folder)
+    assert isinstance(task, Predictor)
+    assert (task.processor.format.size, task.processor.format.channels, [*task.processor.labels]) == (
+        12,
+        1,
+        ["columns", "rows"],
+    )
+    found = task.evaluate([files], NoOptions(), CONSOLE)
+    assert found.figures["ways"]["cnn-attentive-tiny"]["accuracy"] >= 87.5
+    assert found.figures["ways"]["always columns"]["accuracy"] == 50
+    decision = task.run(files / "rows/1.png")
+    assert sum(decision.probabilities.values()) == pytest.approx(1)
+    assert decision.line == f"{files / 'rows/1.png'}\trows\t{decision.probability:.3f}"
+
+
+def test_run_takes_files_and_folders_and_goes_on_after_a_damaged_one(folder: Path, files: Path, capsys) -> None:
+    (files / "rows/0.png").write_bytes(b"no image")
+    main(["run", str(folder), str(files / "columns/2.png"), str(files / "rows")])
+    out, err = capsys.readouterr()
+    assert [line.split("\t")[0].removeprefix(f"{files}/") for line in out.splitlines()] == [
+        "columns/2.png",
+        "",
+        *(f"rows/{number}.png" for number in (1, 3, 5, 7)),
+    ]
+    assert "rows/0.png cannot be read as an image" in err
+
+
+def test_a_picture_of_where_it_looked(folder: Path, files: Path, tmp_path: Path) -> None:
+    main(["run", str(folder), str(files / "rows/1.png"), "--picture", str(tmp_path / "look.png")])
+    with PIL.Image.open(tmp_path / "look.png") as picture:
+        assert picture.width > 100
+
+
+def test_a_page_shows_the_grid_over_the_image(folder: Path, files: Path, tmp_path: Path) -> None:
+    page = tmp_path / "look.html"
+    main(["look", str(folder), str(files / "rows/1.png"), "--out", str(page)])
+    assert page.stat().st_size > 10_000
+    file = File("1.png", (files / "rows/1.png").read_bytes())
+    (panel,) = open_model(folder).look(file, 4096).document().sites
+    assert panel.keys.picture.height * panel.keys.picture.width == panel.keys.count
+    assert panel.queries.picture == panel.keys.picture
+
+
+def test_a_look_at_what_does_not_attend_or_is_no_image(folder: Path, files: Path, tmp_path: Path, capsys) -> None:
+    for given, told in (("a text", "there is no file a text; this model reads an image file"),):
+        with pytest.raises(SystemExit) as ended:
+            main(["look", str(folder), given, "--out", str(tmp_path / "look.html")])
+        assert ended.value.code == 2
+        assert told in capsys.readouterr().err
+
+
+def test_a_resumed_training_has_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    splits = Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3))
+    half = recipe(tmp_path / "run")
+    half.training.steps = 15
+    half.learn(splits, CONSOLE)
+    recipe(tmp_path / "run").learn(splits, CONSOLE)
+    whole, resumed = (weights(place) for place in (folder, tmp_path / "run"))
+    assert len(whole) > 5
+    torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Of the checkpoint of step 30."""
+    (file,) = folder.glob("checkpoints/step-*30.safetensors")
+    return {name: value for name, value in read_tensors(file).tensors.items() if "random" not in name}
+
+
+def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
+    one = images_of_arrays("one", np.zeros((3, 12, 12), np.uint8), ["a"] * 3)
+    with pytest.raises(UserError, match="every image has the label 'a'; deciding takes two labels"):
+        recipe(tmp_path / "a").learn(Splits(one, one, one), CONSOLE)
+    with pytest.raises(UserError, match="one has the label 'a', which stripes does not have"):
+        recipe(tmp_path / "b").learn(Splits(stripes(8, 1), one, one), CONSOLE)
+    with pytest.raises(UserError, match="12 x 12"):
+        recipe(tmp_path / "c", "vgg-small-images").learn(Splits(*[stripes(8, 1)] * 3), CONSOLE)
+    with pytest.raises(UserError, match="transformer-tiny is a model for another task"):
+        ClassifyImage(model="transformer-tiny")

@@ -1,0 +1,152 @@
+"""The task `match`, from pairs to a run folder to probabilities: what it learns, measures and refuses."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+import words
+from rich.console import Console
+
+from foveate import tasks
+from foveate.errors import UserError
+from foveate.tasks.looking import open_model
+from foveate.tasks.match import Match, Pairs, run
+from foveate.tasks.matcher import Matcher
+from foveate.tasks.trained import NoOptions, Trained
+from foveate.training import Training
+
+
+def recipe(out: Path, **changes) -> Match:
+    training = Training(
+        steps=90, learning_rate=1e-2, schedule="linear", warmup=10, average=1, label_smoothing=0.0, device="cpu"
+    )
+    text = Pairs(vocabulary=120, batch_tokens=256, validation_sentences=20)
+    architecture = {"width": 32, "embedding": 24, "dropout": 0.0}
+    return Match(**{"examples": text, "out": out, "training": training, "architecture": architecture, **changes})
+
+
+@pytest.fixture(scope="module")
+def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
+    torch.manual_seed(0)
+    return run(recipe(tmp_path_factory.mktemp("match") / "run"), words.splits(), Console(file=StringIO()))
+
+
+def test_it_learns_which_texts_belong_together(matcher: Matcher) -> None:
+    right = matcher.run("red cat\trouge chat")
+    wrong = matcher.run("red cat\tmaison lune")
+    assert right.probability > 0.8
+    assert wrong.probability < 0.2
+    assert right.line == f"{right.probability:.4f}\tred cat\trouge chat"
+    assert isinstance(matcher, Trained)
+
+
+def test_answers_in_order_and_nothing_for_nothing(matcher: Matcher) -> None:
+    texts = ["red cat\trouge chat", "", "small dog\tpetit chien", "red cat\t", "big sun\tgrand soleil"]
+    found = matcher.answer(texts, NoOptions())
+    assert [(each.source, each.target) for each in found] == [tuple((text or "\t").split("\t")) for text in texts]
+    alone = [matcher.run(text).probability for text in texts]
+    assert [each.probability for each in found] == pytest.approx(alone, abs=1e-5)
+    assert found[1].line == ""
+    assert found[3].line == "0.0000\tred cat\t"
+    assert matcher.too_long(["red\trouge", "red\t" + "rouge " * 129]) == [1]
+
+
+@pytest.mark.parametrize(("text", "tabs"), [("red cat", 0), ("red\tcat\trouge", 2)])
+def test_what_is_no_pair(matcher: Matcher, text: str, tabs: int) -> None:
+    with pytest.raises(UserError, match=f"has {tabs} tabs, where one tab must part two texts"):
+        matcher.answer([text], NoOptions())
+
+
+def test_a_folder_gives_the_same_matcher(matcher: Matcher, tmp_path: Path) -> None:
+    matcher.save(tmp_path / "copy")
+    found = tasks.load(tmp_path / "copy")
+    assert found.rules == matcher.rules
+    assert found.run("sea moon\tmer lune") == matcher.run("sea moon\tmer lune")
+
+
+def test_measures_beside_rules(matcher: Matcher, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(words.pairs(60, 9))))
+    found = matcher.evaluate([path], NoOptions(), Console(file=StringIO()))
+    assert [row[0] for row in found.rows] == [
+        "siamese-attentive",
+        "length ratio",
+        "shared letter triples",
+        "always yes",
+    ]
+    own, length, _, always = found.figures["ways"].values()
+    assert own["accuracy"] > 90
+    assert own["roc_auc"] > 95
+    assert length["accuracy"] < 65
+    assert 49 < always["accuracy"] < 55
+    assert always["roc_auc"] == 50
+    assert len(found.answers) == found.figures["pairs"]
+    json.dumps(found.figures)
+    assert found.notes[0].endswith("wrong ones with targets of about the same length")
+
+
+def test_a_picture_of_both_texts(matcher: Matcher) -> None:
+    figure = matcher.picture(matcher.run("red cat\trouge chat"))
+    columns = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes[:2]]
+    assert [" ".join(shown) for shown in columns] == ["red cat ¶", "rouge chat ¶"]
+
+
+def test_texts_that_are_the_same_share_a_map(matcher: Matcher, tmp_path: Path) -> None:
+    """Where one encoder reads both."""
+    (axes, *_) = matcher.picture(matcher.run("red cat\tred cat")).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["red", "cat", "¶"]
+    assert len(axes.get_yticklabels()) == 2
+    matcher.save(tmp_path)
+    (panel,) = open_model(tmp_path).look("red cat\tred cat", 10).document().sites
+    assert [len(panel.queries.labels), len(panel.keys.labels)] == [2, 3]
+
+
+def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
+    matcher.save(tmp_path)
+    seen = open_model(tmp_path).look("small red cat\tchat\n", 10)
+    reader = "source_encoder.pooling"
+    assert seen.tokens == {
+        reader: (["query"], ["small", "red", "cat", "¶"]),
+        f"{reader}#2": (["query"], ["chat", "¶"]),
+    }
+    probability = matcher.run("small red cat\tchat").probability
+    assert seen.notes[:2] == [f"siamese-attentive from {tmp_path}", f"Do they belong together? {probability:.4f}"]
+    seen.document()
+    with pytest.raises(UserError, match="the source has 4 tokens, but the limit is 3"):
+        open_model(tmp_path).look("small red cat\tchat", 3)
+    assert open_model(tmp_path).look("small red cat\r\n\nchat", 10).tokens == seen.tokens
+    with pytest.raises(UserError, match=r"reads two texts: separate them by a newline or a tab$"):
+        open_model(tmp_path).look("small red cat", 10)
+    with pytest.raises(UserError, match="has 2 tabs, where one tab must part two texts"):
+        open_model(tmp_path).look("small\tred\tcat", 10)
+
+
+def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
+    changes = {"model": "siamese-acceptor", "training": Training(steps=1, average=1)}
+    acceptor = run(recipe(tmp_path, **changes), words.splits(), Console(file=StringIO()))
+    assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
+    with pytest.raises(UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see"):
+        open_model(tmp_path).look("red cat\trouge chat", 10)
+
+
+def test_an_encoder_for_each_language(tmp_path: Path) -> None:
+    text = Pairs(vocabulary=60, batch_tokens=512, shared=False)
+    with pytest.raises(UserError, match=r"needs one vocabulary: share it, or set --architecture\.no-one-encoder"):
+        recipe(tmp_path / "one", examples=text).check()
+    sizes = {"width": 8, "embedding": 8, "one_encoder": False}
+    changes = {"examples": text, "architecture": sizes, "training": Training(steps=1, average=1)}
+    told = StringIO()
+    found = run(recipe(tmp_path / "two", **changes), words.splits(), Console(file=told, width=200))
+    sides = len(found.source_tokenizer), len(found.target_tokenizer)
+    assert "{} and {} subwords".format(*sides) in told.getvalue()
+    assert tasks.load(tmp_path / "two").run("red\trouge") == found.run("red\trouge")
+    seen = open_model(tmp_path / "two").look("red cat\tchat", 10, sites=["target_encoder*"])
+    assert [keys[-1] for _, keys in seen.tokens.values()] == ["¶"]
+    assert "".join(next(iter(seen.tokens.values()))[1]).replace("·", "").startswith("chat")
+
+
+def test_a_matcher_of_files_has_no_test_text(matcher: Matcher) -> None:
+    with pytest.raises(UserError, match="was trained on files: give --data SRC TGT"):
+        matcher.evaluate([], NoOptions(), Console(file=StringIO()))
