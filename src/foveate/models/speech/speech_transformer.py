@@ -4,7 +4,6 @@
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,13 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Memory, causal, padding
+from foveate.attention import padding
 from foveate.config import FromData
 from foveate.models.speech.output import SpeechOutput
-from foveate.models.text.transformer import TransformerState
 from foveate.nn import (
-    BeamSources,
     DecoderBlock,
+    DecoderStack,
+    DecoderStackState,
     Dropout,
     FeedForward,
     MultiHeadAttention,
@@ -62,8 +61,6 @@ class SpeechTransformerConfig:
 class SpeechTransformer(nn.Module):
     """Encodes a spectrogram and writes its transcript character by character."""
 
-    decoder: Iterable[DecoderBlock]
-
     def __init__(self, config: SpeechTransformerConfig) -> None:
         super().__init__()
         self.config = config
@@ -72,7 +69,7 @@ class SpeechTransformer(nn.Module):
         self.positions, _ = position_encoding("sinusoidal", config.width, config.heads, 0)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(_decoder_block(config) for _ in range(config.decoder_layers))  # type: ignore[assignment]
+        self.decoder = DecoderStack(_decoder_block(config) for _ in range(config.decoder_layers))
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)
         self.ctc = nn.Linear(config.width, config.vocabulary) if config.ctc else None
@@ -88,9 +85,7 @@ class SpeechTransformer(nn.Module):
     ) -> SpeechOutput:
         """Logits of the character after each target character, and those for CTC."""
         encoded, lengths = self.encode(source, source_lengths)
-        x = self._embed(target)
-        for block in self.decoder:
-            x = block(x, encoded, mask=causal(), source_mask=padding(lengths))
+        x = self.decoder(self._embed(target), encoded, padding(lengths))
         output = SpeechOutput(self.output(self.decoder_norm(x)))
         if self.ctc is not None:
             output.ctc, output.ctc_lengths = self.ctc(encoded), lengths
@@ -106,20 +101,12 @@ class SpeechTransformer(nn.Module):
             x = block(x, mask=padding(lengths))
         return self.encoder_norm(x), lengths
 
-    def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> TransformerState:
+    def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> DecoderStackState:
         encoded, lengths = self.encode(source, source_lengths)
-        return TransformerState(
-            past=[block.self.memory(encoded[:, :0], encoded.shape[1]) for block in self.decoder],
-            source=[block.cross.memory(encoded) for block in self.decoder],
-            source_lengths=lengths,
-            beams=BeamSources(torch.arange(len(source), device=source.device)),
-        )
+        return self.decoder.start(encoded, lengths, expected=encoded.shape[1])
 
-    def step(self, tokens: Int[Tensor, "R"], state: TransformerState) -> Float[Tensor, "R N"]:
-        x, source_mask = self._embed(tokens[:, None], state.past[0].length), padding(state.source_lengths)
-        past: Memory
-        for block, past, source in zip(self.decoder, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past, beams=state.beams)
+    def step(self, tokens: Int[Tensor, "R"], state: DecoderStackState) -> Float[Tensor, "R N"]:
+        x = self.decoder.step(self._embed(tokens[:, None], state.steps), state)
         return self.output(self.decoder_norm(x)).squeeze(1)
 
     def _embed(self, tokens: Int[Tensor, "R T"], start: int = 0) -> Float[Tensor, "R T C"]:
