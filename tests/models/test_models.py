@@ -80,8 +80,8 @@ def test_create_fills_and_replaces_fields() -> None:
             "unknown model 'transfomer-tiny'; did you mean transformer-tiny",
         ),
         (
-            lambda: foveate.create("lstm"),
-            "unknown model 'lstm'; known: alexnet, alexnet-one-tower, bert-base, ",
+            lambda: foveate.create("xyz"),
+            "unknown model 'xyz'; known: alexnet, alexnet-one-tower, audio-transformer, ",
         ),
         (
             lambda: foveate.create("rnn", witdh=3, **VOCABULARIES),
