@@ -29,7 +29,7 @@ class Processor(ABC, Generic[E]):
 
     def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
         """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
-        return dataset  # type: ignore[return-value]
+        return list(dataset)
 
     def cost(self, prepared: Any) -> int:
         """What an example takes of a batch's budget: tokens, frames. By default 1."""

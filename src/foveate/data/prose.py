@@ -58,6 +58,15 @@ class Passage(NamedTuple):
     def text(self) -> str:
         return joined(self.sentences)
 
+    @property
+    def document(self) -> str:
+        """The file, chapter or address that it is of."""
+        return self.place.partition(", line ")[0]
+
+    def content(self) -> bytes:
+        """All that a model may learn from it."""
+        return "\0".join([self.place, self.condition, *self.sentences]).encode()
+
 
 @dataclass(frozen=True)
 class Counts:

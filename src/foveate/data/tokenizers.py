@@ -53,16 +53,21 @@ class SubwordTokenizer:
         self._tokenizer.save(str(path))
 
 
-def train_bpe(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+def train_bpe(
+    texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
+) -> SubwordTokenizer:
     """Learns a vocabulary of at most `size` entries, the four special ones included, from sentences.
 
-    Fewer entries come out when the texts are too small to give more. With `lowercase`, decoded text is lower-cased too.
+    Further `special` entries, such as "[MASK]", have the ids from 4 on; `encode` never gives them. Fewer entries come
+    out when the texts are too small to give more. With `lowercase`, decoded text is lower-cased too.
     Neural Machine Translation of Rare Words with Subword Units, Sennrich, Haddow, Birch, 2016.
 
     Raises UserError when there is no text, or when its characters alone are more than `size`.
     """
     # no limit_alphabet: between characters of one frequency the library would choose by chance
-    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
+    )
     model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
     trained = _trained(model, trainer, WORDS, texts, lowercase)
     if len(trained) > size:
@@ -70,24 +75,28 @@ def train_bpe(texts: Iterable[str], size: int, lowercase: bool = False) -> Subwo
     return trained
 
 
-def train_words(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+def train_words(
+    texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
+) -> SubwordTokenizer:
     """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is UNKNOWN.
 
     A word that occurs once is not learned, so that a model meets UNKNOWN in training. Raises UserError when there is no
     text.
     """
     trainer = trainers.WordLevelTrainer(
-        vocab_size=size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
+        vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
     )
     return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, WORDS, texts, lowercase)
 
 
-def train_characters(texts: Iterable[str], size: int, lowercase: bool = False) -> SubwordTokenizer:
+def train_characters(
+    texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
+) -> SubwordTokenizer:
     """Learns the `size` most frequent characters, the four special entries included; any other is UNKNOWN.
 
     Raises UserError when there is no text.
     """
-    trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=list(SPECIAL), show_progress=False)
+    trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=[*SPECIAL, *special], show_progress=False)
     return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, CHARACTERS, texts, lowercase)
 
 
@@ -114,7 +123,7 @@ def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowerca
     tokenizer.train_from_iterator(texts, trainer)
     if trainer.vocab_size <= len(SPECIAL):
         raise UserError(f"a vocabulary of {trainer.vocab_size} entries is too small: {len(SPECIAL)} are special ones")
-    if tokenizer.get_vocab_size() == len(SPECIAL):
+    if tokenizer.get_vocab_size() == len(trainer.special_tokens):
         raise UserError("there is no text to learn a vocabulary from, or nothing in it occurs twice")
     return SubwordTokenizer(tokenizer)
 

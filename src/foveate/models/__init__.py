@@ -4,7 +4,7 @@
 """
 
 import importlib
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_type_hints
 
 import torch
@@ -86,10 +86,13 @@ def config_class(family: str) -> type[Any]:
     return _module(family).CONFIG
 
 
-def sizes_of_data(family: str) -> list[str]:
-    """The names of a family's fields that the data decides, such as a vocabulary's size."""
-    kinds = get_type_hints(config_class(family), include_extras=True)
-    return [name for name, kind in kinds.items() if kind == FromData]
+def sizes_of_data(family: str, required: bool = False) -> list[str]:
+    """The names of a family's fields that the data decides, such as a vocabulary's size; only those without a default
+    if they must be `required`."""
+    config = config_class(family)
+    kinds = get_type_hints(config, include_extras=True)
+    defaults = {part.name for part in fields(config) if part.default is not MISSING}
+    return [name for name, kind in kinds.items() if kind == FromData and not (required and name in defaults)]
 
 
 def build(family: str, config: Any) -> nn.Module:

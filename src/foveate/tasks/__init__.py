@@ -13,6 +13,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "tag": ("foveate.tasks.tag", "foveate.tasks.tagger", "Tagger"),
     "match": ("foveate.tasks.match", "foveate.tasks.matcher", "Matcher"),
     "autoencode": ("foveate.tasks.autoencode", "foveate.tasks.autoencoder", "Autoencoder"),
+    "cloze": ("foveate.tasks.cloze", "Cloze"),
     "language": ("foveate.tasks.language", "foveate.tasks.author", "Author"),
     "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
 }

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Output, Picture
-from foveate.data import open_source
 from foveate.data.processor import Processor
 from foveate.errors import UserError
 from foveate.tasks.trained import Evaluation, Prediction, describe, opened
@@ -81,7 +80,7 @@ class Predictor:
         source = task.examples.source
         if not data and source is None:
             raise UserError(f"this model was trained on files: give --data {task.files} to measure it on")
-        dataset = task.read(data) if data else open_source(str(source), task=task.task).test
+        dataset = task.read(data) if data else task.open_source(str(source)).test
         console.print(dataset.report, markup=False, highlight=False)
         examples = list(dataset)
         measured = task.measure(self, examples, options)

@@ -69,7 +69,8 @@ class Recipe(Generic[Architecture]):
         preset = self.preset
         given: Any = self.architecture
         if given is None or isinstance(given, Mapping):
-            values = {**dict.fromkeys(models.sizes_of_data(preset.family), 0), **preset.values, **(given or {})}
+            left_open = dict.fromkeys(models.sizes_of_data(preset.family, required=True), 0)
+            values = {**left_open, **preset.values, **(given or {})}
             self.architecture = from_dict(models.config_class(preset.family), values, self.model)
         if self.training is AS_USUAL:
             self.training = replace(self.usual, **preset.training)

@@ -78,6 +78,10 @@ class Task(Recipe[Architecture]):
         """The examples in a user's files."""
         raise NotImplementedError
 
+    def open_source(self, name: str) -> Splits[Any]:
+        """The data by name."""
+        return open_source(name, task=self.task)
+
     def fit(self, learn: Dataset[Any]) -> Processor[Any]:
         """The processor for the examples: their vocabulary, labels, sizes."""
         raise NotImplementedError
@@ -162,7 +166,7 @@ class Task(Recipe[Architecture]):
         chosen = self.examples
         validation = self.read(chosen.validation) if chosen.validation else None
         if chosen.source is not None:
-            splits = open_source(chosen.source, task=self.task)
+            splits = self.open_source(chosen.source)
             return splits.train, validation or splits.dev
         if not chosen.data:
             raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {self.files}")

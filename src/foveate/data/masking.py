@@ -1,0 +1,117 @@
+"""What is hidden of a text, and asked for, when a model learns to fill in words.
+
+B  rows    T  tokens of a row    M  places that are asked for
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from torch import Tensor
+
+from foveate.contracts import END, IGNORE, START, Batch, Tokenizer, label_batch
+from foveate.data.rows import Numbers, padded
+
+MASK = "[MASK]"
+"""Stands for a hidden word, in a vocabulary and in what users write."""
+
+SEPARATOR = "[SEP]"
+"""What users write between two texts: END."""
+
+SPECIALS = 5
+"""Ids that are no words: PAD, START, END, UNKNOWN and MASK."""
+
+MASK_ID = SPECIALS - 1
+
+
+@runtime_checkable
+class Hiding(Protocol):
+    """How a family of models learns to fill in words. A row of tokens begins with START."""
+
+    def hide(self, rows: Sequence[Numbers], generator: np.random.Generator | None) -> Batch:
+        """A batch to learn from, with inputs for the model and the hidden tokens as labels.
+
+        Without a generator, what is hidden depends on the row alone: to measure on.
+        """
+
+    def ask(self, rows: Sequence[Numbers], places: Sequence[Numbers]) -> dict[str, Tensor]:
+        """The inputs for which a model gives the logits (B, M, N) of the tokens at these places, where MASK stands."""
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A share of the tokens is hidden (Devlin et al. 2019, section 3.1): of these 80 % become MASK, 10 % another token
+    and 10 % stay as they are. To measure, all become MASK.
+
+    inputs: `tokens` (B, T), `lengths` (B,), `places` (B, M). labels (B, M): the tokens that were hidden there.
+    """
+
+    vocabulary: int
+    share: float = 0.15
+
+    masked: ClassVar[float] = 0.8
+    other: ClassVar[float] = 0.1
+
+    def hide(self, rows: Sequence[Numbers], generator: np.random.Generator | None) -> Batch:
+        drawn = [hidden_places(row, self.share, generator) for row in rows]
+        given = [self._corrupt(row, places, generator) for row, places in zip(rows, drawn, strict=True)]
+        labels, _ = padded([row[places] for row, places in zip(rows, drawn, strict=True)], IGNORE)
+        return label_batch(self.ask(given, drawn), labels, "")
+
+    def ask(self, rows: Sequence[Numbers], places: Sequence[Numbers]) -> dict[str, Tensor]:
+        tokens, lengths = padded(rows, 0)
+        return {"tokens": tokens, "lengths": lengths, "places": padded(places, 0)[0]}
+
+    def _corrupt(self, row: Numbers, places: Numbers, generator: np.random.Generator | None) -> Numbers:
+        row = row.copy()
+        if generator is None:
+            row[places] = MASK_ID
+            return row
+        dice = generator.random(len(places))
+        row[places[dice < self.masked]] = MASK_ID
+        changed = places[(dice >= self.masked) & (dice < self.masked + self.other)]
+        row[changed] = generator.integers(SPECIALS, self.vocabulary, len(changed))
+        return row
+
+
+def hidden_places(row: Numbers, share: float, generator: np.random.Generator | None) -> Numbers:
+    """Places of a share of the words of a row, at least one of them, in their order; START and END are no words."""
+    generator = generator or np.random.default_rng(zlib.crc32(row.tobytes()))
+    words = np.flatnonzero(row >= SPECIALS)
+    if not len(words):
+        return words
+    count = max(1, round(share * len(words)))
+    return np.sort(generator.choice(words, count, replace=False))
+
+
+_SIGNS = re.compile(r"(\[MASK\]|\[SEP\])")
+
+
+def encode_question(text: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The tokens of a text between START and END, with MASK_ID for each [MASK] and END for [SEP]; where MASK stands."""
+    tokens, places, before = [START], [], ""
+    for part in _SIGNS.split(text):
+        if part == MASK:
+            places.append(len(tokens))
+            tokens.append(MASK_ID)
+        elif part == SEPARATOR:
+            tokens.append(END)
+        elif part.strip():
+            tokens += _continued(part, tokenizer) if before == MASK else tokenizer.encode([part])[0]
+        before = part
+    return [*tokens, END], places
+
+
+def _continued(part: str, tokenizer: Tokenizer) -> list[int]:
+    """The tokens of what follows a word: punctuation right after it is not the beginning of a word."""
+    if part[0].isspace() or part[0].isalnum():
+        return tokenizer.encode([part])[0]
+    letter, whole = tokenizer.encode(["a", f"a{part}"])
+    return whole[len(letter) :]
+
+
+HIDING: dict[str, Callable[[int, float], Hiding]] = {"masked": Masked}
+"""The ways to hide words, by name; each is made from the size of the vocabulary and the share that is hidden."""

@@ -1,0 +1,65 @@
+"""Running prose as rows of tokens of one length, so that a batch has next to no padding."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+
+import numpy as np
+
+from foveate.contracts import END, START, Tokenizer
+from foveate.data.dataset import Dataset
+from foveate.data.prose import Passage
+
+PIECE = 5_000
+"""Passages that are tokenised together."""
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """Consecutive tokens of one document, after START."""
+
+    place: str
+    """Where the first of them stands."""
+    tokens: np.ndarray = field(repr=False)
+
+    def content(self) -> bytes:
+        return self.tokens.tobytes()
+
+
+def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Dataset[TokenRow]:
+    """Rows of `length` tokens, START included; only the last row of a document is shorter.
+
+    A row has tokens of one document alone, so that no document is read in the light of another. END stands after each
+    paragraph.
+    """
+    rows = [
+        row
+        for _, group in groupby(_tokenized(passages, tokenizer), lambda pair: pair[0].document)
+        for row in _rows_of_document(list(group), length - 1)
+    ]
+    return Dataset(passages.name, rows, "rows")
+
+
+def cut(passage: Passage, tokens: list[int], length: int) -> list[TokenRow]:
+    """One passage with its END as rows, whatever comes before and after it."""
+    return _rows_of_document([(passage, tokens)], length - 1)
+
+
+def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tuple[Passage, list[int]]]:
+    passages = iter(passages)
+    while piece := list(islice(passages, PIECE)):
+        yield from zip(piece, tokenizer.encode([passage.text for passage in piece]), strict=True)
+
+
+def _rows_of_document(parts: list[tuple[Passage, list[int]]], length: int) -> list[TokenRow]:
+    tokens: list[int] = []
+    places: list[str] = []
+    following = [passage.place for passage, _ in parts[1:]]
+    for (passage, own), after in zip(parts, [*following, None], strict=True):
+        ended = own if passage.place == after else [*own, END]
+        places += [passage.place] * len(ended)
+        tokens += ended
+    return [
+        TokenRow(places[begin], np.array([START, *tokens[begin : begin + length]], np.int32))
+        for begin in range(0, len(tokens), length)
+    ]

@@ -1,0 +1,137 @@
+"""Filling in words from end to end: trained, saved, loaded, asked, measured, looked at."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from tiny_prose import training, write_files
+
+import foveate
+from foveate.bundle import read_tensors
+from foveate.cli import main
+from foveate.errors import TextError, UserError
+from foveate.tasks.cloze import Cloze, ClozeText, Filling
+
+CONSOLE = Console(file=StringIO())
+
+SIZES = {
+    "width": 24,
+    "heads": 2,
+    "feedforward": 48,
+    "layers": 1,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "norm": "pre",
+    "positions": "relative",
+}
+
+
+def recipe(out: Path, files: list[Path], steps: int = 200, **architecture: Any) -> Cloze:
+    text = ClozeText(
+        data=tuple(files), tokens="words", vocabulary=60, max_length=29, hidden=0.3, batch=512, validation_examples=20
+    )
+    return Cloze(
+        examples=text,
+        model="bert-tiny",
+        out=out,
+        architecture=SIZES | architecture,
+        training=training(steps, learning_rate=2e-2, validate_every=20, save_every=20),
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_files(tmp_path_factory.mktemp("prose"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, files: list[Path]) -> Path:
+    torch.manual_seed(0)
+    out = tmp_path_factory.mktemp("cloze") / "run"
+    recipe(out, files).learn(console=CONSOLE)
+    return out
+
+
+def test_it_fills_in_what_it_has_read(folder: Path) -> None:
+    """A whale, a ship, a cow and a cart come home; "A" begins what a sailor or a farmer does."""
+    task = foveate.load(folder)
+    (blank,) = task.run("The ship comes [MASK].").blanks
+    assert len(blank.words) == 5
+    assert blank.words[0] == "home"
+    first, second = task.answer(["A [MASK] rests [MASK].", "no blanks"], Filling(best=2))
+    assert first.blanks[0].words[0] in ("sailor", "farmer")
+    assert first.blanks[0].probabilities[0] > first.blanks[0].probabilities[1]
+    assert first.filled == f"A {first.blanks[0].words[0]} rests {first.blanks[1].words[0]}."
+    assert (second.line, second.blanks) == ("no blanks", [])
+
+
+def test_it_is_measured_beside_ngrams(folder: Path, files: list[Path]) -> None:
+    ways = foveate.load(folder).evaluate(files[:1], Filling(), CONSOLE).figures["ways"]
+    assert 1 < ways["trigram"]["perplexity"] < ways["unigram"]["perplexity"] < 20
+    assert 1 < ways["bert-tiny"]["perplexity"] < ways["unigram"]["perplexity"] / 2
+    assert 50 < ways["bert-tiny"]["accuracy"] <= 100
+
+
+def test_without_its_text_it_is_measured_alone(folder: Path, files: list[Path], tmp_path: Path) -> None:
+    task = foveate.load(folder)
+    task.description["contents"] = {}
+    found = task.evaluate(files, Filling(), CONSOLE)
+    assert [*found.figures["ways"]] == ["bert-tiny"]
+    assert "no n-grams to compare with: the training text is not there any more as it was" in found.notes
+
+
+def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(folder), "The ship [MASK] home.", "", "--best", "1", "--picture", str(tmp_path / "look.png")])
+    out = capsys.readouterr().out
+    first, second = out.splitlines()
+    text, blank = first.split("\t")
+    assert text == f"The ship {blank.split()[0]} home."
+    assert blank.split()[0] in ("comes", "is", "rests")
+    assert second == ""
+    assert (tmp_path / "look.png").stat().st_size > 1000
+    page = tmp_path / "look.html"
+    main(["look", str(folder), "The ship [MASK] home.", "--out", str(page)])
+    assert "[MASK]: " in page.read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_filled_in(folder: Path, files: list[Path], tmp_path: Path) -> None:
+    task = foveate.load(folder)
+    with pytest.raises(UserError, match="best is 0, but must be at least 1"):
+        task.run("[MASK]", Filling(best=0))
+    assert task.too_long(["The ship", " ".join(["ship"] * 30)]) == [1]
+    short = recipe(tmp_path / "run", files, 1, positions="learned", max_length=32).learn(console=CONSOLE)
+    with pytest.raises(TextError, match="takes 34 positions, but the model learned only 32"):
+        short.answer(["The ship [MASK] home.", " ".join(["ship"] * 32)], Filling())
+
+
+def test_text_that_cannot_be_learned(tmp_path: Path, files: list[Path]) -> None:
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"empty\.txt: there is no text in it"):
+        recipe(tmp_path / "a", [empty]).learn(console=CONSOLE)
+    none = recipe(tmp_path / "b", files)
+    none.examples.hidden = 1.5
+    with pytest.raises(UserError, match=r"hidden is 1\.5, but must be above 0 and below 1"):
+        none.learn(console=CONSOLE)
+    short = recipe(tmp_path / "c", files, positions="learned", max_length=32)
+    short.examples.max_length = 33
+    with pytest.raises(UserError, match="a sequence has 33 positions, but only 32 were learned"):
+        short.learn(console=CONSOLE)
+
+
+def test_a_resumed_training_has_the_same_weights(files: list[Path], tmp_path: Path) -> None:
+    recipe(tmp_path / "whole", files, 40).learn(console=CONSOLE)
+    for steps in (20, 40):
+        recipe(tmp_path / "parts", files, steps).learn(console=CONSOLE)
+    whole, resumed = (weights(tmp_path / name) for name in ("whole", "parts"))
+    assert len(whole) > 5
+    torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Of the checkpoint of step 40."""
+    (file,) = folder.glob("checkpoints/step-*40.safetensors")
+    return {name: value for name, value in read_tensors(file).tensors.items() if "random" not in name}
