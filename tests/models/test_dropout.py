@@ -26,6 +26,12 @@ def swin_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int
     return {f"stages.{stage}.{block}.{place} 3 {shape}": 1 for block in range(count) for place, shape in places.items()}
 
 
+def mvit_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int]:
+    """The same for a stage of MViTv2."""
+    names = swin_blocks(stage, count, outer, inner).items()
+    return {name.replace("around_self.dropout", "dropout"): dropped for name, dropped in names}
+
+
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
     "bert": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
@@ -43,6 +49,13 @@ PLACES = {
     "gpt-neox": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "llama": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "resnet": {"dropout 3 26": 1},
+    "mvit": {
+        "dropout 3 13 14 12": 1,
+        **mvit_blocks(0, 1, "13 14 12", "13 14 48"),
+        **mvit_blocks(1, 2, "7 7 24", "7 7 96"),
+        **mvit_blocks(2, 1, "4 4 48", "4 4 192"),
+        **mvit_blocks(3, 1, "2 2 96", "2 2 384"),
+    },
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
     "rnn-language": {"dropout 3 7 12": 2},  # tied: embeddings are as wide as states

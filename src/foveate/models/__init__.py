@@ -29,6 +29,7 @@ FAMILIES = {
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
     "las": "foveate.models.speech.las",
     "llama": "foveate.models.text.llama",
+    "mvit": "foveate.models.vision.mvit",
     "resnet": "foveate.models.vision.resnet",
     "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",
     "rnn-classifier": "foveate.models.text.rnn_classifier",

@@ -25,6 +25,7 @@ from foveate.nn.init import (
     skip_init,
 )
 from foveate.nn.norms import norm
+from foveate.nn.pooled_attention import PooledAttention
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.positions import (
     LearnedPositions,
@@ -73,6 +74,7 @@ __all__ = [
     "MeanPooling",
     "MultiHeadAttention",
     "ParallelBlock",
+    "PooledAttention",
     "Positioned",
     "PyramidalEncoder",
     "Recurrent",

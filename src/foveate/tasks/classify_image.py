@@ -72,7 +72,19 @@ class ClassifyImage(Task[Architecture]):
     """
 
     task = "classify-image"
-    families = ("resnet", "vit", "vgg", "googlenet", "alexnet", "zfnet", "efficientnet", "convnext", "cnn", "swin")
+    families = (
+        "resnet",
+        "vit",
+        "vgg",
+        "googlenet",
+        "alexnet",
+        "zfnet",
+        "efficientnet",
+        "convnext",
+        "cnn",
+        "swin",
+        "mvit",
+    )
     unit = "images"
     files = "FOLDER"
     takes = "image"

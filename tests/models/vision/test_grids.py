@@ -7,7 +7,7 @@ import foveate
 from foveate import models
 from foveate.contracts import GridEncoder
 
-ANY_SIZE = ("alexnet", "cnn", "convnext", "efficientnet", "googlenet", "resnet", "swin", "vgg", "zfnet")
+ANY_SIZE = ("alexnet", "cnn", "convnext", "efficientnet", "googlenet", "mvit", "resnet", "swin", "vgg", "zfnet")
 
 PRESETS = [name for name, preset in models.presets().items() if preset.family in ANY_SIZE]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from foveate.attention import scratch
 from foveate.attention.call import Call
-from foveate.attention.kernels.recompute import SavedCall
+from foveate.attention.kernels.recompute import SavedCall, without_autocast
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
@@ -104,7 +104,7 @@ class _Blocks:
 
     def product(self, left: Tensor, right: Tensor) -> Tensor:
         """A matrix product in at least single precision."""
-        with torch.autocast(left.device.type, enabled=False):
+        with without_autocast(left.device):
             return left.to(self.precise) @ right.to(self.precise)
 
 

@@ -1,7 +1,7 @@
 """What a kernel saves of a call to compute it again in the backward pass."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,12 +23,10 @@ class SavedCall:
     def of(cls, call: Call) -> "SavedCall":
         nothing = call.queries.new_empty(0, 0)
         device = call.queries.device.type
-        autocast = partial(
-            torch.autocast,
-            device,
-            torch.get_autocast_dtype(device),
-            torch.is_autocast_enabled(device),
-        )
+        autocast: Callable[[], AbstractContextManager] = nullcontext
+        if torch.amp.is_autocast_available(device):  # not on the meta device
+            kind, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+            autocast = partial(torch.autocast, device, kind, enabled)
         return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
 
     def output_dtype(self, values: Tensor) -> torch.dtype:
@@ -38,3 +36,10 @@ class SavedCall:
 
     def with_tensors(self, queries: Tensor, keys: Tensor, values: Tensor) -> Call:
         return replace(self.call, queries=queries, keys=keys, values=values)
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager:
+    """Inside, operations on a device run in the types that they are given."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
