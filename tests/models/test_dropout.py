@@ -83,7 +83,7 @@ PLACES = {
     "transformer-classifier": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 12": 1},
     "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
     "vgg": {"head.dropout 3 19": 2},
-    "vit": {"dropout 3 36 12": 1, **blocks("blocks", 2, 36)},
+    "vit": {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)},
     "xlnet": {"dropout 3 7 12": 2, "dropout 13 12": 1, **blocks("blocks", 2, 7)},
     "zfnet": {"head.dropout 3 19": 2},
 }

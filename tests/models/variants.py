@@ -75,6 +75,7 @@ IDLE = [
     ("input_feeding", {"score_from": ["before"]}),
     ("position_join", {"positions": ["none", "relative", "rotary"]}),
     ("tie", {"head": ["tokens", "text", "pair", "none"]}),
+    ("class_position", {"positions": ["none", "sinusoidal"]}),
     *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
 ]
 """Fields that do nothing where another has one of these values."""
@@ -98,7 +99,7 @@ EXAMPLES = {
 
 IMAGES = {
     **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
-    "vit": torch.randn(3, 2, 15, 21, generator=torch.Generator().manual_seed(5)),
+    "vit": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(5)),
     "audio-transformer": torch.randn(3, 1, 6, 17, generator=torch.Generator().manual_seed(6)),
 }
 """Images for families that need larger ones, those that divide into patches, or spectrograms."""
@@ -136,6 +137,8 @@ class Variant:
             **preset.values,
             **{name: value for name, value in SMALL.items() if name in get_type_hints(kind)},
         }
+        if values.get("cnn"):
+            values["cnn"] = "cnn-tiny"
         values.update({name: sizes[: len(values[name])] for name, sizes in STAGES.items() if name in values})
         for choice in ((name, value) for name, value in {**values, **dict(self.changed)}.items()):
             needed = NEEDED.get(choice, {})

@@ -15,8 +15,8 @@ def test_where_it_attends() -> None:
     model = foveate.create("vit-tiny", **SMALL).eval()
     with foveate.look(model) as sight:
         model(torch.randn(2, 1, 28, 28))
-    assert sight.sites == ["blocks.0.self", "blocks.1.self"]
-    weights = sight["blocks.1.self"].weights()
+    assert sight.sites == ["stack.blocks.0.self", "stack.blocks.1.self"]
+    weights = sight["stack.blocks.1.self"].weights()
     assert weights.shape == (2, 3, 50, 50)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 50))
 
@@ -25,7 +25,7 @@ def test_attention_pooling_has_a_site_of_its_own() -> None:
     model = foveate.create("vit-tiny", **SMALL, pooling="attention").eval()
     with foveate.look(model) as sight:
         model(torch.randn(2, 1, 28, 28))
-    assert sight.sites == ["blocks.0.self", "blocks.1.self", "pool.attention"]
+    assert sight.sites == ["stack.blocks.0.self", "stack.blocks.1.self", "pool.attention"]
     assert sight["pool.attention"].weights().shape == (2, 3, 1, 49)
 
 
@@ -53,10 +53,10 @@ def test_positions_tell_where_a_patch_is() -> None:
 def test_positions_are_interpolated_in_rows_and_columns() -> None:
     """With three times the rows and five times the columns, the middle of each such block has the learned position."""
     model = foveate.create("vit-tiny", **SMALL)
-    token, places = model.interpolate_positions(21, 35)
+    token, places = model.interpolate_positions(model.positions, 21, 35)
     middles = places.unflatten(1, (21, 35))[:, 1::3, 2::5].flatten(1, 2)
     torch.testing.assert_close(torch.cat([token, middles], 1), model.positions)
-    assert model.interpolate_positions(7, 7)[1].equal(model.positions[:, 1:])
+    assert model.interpolate_positions(model.positions, 7, 7)[1].equal(model.positions[:, 1:])
 
 
 def test_images_that_do_not_divide_into_patches() -> None:
@@ -67,3 +67,27 @@ def test_images_that_do_not_divide_into_patches() -> None:
     assert str(caught.value) == message
     with pytest.raises(UserError, match="image_size 28 is not a multiple of patch 5"):
         foveate.create("vit-tiny", **SMALL, patch=5)
+
+
+def test_a_hybrid_reads_the_places_of_a_feature_map() -> None:
+    """Resnet20 makes 28 x 28 pixels 7 x 7 places; images of other sizes have any number of them."""
+    model = foveate.create("vit-hybrid-tiny", **SMALL).eval()
+    with foveate.look(model) as sight:
+        model(torch.randn(2, 1, 28, 28))
+    assert sight["stack.blocks.0.self"].weights().shape == (2, 3, 50, 50)
+    pixels = torch.randn(2, 1, 23, 33)
+    assert model.grid(pixels).shape == (2, 12, 6, 9)
+    places = model.embed(pixels).flatten(2).mT
+    token, learned = model.interpolate_positions(model.positions, 6, 9)
+    expected = model.stack(torch.cat([(model.class_token + token).expand(2, -1, -1), places + learned], 1))
+    torch.testing.assert_close(model.encode(pixels), expected)
+
+
+def test_without_positions_patches_in_any_order_are_the_same_image() -> None:
+    model = foveate.create("vit-tiny", **SMALL, positions="none").eval()
+    waves = foveate.create("vit-tiny", **SMALL, positions="sinusoidal").eval()
+    waves.load_state_dict(model.state_dict())
+    pixels = torch.randn(2, 1, 28, 28)
+    moved = pixels.roll(4, 3)
+    torch.testing.assert_close(model(moved).logits, model(pixels).logits)
+    assert not torch.allclose(waves(moved).logits, waves(pixels).logits, atol=1e-4)

@@ -37,12 +37,12 @@ def transformers(config: ViTConfig) -> dict[str, str]:
         "class_token": "vit.embeddings.cls_token",
         "positions": "vit.embeddings.position_embeddings",
         "patches": "vit.embeddings.patch_embeddings.projection",
-        "norm": "vit.layernorm",
+        "stack.norm": "vit.layernorm",
         "output": "classifier",
     }
     for layer in range(config.layers):
         for ours, theirs in _TRANSFORMERS.items():
-            names[f"blocks.{layer}.{ours}"] = f"vit.encoder.layer.{layer}.{theirs}"
+            names[f"stack.blocks.{layer}.{ours}"] = f"vit.encoder.layer.{layer}.{theirs}"
     return names
 
 
@@ -53,12 +53,12 @@ def timm(config: ViTConfig) -> dict[str, str]:
         "class_token": "cls_token",
         "positions": "pos_embed",
         "patches": "patch_embed.proj",
-        "norm": "norm",
+        "stack.norm": "norm",
         "output": "head",
     }
     for layer in range(config.layers):
         for ours, theirs in (_TIMM if config.layer_scale is None else _TIMM | _TIMM_SCALES).items():
-            names[f"blocks.{layer}.{ours}"] = f"blocks.{layer}.{theirs}"
+            names[f"stack.blocks.{layer}.{ours}"] = f"blocks.{layer}.{theirs}"
     return names
 
 

@@ -1,10 +1,10 @@
 """The vision Transformer: an image is a sequence of patches (Dosovitskiy et al. 2021, https://arxiv.org/abs/2010.11929).
 
 DeiT III (Touvron et al. 2022, https://arxiv.org/abs/2204.07118) adds layer scale and gives the class token no position.
+With a `cnn` it is the paper's hybrid: the places of a convolutional network's feature map are the patches.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
+from foveate.models.vision.backbones import build_backbone
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import Dropout, FeedForward, MultiHeadAttention, Residual, TransformerBlock, initialize, norm
+from foveate.nn import MultiHeadAttention, StackConfig, TransformerStack, initialize
 
 
 @dataclass
@@ -30,7 +31,9 @@ class ViTConfig:
     image_size: int = 224
     """Height and width of the images that positions are learned for. For other sizes they are interpolated."""
     patch: int = 16
-    """Height and width of a patch, in pixels. Each patch is projected to one vector."""
+    """Height and width of a patch, in pixels or in places of the CNN's map. Each is projected to one vector."""
+    cnn: str | None = None
+    """Preset of a convolutional network whose feature map is divided into patches, in place of the image."""
     width: int = 768
     """Width C of all layers."""
     heads: int = 12
@@ -42,8 +45,10 @@ class ViTConfig:
     pooling: Literal["token", "mean", "attention"] = "token"
     """What the classifier reads: a class token beside the patches, the mean of the patches, or the result of multi-head
     attention to them with a learned query (Zhai et al. 2022, https://arxiv.org/abs/2106.04560)."""
+    positions: Literal["learned", "sinusoidal", "none"] = "learned"
+    """A learned vector for each place, waves along the sequence of patches, or no positions."""
     class_position: bool = True
-    """Whether the class token has a learned position as the patches do."""
+    """Whether the class token has a learned position as the patches do, if these have learned ones."""
     layer_scale: float | None = None
     """Initial value of a learned scale of each channel of each layer's output; None for no such scale."""
     epsilon: float = 1e-6
@@ -62,19 +67,23 @@ class ViT(nn.Module):
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         check_literals(config)
-        if config.image_size % config.patch:
+        self.config, width = config, config.width
+        self.cnn = None if config.cnn is None else build_backbone(config.cnn, config.channels)
+        read, step = (config.channels, 1) if self.cnn is None else (self.cnn.grid_width, self.cnn.stride)
+        self.grid_width, self.stride = width, config.patch * step
+        if self.cnn is None and config.image_size % config.patch:
             raise UserError(f"image_size {config.image_size} is not a multiple of patch {config.patch}")
-        self.config = config
-        width, rows = config.width, config.image_size // config.patch
+        self.patches = nn.Conv2d(read, width, config.patch, stride=config.patch)
         token = config.pooling == "token"
-        self.grid_width, self.stride = width, config.patch
-        self.patches = nn.Conv2d(config.channels, width, config.patch, stride=config.patch)
         self.class_token = nn.Parameter(torch.empty(1, 1, width)) if token else None
-        self.with_position = int(token and config.class_position)
-        self.positions = nn.Parameter(torch.empty(1, self.with_position + rows * rows, width))
-        self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(width, config.epsilon)
+        learned = config.positions == "learned"
+        self.with_position, self.side = (
+            int(learned and token and config.class_position),
+            -(-config.image_size // self.stride),
+        )
+        places = self.with_position + self.side**2
+        self.positions = nn.Parameter(torch.empty(1, places, width)) if learned else None
+        self.stack = TransformerStack(stack_config(config))
         self.pool = AttentionPool(width, config.heads) if config.pooling == "attention" else None
         self.output = nn.Linear(width, config.classes)
         self._initialize()
@@ -84,9 +93,9 @@ class ViT(nn.Module):
         nn.init.xavier_uniform_(self.patches.weight.flatten(1))  # it is a linear layer of the pixels of a patch
         if self.patches.bias is not None:
             nn.init.zeros_(self.patches.bias)
-        nn.init.normal_(self.positions, std=0.02)
-        if self.class_token is not None:
-            nn.init.normal_(self.class_token, std=0.02)
+        for parameter in (self.positions, self.class_token):
+            if parameter is not None:
+                nn.init.normal_(parameter, std=0.02)
 
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
         """Logits of the classes, (B, N)."""
@@ -99,30 +108,39 @@ class ViT(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The encoded patches as a feature map, without the class token."""
-        rows, columns = (side // self.stride for side in pixels.shape[2:])
-        return self.encode(pixels)[:, -rows * columns :].mT.unflatten(2, (rows, columns))
+        patches = self.embed(pixels)
+        rows, columns = patches.shape[2:]
+        return self._encode(patches)[:, -rows * columns :].mT.unflatten(2, (rows, columns))
 
     def encode(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B T C"]:
         """The encoded class token, if there is one, and the patches row by row."""
-        into_patches(self.stride, pixels)
-        patches = self.patches(pixels)
-        token, places = self.interpolate_positions(*patches.shape[2:])
-        x = patches.flatten(2).mT + places
-        if self.class_token is not None:
-            first = self.class_token + token if self.with_position else self.class_token
-            x = torch.cat([first.expand(len(x), -1, -1), x], 1)
-        x = self.dropout(x)
-        for each in self.blocks:
-            x = each(x)
-        return self.norm(x)
+        return self._encode(self.embed(pixels))
 
-    def interpolate_positions(self, rows: int, columns: int) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
+    def embed(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
+        """The projected patches, without positions."""
+        if self.config.patch > 1:
+            into_patches(self.stride, pixels)
+        return self.patches(pixels if self.cnn is None else self.cnn.grid(pixels))
+
+    def _encode(self, patches: Float[Tensor, "B C i j"]) -> Float[Tensor, "B T C"]:
+        x = patches.flatten(2).mT
+        first: Tensor | None = self.class_token
+        if self.positions is not None:
+            token, places = self.interpolate_positions(self.positions, *patches.shape[2:])
+            x = x + places
+            first = first + token if first is not None and self.with_position else first
+        if first is not None:
+            x = torch.cat([first.expand(len(x), -1, -1), x], 1)
+        return self.stack(x)
+
+    def interpolate_positions(
+        self, positions: Float[Tensor, "1 N C"], rows: int, columns: int
+    ) -> tuple[Float[Tensor, "1 t C"], Float[Tensor, "1 T C"]]:
         """The position of the class token, if it has one, and those of so many rows and columns of patches."""
-        token, places = self.positions.tensor_split([self.with_position], 1)
-        side = self.config.image_size // self.config.patch
-        if (rows, columns) == (side, side):
+        token, places = positions.tensor_split([self.with_position], 1)
+        if (rows, columns) == (self.side, self.side):
             return token, places
-        square = places.mT.unflatten(2, (side, side))
+        square = places.mT.unflatten(2, (self.side, self.side))
         return token, F.interpolate(square, (rows, columns), mode="bicubic", align_corners=False).flatten(2).mT
 
 
@@ -139,13 +157,21 @@ class AttentionPool(nn.Module):
         return self.attention(self.query.expand(len(x), -1, -1), x).squeeze(1)
 
 
-def block(config: ViTConfig) -> TransformerBlock:
-    """Pre-norm self-attention and a feed-forward layer."""
-    around = norm("layer", config.epsilon), config.layer_scale, config.depth_dropout
-    return TransformerBlock(
-        MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout),
-        FeedForward(config.width, config.feedforward, "gelu", config.dropout),
-        partial(Residual, config.width, "pre", config.dropout, *around),
+def stack_config(config: ViTConfig) -> StackConfig:
+    """Pre-norm blocks; learned positions are added to the patches before."""
+    return StackConfig(
+        width=config.width,
+        heads=config.heads,
+        feedforward=config.feedforward,
+        layers=config.layers,
+        norm="pre",
+        epsilon=config.epsilon,
+        activation="gelu",
+        positions="none" if config.positions == "learned" else config.positions,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        layer_scale=config.layer_scale,
+        depth_dropout=config.depth_dropout,
     )
 
 
@@ -168,6 +194,23 @@ PRESETS = {
             "dropout": 0.1,
         },
         TRAINED,
+    ),
+    "vit-hybrid-tiny": (
+        "3 layers, width 96, on the feature map of resnet20: for small images",
+        {
+            "image_size": 28,
+            "patch": 1,
+            "cnn": "resnet20",
+            "width": 96,
+            "heads": 4,
+            "feedforward": 384,
+            "layers": 3,
+        },
+        TRAINED,
+    ),
+    "vit-hybrid-base": (
+        "12 layers, width 768, on the feature map of resnet50 (Dosovitskiy et al. 2021)",
+        {"patch": 1, "cnn": "resnet50"},
     ),
     "vit-base-16": ("12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)", {}),
     "vit-large-16": (
