@@ -16,6 +16,8 @@ TASKS: dict[str, tuple[str, ...]] = {
     "cloze": ("foveate.tasks.cloze", "Cloze"),
     "language": ("foveate.tasks.language", "foveate.tasks.author", "Author"),
     "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
+    "read": ("foveate.tasks.read", "Read"),
+    "walk": ("foveate.tasks.walk", "Walk"),
 }
 """Each task's page and its class, a `foveate.tasks.task.Task`.
 

@@ -11,10 +11,12 @@ from foveate.data.sources import (
     emoji,
     fashion_mnist,
     gettext_debian,
+    halls,
     libreoffice,
     moby_dick,
     movies,
     sotu,
+    words,
 )
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
@@ -36,6 +38,8 @@ SOURCES: dict[str, Source] = {
         sotu.SOURCE,
         moby_dick.SOURCE,
         fashion_mnist.SOURCE,
+        words.SOURCE,
+        halls.SOURCE,
     )
 }
 

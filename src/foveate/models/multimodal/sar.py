@@ -140,13 +140,13 @@ MODEL, CONFIG = SAR, SARConfig
 PRESETS = {
     "sar": ("31-layer residual network, LSTMs of 512, two-dimensional attention (Li et al. 2019)", {}),
     "sar-tiny": (
-        "SAR with 14 convolutions and LSTMs of 128, for one core",
+        "SAR with 14 convolutions and LSTMs of 112, for one core",
         {
             "channels": 1,
             "stem": (8, 16),
             "blocks": (1, 1, 1, 1),
-            "widths": (24, 48, 64, 80),
-            "width": 128,
+            "widths": (24, 48, 56, 64),
+            "width": 112,
             "layers": 1,
         },
         {"learning_rate": 2e-3},

@@ -1,0 +1,132 @@
+"""Images of words with what is written in them, and how they become tensors."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+
+from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN, Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.images import labelled_images, turn_upright
+from foveate.data.processor import Processor
+from foveate.errors import UserError
+
+SPECIAL = UNKNOWN + 1
+"""The number of token ids before those of characters."""
+
+TABLE = "labels.tsv"
+"""The table in a folder of word images."""
+
+
+@runtime_checkable
+class WordImage(Protocol):
+    """An image and what is written in it."""
+
+    @property
+    def place(self) -> str: ...
+
+    @property
+    def label(self) -> str:
+        """The text in the image."""
+
+    def read(self) -> PIL.Image.Image: ...
+
+    def content(self) -> bytes: ...
+
+
+def word_images(paths: Sequence[Path]) -> Dataset[WordImage]:
+    """A table with `image<TAB>text` on each line, or a folder with such a table, `labels.tsv`.
+
+    Paths of images are relative to the table's folder. Raises UserError for anything else, and for missing images.
+    """
+    if len(paths) != 1:
+        raise UserError(f"images of words are one table, image<TAB>text on each line; {len(paths)} files were given")
+    table = paths[0] / TABLE if paths[0].is_dir() else paths[0]
+    if not table.is_file():
+        raise UserError(f"there is no table {table} with image<TAB>text on each line")
+    found = labelled_images([table])
+    return Dataset(str(table), list(found), "images")
+
+
+def find_characters(texts: Iterable[str]) -> str:
+    """All characters of the texts, the most frequent first."""
+    counts = Counter(character for text in texts for character in text)
+    return "".join(sorted(counts, key=lambda character: (-counts[character], character)))
+
+
+@dataclass
+class WordImageProcessor(Processor[WordImage]):
+    """Turns images of words into inputs `pixels` (B, 1, h, w), `widths` (B) and `target` (B, T), and labels (B, T).
+
+    An image is made grey and scaled to the height, its proportions kept; one that is then wider than the width is
+    squeezed. Each image gets a mean of 0 and a deviation of 1; columns of padding are 0. In training the ground may be
+    darker than the letters or lighter, and the image is scaled and shifted a little, all at random.
+    """
+
+    height: int
+    width: int
+    characters: str
+    """The characters that the model can write; token ids are their places, after the special ones."""
+    augment: bool = True
+
+    def batch(self, prepared: Sequence[WordImage], generator: np.random.Generator | None) -> Batch:
+        generator = generator if self.augment else None
+        inputs = self.inputs([example.read() for example in prepared], generator)
+        tokens = [self.encode(example.label) for example in prepared]
+        longest = max(map(len, tokens)) + 1
+        target = torch.full((len(tokens), longest), PAD)
+        labels = torch.full((len(tokens), longest), IGNORE)
+        for row, ids in enumerate(tokens):
+            target[row, : len(ids) + 1] = torch.tensor([START, *ids])
+            labels[row, : len(ids) + 1] = torch.tensor([*ids, END])
+        return label_batch({**inputs, "target": target}, labels, "images")
+
+    def inputs(
+        self, images: Sequence[PIL.Image.Image], generator: np.random.Generator | None = None
+    ) -> dict[str, Tensor]:
+        """The `pixels` and `widths` of images, changed at random where a generator is given."""
+        canvas = np.zeros((len(images), 1, self.height, self.width), np.float32)
+        widths = np.empty(len(images), np.int64)
+        for row, image in enumerate(images):
+            pixels = self._scale(image, generator)
+            widths[row] = pixels.shape[1]
+            canvas[row, 0, :, : widths[row]] = pixels
+        return {"pixels": torch.from_numpy(canvas), "widths": torch.from_numpy(widths)}
+
+    def _scale(self, image: PIL.Image.Image, generator: np.random.Generator | None) -> np.ndarray:
+        grey = self.shown(image)
+        sign, stretch = 1.0, 1.0
+        if generator is not None:
+            sign = 1.0 if generator.random() < 0.5 else -1.0
+            stretch = float(np.exp(generator.normal(0, 0.15)))
+        width = round(stretch * grey.width * self.height / grey.height)
+        grey = grey.resize((min(max(width, 4), self.width), self.height), PIL.Image.Resampling.BILINEAR)
+        pixels = np.asarray(grey, np.float32)
+        return sign * (pixels - pixels.mean()) / (pixels.std() + 1)
+
+    @staticmethod
+    def shown(image: PIL.Image.Image) -> PIL.Image.Image:
+        """The image upright and grey, on white where it is transparent."""
+        image = turn_upright(image)
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            image = PIL.Image.alpha_composite(PIL.Image.new("RGBA", image.size, "white"), image)
+        return image.convert("L")
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text; a character that is not known is UNKNOWN."""
+        places = {character: place for place, character in enumerate(self.characters, SPECIAL)}
+        return [places.get(character, UNKNOWN) for character in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of token ids; what is not known is '⁇'."""
+        return "".join(self.characters[token - SPECIAL] if token >= SPECIAL else "⁇" for token in tokens)
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": SPECIAL + len(self.characters), "channels": 1}

@@ -1,0 +1,25 @@
+"""How far written answers are from the right ones, in insertions, deletions and substitutions."""
+
+from collections.abc import Sequence
+
+
+def edit_distance(found: Sequence[object], right: Sequence[object]) -> int:
+    """The least number of insertions, deletions and substitutions from one to the other (Levenshtein 1966)."""
+    row = list(range(len(right) + 1))
+    for number, one in enumerate(found, 1):
+        diagonal, row[0] = row[0], number
+        for place, other in enumerate(right, 1):
+            diagonal, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, diagonal + (one != other))
+    return row[-1]
+
+
+def error_rate(found: Sequence[Sequence[object]], right: Sequence[Sequence[object]]) -> float:
+    """Edits over the length of what is right, all answers together, in percent: CER of characters, WER of words.
+
+    It can be above 100; where nothing is right to write, it is 0 or, if something was written, infinite.
+    """
+    edits = sum(map(edit_distance, found, right))
+    length = sum(map(len, right))
+    if not length:
+        return float("inf") if edits else 0.0
+    return 100 * edits / length

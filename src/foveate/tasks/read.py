@@ -1,0 +1,241 @@
+"""Reading: a model writes the word that it sees in an image, one character after the other."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import PIL.Image
+import torch
+import tyro
+
+from foveate.contracts import START
+from foveate.data import open_source
+from foveate.data.dataset import Dataset
+from foveate.data.images import images_below, read_image
+from foveate.data.word_images import WordImage, WordImageProcessor, find_characters, word_images
+from foveate.decoding import beam, greedy
+from foveate.errors import UserError, at_least, printable
+from foveate.sight import look
+from foveate.tasks.error_rates import error_rate
+from foveate.tasks.measures import accuracy
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.training import Training
+
+BATCH = 128
+"""Images that are read together."""
+
+COLUMN = 4
+"""Pixels of the width of a place that SAR attends to."""
+
+CHARACTERS_FROM = 5_000
+"""Examples that the characters are taken from, where there are more of them."""
+
+NEIGHBOURS = 5_000
+"""Training images that the nearest one is searched in, for the baseline."""
+
+
+@dataclass
+class WordImages(Examples):
+    """Which images of words to learn from, a table with image<TAB>text on each line, and what becomes of them."""
+
+    batch: int = 32
+    """Images of a batch."""
+    validation_examples: int = 500
+    """Images that each validation during training reads."""
+    height: int = 32
+    """Height that images are scaled to, in pixels, their proportions kept."""
+    width: int = 100
+    """Width in pixels; wider images are squeezed, narrower ones padded."""
+    augment: bool = True
+    """Invert and stretch images in training, at random."""
+
+    def check(self) -> None:
+        super().check()
+        for name in ("height", "width"):
+            at_least(8, name, getattr(self, name))
+
+
+@dataclass
+class Search:
+    """How the text is searched."""
+
+    width: int = 5
+    """Width of the beam search; 1 is greedy search."""
+    length: int = 40
+    """Characters of the longest text."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("width", "length"):
+            at_least(1, name, getattr(self, name))
+
+
+@dataclass
+class SearchAndShow(Search):
+    """How the text is searched and printed."""
+
+    json: bool = False
+    """Print a JSON object for each image: file, text, probability."""
+
+
+@dataclass
+class WordRead:
+    """What a model read in an image."""
+
+    place: str
+    """The file of the image."""
+    text: str
+    probability: float
+    """Of the whole text; 0 for a file that could not be read."""
+    as_json: bool = False
+    error: str | None = None
+
+    @property
+    def line(self) -> str:
+        """File, text and probability, with tabs between them, or one JSON object."""
+        if self.as_json:
+            problem = {"error": self.error} if self.error else {}
+            return json.dumps({"file": self.place, "text": self.text, "probability": self.probability, **problem})
+        if self.error:
+            return f"{printable(self.place)}\t\t{printable(self.error)}"
+        return f"{printable(self.place)}\t{printable(self.text)}\t{self.probability:.3f}"
+
+
+@dataclass
+class Read(Task[Architecture]):
+    """Train a reader of words in images.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "read"
+    families = ("sar",)
+    unit = "characters"
+    files = "TABLE"
+    takes = "image"
+    metric = "word_accuracy"
+    processor = WordImageProcessor
+    options = SearchAndShow
+    usual = Training(
+        epochs=1, learning_rate=1e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+    )
+
+    examples: Annotated[WordImages, tyro.conf.arg(name="")] = field(default_factory=WordImages)
+    model: str = "sar-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/read")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    @classmethod
+    def eval_options(cls, recipe: Any, where: str) -> Search:
+        return Search()
+
+    def read(self, paths: Sequence[Path]) -> Dataset[WordImage]:
+        return word_images(paths)
+
+    def fit(self, learn: Dataset[WordImage]) -> WordImageProcessor:
+        chosen = self.examples
+        characters = find_characters(one.label for one in learn.some(CHARACTERS_FROM))
+        return WordImageProcessor(chosen.height, chosen.width, characters, chosen.augment)
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        return [str(file) for place in places for file in _files(Path(place))]
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: SearchAndShow) -> list[WordRead]:
+        """What is written in the image of each file; a file that cannot be read gets no text, but an error."""
+        options.check()
+        images, errors = {}, {}
+        for place in dict.fromkeys(texts):
+            try:
+                images[place] = read_image(Path(place))
+            except UserError as error:
+                errors[place] = str(error)
+        found = dict(zip(images, _read(predictor, [*images.values()], options), strict=True))
+        return [
+            WordRead(place, *found.get(place, ("", 0.0)), as_json=options.json, error=errors.get(place))
+            for place in texts
+        ]
+
+    def measure(self, predictor: Predictor, examples: Sequence[WordImage], options: Search) -> Measured:
+        found: list[str] = []
+        for begin in range(0, len(examples), BATCH):
+            images = [example.read() for example in examples[begin : begin + BATCH]]
+            found += [text for text, _ in _read(predictor, images, options)]
+        return Measured(found, text_metrics(found, [one.label for one in examples]))
+
+    def baselines(self, predictor: Predictor, examples: Sequence[WordImage]) -> dict[str, dict[str, float]]:
+        """The most frequent word of the training images, and the word of the nearest of 5,000 of them."""
+        chosen, right = self.examples, [one.label for one in examples]
+        learned = open_source(chosen.source, task=self.task).train if chosen.source else self.read(chosen.data)
+        known = learned.some(NEIGHBOURS)
+        words = [one.label for one in known]
+        frequent = Counter(words).most_common(1)[0][0]
+        thumbnails, others = (_thumbnails(part) for part in (known, examples))
+        nearest = [words[place] for place in (others @ thumbnails.T).argmax(1)]
+        return {
+            "the most frequent word": text_metrics([frequent] * len(right), right),
+            "the nearest image": text_metrics(nearest, right),
+        }
+
+    def picture(self, predictor: Predictor, prediction: WordRead) -> Any:
+        """The image, and for each character where the model looked when it wrote it."""
+        from foveate.viewer.steps import draw
+
+        processor: WordImageProcessor = predictor.processor
+        image = read_image(Path(prediction.place))
+        inputs = processor.inputs([image])
+        tokens = [START, *processor.encode(prediction.text)]
+        with torch.inference_mode(), look(predictor.model) as sight:
+            predictor.forward({**inputs, "target": torch.tensor([tokens])})
+        weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
+        columns = int(inputs["pixels"].shape[3]) // COLUMN
+        maps = weights.unflatten(1, (columns, -1)).mT[:, :, : -(-int(inputs["widths"][0]) // COLUMN)]
+        shown = processor.shown(image)
+        return draw(np.asarray(shown), maps.numpy(), [*prediction.text, "end"], "image")
+
+
+def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
+    """In percent: words that are right, words whose letters and digits are right whatever their case, and CER."""
+    plain = [["".join(filter(str.isalnum, text)).lower() for text in texts] for texts in (found, right)]
+    return {
+        "word_accuracy": accuracy(found, right),
+        "accuracy_ignoring_case": accuracy(*plain),
+        "character_error_rate": error_rate(found, right),
+    }
+
+
+def _read(predictor: Predictor, images: Sequence[PIL.Image.Image], options: Search) -> list[tuple[str, float]]:
+    """The text in each image and its probability."""
+    found = []
+    for begin in range(0, len(images), BATCH):
+        inputs = predictor.on_device(predictor.processor.inputs(images[begin : begin + BATCH]))
+        model: Any = predictor.model
+        if options.width == 1:
+            best = greedy(model, inputs, options.length + 1)
+        else:
+            best = [some[0] for some in beam(model, inputs, options.length + 1, options.width)]
+        found += [(predictor.processor.decode(one.tokens), float(np.exp(one.log_prob))) for one in best]
+    return found
+
+
+def _thumbnails(examples: Sequence[WordImage]) -> np.ndarray:
+    """Each image as a unit vector: scaled to 16 x 48, without its mean, letters positive where they are fewer."""
+    vectors = np.empty((len(examples), 16 * 48), np.float32)
+    for row, example in enumerate(examples):
+        pixels = np.asarray(WordImageProcessor.shown(example.read()).resize((48, 16)), np.float32)
+        pixels = pixels - pixels.mean()
+        vectors[row] = (pixels * np.sign((pixels**3).mean() or 1)).ravel()
+    return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-6)
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir() and not (files := images_below(place)):
+        raise UserError(f"{place} has no images")
+    return files if place.is_dir() else [place]

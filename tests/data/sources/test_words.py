@@ -1,0 +1,60 @@
+"""Words in fonts, from packages made by hand: matplotlib's own font under several names."""
+
+from pathlib import Path
+
+import matplotlib
+import pytest
+from archives import write_archive
+
+from foveate.data import open_source
+from foveate.data.sources import words
+from foveate.errors import UserError
+
+FONT = (Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf").read_bytes()
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = [chr(97 + number // 26) + chr(97 + number % 26) for number in range(200)]
+    listed = "\n".join([*letters, "Éclair", "isn't", "incomprehensibility"])
+    write_archive(tmp_path / "wamerican.deb", {"usr/share/dict/american-english": listed})
+    for name in ("alpha", "beta", "gamma"):
+        fonts = {f"usr/share/fonts/{name}/{name}.ttf": FONT, f"usr/share/fonts/{name}/LinBiolinum_K.otf": b"keys"}
+        write_archive(tmp_path / f"fonts-{name}.deb", fonts)
+
+    class Packages:
+        def __init__(self, names: list[str], folder: Path) -> None:
+            self.names = names
+
+        def __enter__(self) -> list[Path]:
+            return [tmp_path / f"{name}.deb" for name in self.names]
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(words, "debian_packages", Packages)
+    for name, font in (("TRAIN", "alpha"), ("DEV", "beta"), ("TEST", "gamma")):
+        monkeypatch.setattr(words, f"{name}_FONTS", (font,))
+    monkeypatch.setattr(words, "COUNTS", (300, 40, 50))
+
+
+def test_the_parts_share_neither_words_nor_fonts(packages: None) -> None:
+    splits = open_source("words", task="read")
+    parts = [list(part) for part in (splits.train, splits.dev, splits.test)]
+    assert [len(part) for part in parts] == [300, 40, 50]
+    assert splits.dev.report == "words.dev: 40 images (10 words in 1 fonts, and numbers)"
+    known = [{one.label.lower() for one in part if one.label.isalpha()} for part in parts]
+    assert not known[0] & known[1]
+    assert not known[0] & known[2]
+    assert not known[1] & known[2]
+    assert all(len(word) == 2 for some in known for word in some)
+    assert [{one.font.name for one in part} for part in parts] == [{"alpha.ttf"}, {"beta.ttf"}, {"gamma.ttf"}]
+    assert parts[2][3].read().width > 10
+
+
+def test_a_damaged_cache(packages: None, tmp_path: Path) -> None:
+    open_source("words", task="read")
+    (tmp_path / "cache/words/beta/beta.ttf").unlink()
+    with pytest.raises(UserError, match="is damaged: no fonts of beta; remove it to fetch it again"):
+        open_source("words", task="read")

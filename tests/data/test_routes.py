@@ -1,0 +1,178 @@
+"""Maps, what is seen on them, and routes, on one map drawn here:
+
+(1,1) lamp ---wood--- (2,1) ---wood--- (3,1) chair
+                        |
+                      grass
+                        |
+                      (2,2)
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foveate.contracts import IGNORE, UNKNOWN, World
+from foveate.data import open_source
+from foveate.data.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, read_map
+from foveate.data.routes import fit_routes, read_routes, words_of
+from foveate.errors import UserError
+
+MAP = """<?xml version="1.0"?>
+<map name="T"><nodes>
+<node x="1" y="1" item="lamp"/><node x="2" y="1" item=""/><node x="3" y="1" item="chair"/><node x="2" y="2" item=""/>
+</nodes><edges>
+<edge node1="1,1" node2="2,1" wall="fish" floor="wood"/><edge node1="2,1" node2="3,1" wall="fish" floor="wood"/>
+<edge node1="2,1" node2="2,2" wall="tower" floor="grass"/>
+</edges></map>"""
+
+PATH = [[2, 2, -1], [2, 2, 90], [2, 2, 0], [2, 1, 0], [2, 1, 270], [1, 1, 270]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "maps/map-t.xml").write_text(MAP)
+    routes = [
+        {"instruction": "Turn left, go to the lamp", "map": "maps/map-t.xml", "path": PATH},
+        {"instruction": "go on", "map": "maps/map-t.xml", "path": [[1, 1, -1]]},
+        {"instruction": "turn around, go", "map": "maps/map-t.xml", "path": [[1, 1, 90], [1, 1, 270]]},
+    ]
+    (tmp_path / "routes.json").write_text(json.dumps(routes))
+    return tmp_path / "routes.json"
+
+
+def test_actions_lead_through_a_path(file) -> None:
+    route = read_routes([file])[0]
+    assert route.path[0] == (2, 2, 90)
+    assert actions_between(route.path, route.walk_map) == [LEFT, FORWARD, LEFT, FORWARD, STOP]
+    assert actions_between(read_routes([file])[1].path, route.walk_map) == [RIGHT, RIGHT, STOP]
+
+
+def test_a_world_does_what_it_is_told(file) -> None:
+    walk_map = read_map(file.parent / "maps/map-t.xml")
+    world = MapWorld(walk_map, (2, 2, 90), Sights.of([walk_map]))
+    assert isinstance(world, World)
+    assert not world.act(FORWARD)
+    assert world.pose == (2, 2, 90)  # there is no hall
+    other = world.copy()
+    for action in (LEFT, FORWARD, RIGHT, FORWARD):
+        world.act(action)
+    assert (world.pose, other.pose) == ((3, 1, 90), (2, 2, 90))
+    assert world.act(STOP)
+
+
+def test_what_is_seen(file) -> None:
+    walk_map = read_map(file.parent / "maps/map-t.xml")
+    sights = Sights.of([walk_map])
+    assert (sights.floors, sights.walls, sights.items) == (("grass", "wood"), ("fish", "tower"), ("chair", "lamp"))
+    here, *views = np.split(sights.features(walk_map, (2, 1, 270)), [2, 9, 16, 23])
+    assert here.tolist() == [0, 0]
+    ahead, right, behind, left = (view.tolist() for view in views)  # floors, walls, items, no hall
+    assert ahead == [0, 1, 1, 0, 0, 1, 0]
+    assert right == [0, 0, 0, 0, 0, 0, 1]
+    assert behind == [0, 1, 1, 0, 1, 0, 0]
+    assert left == [1, 0, 0, 1, 0, 0, 0]
+    far = sights.features(walk_map, (1, 1, 90))
+    assert far[:9].tolist() == [0, 1, 0, 1, 1, 0, 1, 0, 0]  # the lamp here, the chair two places ahead
+
+
+def test_routes_as_tensors(file) -> None:
+    routes = read_routes([file])
+    assert routes.report == "routes.json: 2 routes (2 on T; 1 without a heading left out)"
+    processor = fit_routes(routes)
+    assert processor.words == (",", "go", "turn")
+    assert processor.encode("Turn left, go to the lamp") == [6, UNKNOWN, 4, 5, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert processor.encode("") == [UNKNOWN]
+    prepared = processor.prepare(routes)
+    assert [processor.cost(one) for one in prepared] == [7 + 5, 4 + 3]
+    batch = processor.batch(prepared, None)
+    assert batch.inputs["lengths"].tolist() == [7, 4]
+    assert batch.labels.tolist() == [[1, 0, 1, 0, 3], [2, 2, 3, IGNORE, IGNORE]]
+    assert batch.inputs["features"].shape == (2, 5, processor.sights.size) == (2, 5, 30)
+    route = routes[0]
+    seen = processor.sights.features(route.walk_map, (2, 1, 0))
+    assert np.array_equal(batch.inputs["features"][0, 2].numpy(), seen)
+    drawn = processor.batch(prepared * 20, np.random.default_rng(1)).inputs["tokens"]
+    assert 0 < int(((drawn == UNKNOWN).sum(1) > 4).sum()) < 40
+
+
+def test_the_layout_of_sail(file, tmp_path) -> None:
+    text = (
+        "<examples><example id='7' map='T'><instruction>\n go\n on\n</instruction>"
+        "<path>[(2, 2, 0), (2, 1, 0)]</path></example></examples>"
+    )
+    (tmp_path / "routes.xml").write_text(text)
+    (route,) = read_routes([tmp_path / "routes.xml"])
+    assert (route.place, route.instruction, route.path) == ("example 7", "go on", ((2, 2, 0), (2, 1, 0)))
+    with pytest.raises(UserError, match=r"routes.xml has no routes on these maps"):
+        read_routes([tmp_path / "routes.xml"], leave_out=["T"])
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ([[2, 2, 0], [1, 1, 0]], r"route 1: no action leads from \(2, 2, 0\) to \(1, 1, 0\) on the map T"),
+        ([[2, 3, 0]], "route 1: the map T has no place 2,3"),
+        ([[2, 2, 45]], r"route 1: \[2, 2, 45\] is no x,y,heading"),
+        ([[2, 2]], "has no routes"),
+        ("north", "has no routes"),
+    ],
+)
+def test_invalid_paths(file, path, complaint) -> None:
+    file.write_text(json.dumps([{"instruction": "go", "map": "maps/map-t.xml", "path": path}]))
+    with pytest.raises(UserError, match=complaint):
+        read_routes([file])
+
+
+def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
+    (tmp_path / "map.xml").write_text("<map><nodes/></map>")
+    with pytest.raises(UserError, match="has no <node"):
+        read_map(tmp_path / "map.xml")
+    (tmp_path / "map.xml").write_text(MAP.replace("3,1", "2,5"))
+    with pytest.raises(UserError, match=r"map T: there can be no hall from \(2, 1\) to \(2, 5\)"):
+        read_map(tmp_path / "map.xml")
+    (tmp_path / "map.xml").write_text("<map")
+    with pytest.raises(UserError, match="is no map"):
+        read_map(tmp_path / "map.xml")
+    with pytest.raises(UserError, match=r"cannot read .*missing\.json"):
+        read_routes([tmp_path / "missing.json"])
+    file.write_text("{}[")
+    with pytest.raises(UserError, match="has no routes"):
+        read_routes([file])
+
+
+def test_words() -> None:
+    assert words_of("Go 12 steps, then: the café's end.") == [
+        "go",
+        "1",
+        "2",
+        "steps",
+        ",",
+        "then",
+        ":",
+        "the",
+        "café",
+        "'",
+        "s",
+        "end",
+        ".",
+    ]
+
+
+def test_the_source_of_halls_has_other_maps_in_each_part() -> None:
+    splits = open_source("halls", task="walk")
+    assert [len(part) for part in (splits.train, splits.dev, splits.test)] == [3600, 300, 500]
+    maps = [
+        {one.content() for one in {id(route.walk_map): route.walk_map for route in part}.values()}
+        for part in (splits.train, splits.dev, splits.test)
+    ]
+    assert not maps[0] & (maps[1] | maps[2])
+    for route in splits.test.some(50):
+        world = MapWorld(route.walk_map, route.path[0], Sights((), (), ()))
+        for action in actions_between(route.path, route.walk_map):
+            world.act(action)
+        assert world.pose == route.path[-1]
+        if route.instruction.startswith("go to the ") and len(words_of(route.instruction)) == 4:
+            assert route.walk_map.items[route.path[-1][:2]] == words_of(route.instruction)[-1]

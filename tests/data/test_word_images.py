@@ -1,0 +1,111 @@
+"""Images of words: drawn, read from tables, and as tensors."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+from foveate.contracts import END, IGNORE, START, UNKNOWN
+from foveate.data.word_images import WordImageProcessor, find_characters, word_images
+from foveate.data.word_rendering import RenderedWord, choose_words
+from foveate.errors import UserError
+
+FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
+
+
+def flat(width: int, height: int) -> PIL.Image.Image:
+    """Black on the left, white on the right."""
+    pixels = np.zeros((height, width), np.uint8)
+    pixels[:, width // 2 :] = 255
+    return PIL.Image.fromarray(pixels)
+
+
+def test_a_word_is_always_drawn_the_same_and_wider_with_more_letters() -> None:
+    word = RenderedWord("word 1", "Will", FONT, 7)
+    assert word.read().tobytes() == word.read().tobytes()
+    assert word.read().tobytes() != RenderedWord("word 1", "Will", FONT, 8).read().tobytes()
+    assert RenderedWord("", "WWWWWW", FONT, 7).read().width > 3 * RenderedWord("", "W", FONT, 7).read().width
+    assert word.content() == b"Will\0DejaVuSans.ttf\x007"
+
+
+def test_chosen_words_repeat_with_the_seed() -> None:
+    words = choose_words(["fig", "apple"], [FONT], 500, 3)
+    assert words == choose_words(["fig", "apple"], [FONT], 500, 3)
+    assert {word.label for word in words if not word.label.isdigit()} == {
+        "fig",
+        "Fig",
+        "FIG",
+        "apple",
+        "Apple",
+        "APPLE",
+    }
+    assert 20 < sum(word.label.isdigit() for word in words) < 90
+    short = sum(word.label.lower() == "fig" for word in words) / sum(not word.label.isdigit() for word in words)
+    assert 0.65 < short < 0.85  # three of four, because the shorter of two words is taken
+
+
+def test_a_batch() -> None:
+    processor = WordImageProcessor(8, 20, "ab", augment=False)
+    examples = [RenderedWord("", text, FONT, 1) for text in ("ba", "abc", "a")]
+    batch = processor.batch(examples, np.random.default_rng(1))
+    assert batch.inputs["pixels"].shape == (3, 1, 8, 20)
+    assert batch.inputs["target"].tolist() == [[START, 5, 4, 0], [START, 4, 5, UNKNOWN], [START, 4, 0, 0]]
+    assert batch.labels.tolist() == [[5, 4, END, IGNORE], [4, 5, UNKNOWN, END], [4, END, IGNORE, IGNORE]]
+    assert batch.weight.tolist() == [3, 4, 2]
+    assert processor.decode([5, 4, UNKNOWN]) == "ba⁇"
+    assert processor.sizes() == {"vocabulary": 6, "channels": 1}
+
+
+def test_images_keep_their_proportions_up_to_the_width() -> None:
+    inputs = WordImageProcessor(8, 20, "a").inputs([flat(16, 16), flat(32, 16), flat(90, 16), flat(2, 64)])
+    assert inputs["widths"].tolist() == [8, 16, 20, 4]
+    pixels = inputs["pixels"][:, 0]
+    assert torch.equal(pixels[0, :, 8:], torch.zeros(8, 12))
+    torch.testing.assert_close(pixels[1, :, :16].mean(), torch.tensor(0.0), atol=1e-6, rtol=0)
+    assert pixels[1, 0, 0] == pytest.approx(-1, abs=0.05)
+    assert pixels[1, 0, 15] == pytest.approx(1, abs=0.05)
+
+
+def test_transparent_places_are_white() -> None:
+    image = PIL.Image.new("RGBA", (4, 3), (0, 0, 0, 0))
+    assert np.asarray(WordImageProcessor.shown(image)).tolist() == [[255] * 4] * 3
+
+
+def test_augmented_images_are_inverted_or_not_and_stretched() -> None:
+    processor = WordImageProcessor(8, 40, "a")
+    batch = processor.batch([_Image("a", flat(16, 16))] * 64, np.random.default_rng(5))
+    signs = batch.inputs["pixels"][:, 0, 4, 0].sign()
+    assert 15 < int((signs > 0).sum()) < 49
+    assert len(set(batch.inputs["widths"].tolist())) > 3
+
+
+class _Image:
+    place = "image"
+
+    def __init__(self, label: str, image: PIL.Image.Image) -> None:
+        self.label, self.image = label, image
+
+    def read(self) -> PIL.Image.Image:
+        return self.image
+
+    def content(self) -> bytes:
+        return b""
+
+
+def test_tables_and_folders_with_one(tmp_path: Path) -> None:
+    flat(8, 4).save(tmp_path / "1.png")
+    (tmp_path / "labels.tsv").write_text("1.png\tEXIT\n", encoding="utf-8")
+    for path in (tmp_path, tmp_path / "labels.tsv"):
+        (example,) = word_images([path])
+        assert (example.label, example.read().size) == ("EXIT", (8, 4))
+    with pytest.raises(UserError, match=r"there is no table .*missing\.tsv"):
+        word_images([tmp_path / "missing.tsv"])
+    with pytest.raises(UserError, match="2 files were given"):
+        word_images([tmp_path, tmp_path])
+
+
+def test_characters_most_frequent_first() -> None:
+    assert find_characters(["abba", "bc"]) == "bac"

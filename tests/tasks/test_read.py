@@ -1,0 +1,96 @@
+"""Reading from end to end: trained, saved, loaded, used, measured."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import matplotlib
+import PIL.Image
+import pytest
+import torch
+from rich.console import Console
+
+import foveate
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.word_rendering import RenderedWord
+from foveate.tasks.read import Read, Search, WordImages, text_metrics
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans-Bold.ttf"
+SMALL = {"stem": (4, 8), "widths": (8, 12, 16, 16), "width": 24}
+
+
+def words(name: str, count: int, seed: int) -> Dataset[RenderedWord]:
+    texts = ("I", "OO")
+    return Dataset(name, [RenderedWord(f"{name} {n}", texts[n % 2], FONT, 1000 * seed + n) for n in range(count)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    out = tmp_path_factory.mktemp("read") / "run"
+    training = Training(steps=40, learning_rate=0.01, warmup=3, validate_every=40, precision="float32")
+    examples = WordImages(source="words", batch=16, height=16, width=40, augment=False)
+    task = Read(examples=examples, architecture=SMALL, out=out, training=training)
+    task.learn(Splits(words("train", 160, 1), words("dev", 8, 2), words("test", 8, 3)), CONSOLE)
+    return out
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder of images with a table, one of which is damaged."""
+    place = tmp_path / "images"
+    place.mkdir()
+    for number, example in enumerate(words("new", 6, 5)):
+        example.read().save(place / f"{number}.png")
+    (place / "labels.tsv").write_text("".join(f"{n}.png\t{('I', 'OO')[n % 2]}\n" for n in range(6)), encoding="utf-8")
+    return place
+
+
+def test_it_learns_and_reads_new_images(folder: Path, files: Path, monkeypatch) -> None:
+    reader = foveate.load(folder)
+    monkeypatch.setattr("foveate.tasks.read.open_source", lambda name, task: Splits(*[words("train", 20, 1)] * 3))
+    found = reader.evaluate([files], Search(), CONSOLE)
+    assert found.answers == ["I", "OO"] * 3
+    assert found.figures["ways"]["sar-tiny"] == {
+        "word_accuracy": 100,
+        "accuracy_ignoring_case": 100,
+        "character_error_rate": 0,
+    }
+    assert found.figures["ways"]["the most frequent word"]["word_accuracy"] == 50
+    assert found.figures["ways"]["the nearest image"]["word_accuracy"] > 50
+    answer = reader.run(files / "1.png")
+    assert answer.line == f"{files / '1.png'}\tOO\t{answer.probability:.3f}"
+    assert answer.probability > 0.5
+
+
+def test_a_folder_as_json_goes_on_after_a_damaged_image(folder: Path, files: Path, capsys) -> None:
+    (files / "2.png").write_bytes(b"no image")
+    main(["run", str(folder), str(files), "--json"])
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["file"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
+    assert [answer["text"] for answer in answers] == ["I", "OO", "", "OO", "I", "OO"]
+    assert "cannot be read as an image" in answers[2]["error"]
+    assert "error" not in answers[0]
+
+
+def test_a_picture_with_a_panel_for_each_character(folder: Path, files: Path, tmp_path: Path) -> None:
+    reader = foveate.load(folder)
+    figure = reader.picture(reader.run(files / "1.png"))
+    assert [axes.get_title() for axes in figure.axes] == ["image", "O", "O", "end"]
+    weights = figure.axes[1].images[1].get_array()
+    assert weights.shape[0] == 2
+    assert weights.sum() == pytest.approx(1, abs=1e-4)
+    main(["run", str(folder), str(files / "1.png"), "--picture", str(tmp_path / "look.png")])
+    with PIL.Image.open(tmp_path / "look.png") as picture:
+        assert picture.width > 100
+
+
+def test_metrics_by_hand() -> None:
+    found = text_metrics(["Exit", "it's", "two"], ["EXIT", "its", "too"])
+    assert found["word_accuracy"] == 0
+    assert found["accuracy_ignoring_case"] == pytest.approx(200 / 3)
+    assert found["character_error_rate"] == pytest.approx(100 * (3 + 1 + 1) / 10)

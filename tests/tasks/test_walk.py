@@ -1,0 +1,116 @@
+"""Walking from end to end: trained, saved, loaded, used, measured."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+import foveate
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.maps import make_map
+from foveate.data.routes import Route
+from foveate.tasks.walk import OnMaps, Routes, Walk, Walking, arrivals
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+PLACES = [(x, y) for x in range(3) for y in range(3)]
+EDGES = [((x, y), (x + 1, y), "wood", "fish") for x in range(2) for y in range(3)]
+EDGES += [((x, y), (x, y + 1), "grass", "fish") for x in range(3) for y in range(2)]
+SQUARE = make_map("square", dict.fromkeys(PLACES, "") | {(0, 0): "lamp", (2, 2): "chair"}, EDGES)
+
+XML = "<map name='square'>{}{}</map>".format(
+    "".join(f"<node x='{x}' y='{y}' item='{item}'/>" for (x, y), item in SQUARE.items.items()),
+    "".join(f"<edge node1='{a},{b}' node2='{c},{d}' floor='{f}' wall='{w}'/>" for (a, b), (c, d), f, w in EDGES),
+)
+
+
+def routes(name: str, words: dict[str, int]) -> Dataset[Route]:
+    """From every pose: turn as one word says and stop."""
+    poses = [(x, y, heading) for x, y in PLACES for heading in (0, 90, 180, 270)]
+    found = [
+        Route(f"{word} {pose}", word, SQUARE, (pose, (*pose[:2], (pose[2] + turn) % 360)))
+        for pose in poses
+        for word, turn in words.items()
+    ]
+    return Dataset(name, found, "routes")
+
+
+WORDS = {"left": 270, "right": 90, "stay": 0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    out = tmp_path_factory.mktemp("walk") / "run"
+    training = Training(steps=60, learning_rate=0.02, warmup=3, validate_every=60, precision="float32")
+    examples = Routes(source="halls", batch=200)
+    task = Walk(examples=examples, model="walker-tiny", architecture={"width": 24}, out=out, training=training)
+    task.learn(Splits(*[routes(part, WORDS) for part in ("train", "dev", "test")]), CONSOLE)
+    return out
+
+
+@pytest.fixture
+def map_file(tmp_path: Path) -> Path:
+    (tmp_path / "square.xml").write_text(XML)
+    return tmp_path / "square.xml"
+
+
+def test_it_follows_instructions_on_a_map(folder: Path, map_file: Path, capsys) -> None:
+    main(["run", str(folder), "left", "right", "stay", "--map", str(map_file), "--at", "1,1,180"])
+    lines = [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["left stop", "1,1,90"], ["right stop", "1,1,270"], ["stop", "1,1,180"]]
+
+
+def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -> None:
+    walker = foveate.load(folder)
+    greedy, beam = (walker.answer(["left"], Walking(map_file, "0,1,0", width))[0] for width in (1, 4))
+    assert greedy.actions == beam.actions
+    assert greedy.probability == pytest.approx(beam.probability, abs=1e-5)
+
+
+def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
+    walker = foveate.load(folder)
+    splits = Splits(*[routes("train", WORDS)] * 3)
+    monkeypatch.setattr("foveate.tasks.walk.open_source", lambda name, task: splits)
+    examples = list(routes("test", WORDS))
+    assert walker.task.measure(walker, examples, OnMaps()).metrics == {"success": 100, "right_place": 100}
+    ways = walker.task.baselines(walker, examples)
+    assert ways["staying"]["success"] == pytest.approx(100 / 3)
+    assert ways["always left stop"]["success"] == pytest.approx(100 / 3)
+
+
+def test_arrivals_by_hand() -> None:
+    some = list(routes("test", {"left": 270}))[:3]  # from (0, 0) with headings 0, 90, 180: ends 270, 0, 90
+    found = arrivals([(0, 0, 270), (0, 0, 90), (1, 0, 90)], some)
+    assert found == {"success": pytest.approx(100 / 3), "right_place": pytest.approx(200 / 3)}
+
+
+def test_a_picture_of_the_walk(folder: Path, map_file: Path) -> None:
+    walker = foveate.load(folder)
+    (walk,) = walker.answer(["right left"], Walking(map_file, "1,1,0"))
+    figure = walker.picture(walk)
+    _, heat = figure.axes
+    assert [label.get_text() for label in heat.get_xticklabels()] == ["right", "left"]
+    assert heat.images[0].get_array().shape == (len(walk.actions), 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ([], "where to walk? Give a map and a first pose"),
+        (["--map", "MAP"], "where to walk?"),
+        (["--map", "MAP", "--at", "north"], "--at is north, but must be x,y,heading"),
+        (["--map", "MAP", "--at", "7,1,0"], "the map square has no place 7,1"),
+        (["--map", "missing.xml", "--at", "1,1,0"], "cannot read the map missing.xml"),
+    ],
+)
+def test_bad_input(folder: Path, map_file: Path, flags, complaint, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(folder), "left", *(str(map_file) if flag == "MAP" else flag for flag in flags)])
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
