@@ -23,7 +23,8 @@ def steps(model: StepDecoder, inputs: dict[str, Tensor], state: State, targets: 
 
 
 def source(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value for name, value in inputs.items() if name.startswith("source")}
+    """The inputs of `start`: those that are no target."""
+    return {name: value for name, value in inputs.items() if not name.startswith("target")}
 
 
 def in_type(dtype: torch.dtype, inputs: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -52,6 +52,9 @@ SMALL = {
     "stride": 2,
     "pyramids": 2,
     "convolution": 8,
+    "image_encoder": "cnn-light",
+    "image_positions": "sinusoidal",
+    "coverage": True,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -71,7 +74,7 @@ NEEDED = {
 
 IDLE = [
     ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
-    *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window")),
+    *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")),
     ("input_feeding", {"score_from": ["before"]}),
     ("position_join", {"positions": ["none", "relative", "rotary"]}),
     ("tie", {"head": ["tokens", "text", "pair", "none"]}),
@@ -173,8 +176,8 @@ class Variant:
 
     @property
     def writes(self) -> bool:
-        """Whether the model reads a source and writes, one token after the other."""
-        return issubclass(self.model, StepDecoder) and "source" in self.inputs
+        """Whether the model reads a source or an image and writes, one token after the other."""
+        return issubclass(self.model, StepDecoder) and "target" in self.inputs
 
     @property
     def reads(self) -> bool:
@@ -193,7 +196,7 @@ class Variant:
     def logits(self) -> tuple[int, ...]:
         """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
         config = self.config
-        if "pixels" in self.inputs:
+        if "pixels" in self.inputs and hasattr(config, "classes"):
             return 3, config.classes
         if self.predicts_each_token and hasattr(config, "head"):
             return 3, 7, {"words": config.vocabulary, "tokens": config.classes, "none": config.width}[config.head]
@@ -212,7 +215,7 @@ class Variant:
         config = self.config
         if any(hasattr(config, name) for name in ("heads", "head_width", "kernel")):
             return True
-        if "pixels" in self.inputs:
+        if "pixels" in self.inputs and not self.writes:
             return bool(getattr(config, "attend_after", ()))
         if hasattr(config, "pooling"):
             return config.pooling == "attention"

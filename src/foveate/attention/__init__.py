@@ -8,7 +8,7 @@ from foveate.attention.length_masks import left_padding, padding, segments
 from foveate.attention.masks import Mask, around, causal, window
 from foveate.attention.memory import Memory, assign_rows
 from foveate.attention.monotonic import Monotonic
-from foveate.attention.positions import sinusoidal
+from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
 from foveate.attention.relative_biases import RelativeEncoding, SegmentEncoding
 from foveate.attention.scores import Additive, Biaffine, Dot, ScaledDot, Score, SoftCapped
@@ -47,6 +47,7 @@ __all__ = [
     "segments",
     "assign_rows",
     "sinusoidal",
+    "sinusoidal_grid",
     "intercept",
     "window",
 ]

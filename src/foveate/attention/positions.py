@@ -17,3 +17,14 @@ def sinusoidal(
     angles = places[:, None] * waves
     table = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[:, :width]
     return table.to(torch.get_default_dtype())
+
+
+def sinusoidal_grid(
+    rows: int, columns: int, width: int, device: torch.device | str | None = None
+) -> Float[Tensor, "S D"]:
+    """The waves of `sinusoidal` for the places of a grid, row by row: half of the width for the row, half for the
+    column (Parmar et al. 2018, https://arxiv.org/abs/1802.05751)."""
+    vertical = sinusoidal(rows, width // 2, device=device)
+    horizontal = sinusoidal(columns, width - width // 2, device=device)
+    both = vertical[:, None].expand(-1, columns, -1), horizontal[None].expand(rows, -1, -1)
+    return torch.cat(both, -1).flatten(0, 1)

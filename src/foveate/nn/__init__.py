@@ -11,7 +11,7 @@ from foveate.nn.convolution import (
     ResponseNorm,
     SamePaddedConv2d,
 )
-from foveate.nn.decoder_stack import DecoderStack, DecoderStackState
+from foveate.nn.decoder_stack import DecoderSizes, DecoderStack, DecoderStackState, decoder_block
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
@@ -38,11 +38,14 @@ from foveate.nn.precision import cpu_has_bfloat16
 from foveate.nn.pyramid import PyramidalEncoder
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
+    AttentiveDecoder,
+    AttentiveDecoderState,
     BahdanauDecoder,
     ContextDecoder,
     FixedVectorDecoder,
     LuongDecoder,
     RecurrentDecoderState,
+    concatenate_choices,
 )
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, Rotation
@@ -53,12 +56,15 @@ from foveate.nn.window_attention import WindowAttention
 __all__ = [
     "SCORES",
     "AttentionPooling",
+    "AttentiveDecoder",
+    "AttentiveDecoderState",
     "BahdanauDecoder",
     "BeamSources",
     "ChannelNorm",
     "ContextDecoder",
     "ConvNorm",
     "DecoderBlock",
+    "DecoderSizes",
     "DecoderStack",
     "DecoderStackState",
     "Dropout",
@@ -96,7 +102,9 @@ __all__ = [
     "UnequalHeads",
     "WindowAttention",
     "WordEmbedding",
+    "concatenate_choices",
     "cpu_has_bfloat16",
+    "decoder_block",
     "depth_rates",
     "initialize",
     "initialize_convolutions",

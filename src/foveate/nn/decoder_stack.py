@@ -2,14 +2,43 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Mask, Memory, RelativePosition, causal, padding
+from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock
+from foveate.nn.feedforward import FeedForward
+from foveate.nn.residual import Residual
+
+
+@runtime_checkable
+class DecoderSizes(Protocol):
+    """The fields of a model's config that decide its decoder blocks."""
+
+    width: int
+    heads: int
+    feedforward: int
+    norm: Literal["post", "pre"]
+    activation: Literal["relu", "gelu", "silu"]
+    dropout: float
+    attention_dropout: float
+    activation_dropout: float
+
+
+def decoder_block(sizes: DecoderSizes) -> DecoderBlock:
+    """A block of these sizes, whose source is as wide as the model."""
+    return DecoderBlock(
+        MultiHeadAttention(sizes.width, sizes.heads, dropout=sizes.attention_dropout),
+        MultiHeadAttention(sizes.width, sizes.heads, dropout=sizes.attention_dropout),
+        FeedForward(sizes.width, sizes.feedforward, sizes.activation, sizes.activation_dropout),
+        partial(Residual, sizes.width, sizes.norm, sizes.dropout),
+    )
 
 
 @dataclass

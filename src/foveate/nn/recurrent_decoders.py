@@ -70,7 +70,7 @@ class FixedVectorDecoder(nn.Module):
         return outputs, None
 
 
-class _AttentiveDecoder(nn.Module):
+class AttentiveDecoder(nn.Module):
     """Base of decoders with attention: score, selection, window, and the layer that combines state and context."""
 
     lasting: bool
@@ -126,7 +126,7 @@ class _AttentiveDecoder(nn.Module):
         return torch.tanh(self.combine(torch.cat([outputs, context], -1)))
 
 
-class BahdanauDecoder(_AttentiveDecoder):
+class BahdanauDecoder(AttentiveDecoder):
     """The query is the state before the step; the context is part of the step's input (Bahdanau et al. 2015)."""
 
     lasting = True
@@ -145,7 +145,7 @@ class BahdanauDecoder(_AttentiveDecoder):
     def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         steps = [self.step(one, state) for one in x.split(1, 1)]
         outputs, contexts, choices = zip(*steps, strict=True)
-        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), _concatenate(choices)
+        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), concatenate_choices(choices)
 
     def step(self, x: Float[Tensor, "R 1 E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor, Choices | None]:
         """The output of one step, its context, and its choices."""
@@ -155,7 +155,7 @@ class BahdanauDecoder(_AttentiveDecoder):
         return outputs, attended.output, self.choices(query, attended)
 
 
-class LuongDecoder(_AttentiveDecoder):
+class LuongDecoder(AttentiveDecoder):
     """The query is the state after the step; with input feeding, the result is part of the next input (Luong et al.
     2015)."""
 
@@ -181,7 +181,7 @@ class LuongDecoder(_AttentiveDecoder):
             state.joined = output[:, 0]
             joined.append(output)
             choices.append(chosen)
-        return torch.cat(joined, 1), _concatenate(choices)
+        return torch.cat(joined, 1), concatenate_choices(choices)
 
     def steps(self, x: Float[Tensor, "R T F"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         """Several steps that depend on each other only by the recurrent state."""
@@ -190,7 +190,7 @@ class LuongDecoder(_AttentiveDecoder):
         return self.join(outputs, attended.output), self.choices(outputs, attended)
 
 
-class ContextDecoder(_AttentiveDecoder):
+class ContextDecoder(AttentiveDecoder):
     """The query is the state after the step; its context alone is part of the next input (Chan et al. 2016, Listen,
     Attend and Spell)."""
 
@@ -223,10 +223,10 @@ class ContextDecoder(_AttentiveDecoder):
             outputs.append(output)
             contexts.append(attended.output)
             choices.append(self.choices(output, attended))
-        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), _concatenate(choices)
+        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), concatenate_choices(choices)
 
 
-def _concatenate(steps: Sequence[Choices | None]) -> Choices | None:
+def concatenate_choices(steps: Sequence[Choices | None]) -> Choices | None:
     """Concatenate the choices of steps."""
     made = [step for step in steps if step is not None]
     if not made:

@@ -13,7 +13,6 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
 from foveate.nn import (
-    DecoderBlock,
     DecoderStack,
     DecoderStackState,
     Dropout,
@@ -21,6 +20,7 @@ from foveate.nn import (
     MultiHeadAttention,
     Residual,
     TransformerBlock,
+    decoder_block,
     initialize,
     position_encoding,
     tie_output,
@@ -79,7 +79,7 @@ class Transformer(nn.Module):
         self.target_positions, self.target_distances = position_encoding(*scheme)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = DecoderStack(_decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(decoder_block(config) for _ in range(config.decoder_layers))
         # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
@@ -132,10 +132,6 @@ def _feedforward(config: TransformerConfig) -> FeedForward:
 
 def _encoder_block(config: TransformerConfig) -> TransformerBlock:
     return TransformerBlock(_attention(config), _feedforward(config), partial(_residual, config))
-
-
-def _decoder_block(config: TransformerConfig) -> DecoderBlock:
-    return DecoderBlock(_attention(config), _attention(config), _feedforward(config), partial(_residual, config))
 
 
 def _residual(config: TransformerConfig) -> Residual:

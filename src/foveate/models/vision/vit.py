@@ -212,6 +212,11 @@ PRESETS = {
         "12 layers, width 768, on the feature map of resnet50 (Dosovitskiy et al. 2021)",
         {"patch": 1, "cnn": "resnet50"},
     ),
+    "vit-light": (
+        "4 layers, width 128, patches of 8 x 8 pixels: for images of about 100 x 100 pixels",
+        {"image_size": 96, "patch": 8, "width": 128, "heads": 4, "feedforward": 256, "layers": 4, "dropout": 0.1},
+        TRAINED,
+    ),
     "vit-base-16": ("12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)", {}),
     "vit-large-16": (
         "24 layers, width 1024, patches of 16 x 16 pixels",
