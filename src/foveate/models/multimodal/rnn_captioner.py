@@ -203,7 +203,7 @@ MODEL, CONFIG = RNNCaptioner, RNNCaptionerConfig
 TINY = {
     "image_encoder": "cnn-light",
     "image_size": 96,
-    "positions": True,
+    "image_positions": "sinusoidal",
     "embedding": 64,
     "width": 256,
     "dropout": 0.1,
