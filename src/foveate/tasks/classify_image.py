@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import PIL.Image
-import torch
 import tyro
 
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import LabelledImage, images_below, labelled_images, read_image
 from foveate.errors import UserError, at_least, printable
-from foveate.sight import look
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -148,11 +146,11 @@ class ClassifyImage(Task[Architecture]):
 
         With a class token it is where this token looks, otherwise the mean over all places.
         """
-        from foveate.tasks.looking.grids import grid_of
+        from foveate.tasks.looking.grids import grid_of, look_at_maps
 
         image = read_image(Path(prediction.place))
-        with torch.inference_mode(), look(predictor.model) as sight:
-            predictor.forward({"pixels": predictor.processor.pixels([image])})
+        inputs = {"pixels": predictor.processor.pixels([image])}
+        sight = look_at_maps(predictor.model, lambda: predictor.forward(inputs))
         if not sight.sites:
             return None
         heads = sight[sight.sites[-1]].weights()[0].mean(0).cpu()

@@ -1,13 +1,17 @@
 """A look at one of foveate's models that reads an image and has no other input."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import PIL.Image
 import torch
+from torch import nn
 
 from foveate.errors import UserError
-from foveate.sight import look
+from foveate.nn import WindowAttention
+from foveate.sight import Sight, Windows, look
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import Naming, single_input_names
@@ -35,6 +39,25 @@ def grid_names(picture: np.ndarray) -> Naming:
     return names
 
 
+def look_at_maps(model: nn.Module, run: Callable[[], Any], sites: Sequence[str] | None = None) -> Sight:
+    """A sight of a model that runs, with windows of a feature map put back in place."""
+    windows: dict[str, Windows] = {}
+
+    def note(name: str, layer: WindowAttention, inputs: tuple[torch.Tensor, ...]) -> None:
+        height, width = inputs[0].shape[1:3]
+        windows[f"{name}.attention"] = Windows(height, width, *layer.layout(height, width))
+
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, WindowAttention)}
+    hooks = [layer.register_forward_pre_hook(partial(note, name)) for name, layer in layers.items()]
+    try:
+        with torch.inference_mode(), look(model, sites=sites) as sight:
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return sight.merge_windows({name: of for name, of in windows.items() if name in sight.sites})
+
+
 def look_at_image(
     predictor: Predictor,
     given: Input,
@@ -50,8 +73,7 @@ def look_at_image(
     file = require_file(given, name, "image")
     image = open_image(file)
     inputs = {"pixels": predictor.processor.pixels([image])}
-    with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
-        predictor.forward(inputs)
+    sight = look_at_maps(predictor.model, lambda: predictor.forward(inputs), sites)
     if not sight.sites:
         raise UserError(f"{name} does not attend: there is nothing to see")
     check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
