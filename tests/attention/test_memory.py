@@ -209,3 +209,18 @@ def test_a_later_chunk_is_causal_from_where_it_starts() -> None:
     (k, v), q = parts(), torch.randn(B, H, S, D)
     whole = attend(q, k, v, mask=causal())
     torch.testing.assert_close(attend(q[:, :, 4:], Memory(k, v, ScaledDot()), mask=causal(4)), whole[:, :, 4:])
+
+
+def test_a_repeated_memory_grows_alone():
+    keys, values = torch.randn(1, 2, 3, 5), torch.randn(1, 2, 3, 7)
+    memory = Memory(keys, values, ScaledDot())
+    with torch.no_grad():
+        many = memory.repeated(4)
+        more = torch.randn(4, 2, 2, 5), torch.randn(4, 2, 2, 7)
+        many.append(*more)
+    assert memory.length == 3
+    assert torch.equal(memory.keys, keys)
+    assert torch.equal(many.keys, torch.cat([keys.expand(4, -1, -1, -1), more[0]], -2))
+    assert torch.equal(many.values, torch.cat([values.expand(4, -1, -1, -1), more[1]], -2))
+    with pytest.raises(ValueError, match="only a memory of one row can be repeated, not one of 4"):
+        many.repeated(2)

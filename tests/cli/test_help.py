@@ -49,6 +49,7 @@ LEAST = {
     "demo": 5,
     "look": 7,
     "explore": 6,
+    "export": 3,
     "bench": 6,
     "models": 1,
     "data": 0,

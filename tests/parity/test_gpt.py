@@ -28,7 +28,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[nn.Module, nn.Module]:
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.uniform_(-0.5, 0.5)
-    missing, unexpected = theirs.load_state_dict(gpt.transformers(ours.config, ours.state_dict()), strict=False)
+    missing, unexpected = theirs.load_state_dict(gpt.key_map(ours.config).to_public(ours.state_dict()), strict=False)
     assert not unexpected
     assert all(name.endswith("attn.bias") for name in missing)
     return ours, theirs
@@ -44,13 +44,13 @@ def test_logits_and_gradients(pair: tuple[nn.Module, nn.Module]) -> None:
     (expected * weights).sum().backward()
     gradients = {name: parameter.grad for name, parameter in ours.named_parameters(remove_duplicate=False)}
     others = {name: parameter.grad for name, parameter in theirs.named_parameters(remove_duplicate=False)}
-    for name, value in gpt.transformers(ours.config, gradients).items():
+    for name, value in gpt.key_map(ours.config).to_public(gradients).items():
         torch.testing.assert_close(value, others[name], atol=1e-9, rtol=0, msg=name)
 
 
 def test_the_tensors_come_back_as_they_were(pair: tuple[nn.Module, nn.Module]) -> None:
     ours, theirs = pair
-    back = gpt.foveate(ours.config, theirs.state_dict())
+    back = gpt.key_map(ours.config).to_ours(theirs.state_dict())
     assert back.keys() == ours.state_dict().keys()
     for name, value in ours.state_dict().items():
         assert torch.equal(back[name], value), name

@@ -1,5 +1,7 @@
 """Keys and values that several calls attend to: an encoded source, or a cache that grows by a token at each step."""
 
+import copy
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -71,6 +73,14 @@ class Memory:
         self._keys.reorder(rows, moved)
         self._values.reorder(rows, moved)
 
+    def repeated(self, rows: int) -> "Memory":
+        """A memory of so many rows like the only one of this memory, which does not change when the other grows."""
+        if len(self.keys) != 1:
+            raise ValueError(f"only a memory of one row can be repeated, not one of {len(self.keys)}")
+        found = copy.copy(self)
+        found._keys, found._values = self._keys.repeated(rows), self._values.repeated(rows)
+        return found
+
     def crop(self, length: int) -> None:
         """Keep only the first `length` keys."""
         if not 0 <= length <= self.length:
@@ -104,6 +114,10 @@ class _Store:
     @property
     def filled(self) -> Tensor:
         return self._all[self._rows, ..., : self.length, :] if self._all.ndim > 2 else self._all[: self.length]
+
+    def repeated(self, rows: int) -> "_Store":
+        """So many rows like the only one; they are copied when more is appended."""
+        return _Store(self.filled.expand(rows, *self.filled.shape[1:]), 0)
 
     def append(self, new: Tensor) -> None:
         total = self.length + new.shape[-2]

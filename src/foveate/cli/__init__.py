@@ -17,6 +17,7 @@ VERBS = {
     "eval": "measure a trained model",
     "look": "see where a model looks while it reads an input: one page to keep",
     "explore": "see where a model looks, in the browser: type an input, zoom in",
+    "export": "write a language model as a Hugging Face folder",
     "bench": "compare layers, models and ways to compute, measured here",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",

@@ -28,7 +28,7 @@ class Eval(Generic[Options]):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a trained model."""
+    """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2."""
     options: Annotated[Options, tyro.conf.arg(name="")]
     data: tuple[Path, ...] = ()
     """Files as they are given to train on: SRC TGT for a translator; plain or .gz. Without it, the test part of the

@@ -1,6 +1,7 @@
 """What commands are given: the run folder, whose task adds flags of its own, and places to write to."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.files import check_writable
-from foveate.tasks import trained_class
+from foveate.interop.pretrained import PRETRAINED, locate
+from foveate.interop.public_folder import is_public
+from foveate.tasks import opener, trained_class
 from foveate.tasks.recipe import WRITTEN
 from foveate.tasks.trained import describe
 
@@ -20,14 +23,21 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     The folder is found as the first argument that is one with a config; where there is none, the first task's options
     stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
     """
-    folder = next((Path(word) for word in arguments if os.path.isfile(os.path.join(word, bundle.CONFIG))), None)
-    if folder is None:
+    word = next((word for word in arguments if _is_model(word)), None)
+    if word is None:
         options = getattr(trained_class(), f"{command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
-    found = bundle.load(folder)
-    where = str(folder / bundle.CONFIG)
-    options = getattr(trained_class(found), f"{command}_options")(describe(found).recipe, where)
-    return parse(kind[type(options)], arguments, command, kind(folder, options))
+    folder = locate(word, lambda line: print(line, file=sys.stderr))
+    where, public = str(folder / bundle.CONFIG), is_public(folder)
+    recipe = {} if public else describe(bundle.load(folder)).recipe
+    options = getattr(opener(folder), f"{command}_options")(recipe, where)
+    return parse(kind[type(options)], arguments, command, kind(Path(word), options))
+
+
+def _is_model(word: str) -> bool:
+    """Whether an argument is a folder with a model, or a name of trained weights."""
+    files = (bundle.CONFIG, "adapter_config.json")
+    return word in PRETRAINED or any(os.path.isfile(os.path.join(word, name)) for name in files)
 
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:

@@ -30,7 +30,7 @@ class Run(Generic[Options]):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a trained model."""
+    """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2."""
     options: Annotated[Options, tyro.conf.arg(name="")]
     text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
     """Sentences; without any, lines are read from `--file` or standard input."""
@@ -52,13 +52,15 @@ def main(arguments: Sequence[str]) -> None:
     task: Trained = tasks.load(asked.folder, asked.device)
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
+    streams = _streams(task, asked)
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
             if not drawn and prediction.line:
                 _draw(task, prediction, asked.picture)
                 drawn = True
-            print(prediction.line, flush=True)
+            if not streams:
+                print(prediction.line, flush=True)
             empty += not (sentence.strip() or prediction.line)
         long += len(task.too_long(sentences))
         lines += len(sentences)
@@ -76,11 +78,23 @@ def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterat
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
         options = replace(options, seed=options.seed + before)
     try:
+        if _streams(task, asked):
+            yield from zip(texts, task.stream(texts, options, _show), strict=True)  # type: ignore[attr-defined]
+            return
         yield from zip(texts, task.answer(texts, options), strict=True)
     except TextError as error:
         if good := texts[: error.place]:
             yield from zip(good, task.answer(good, options), strict=True)
         raise UserError(f"{'text' if asked.text else 'line'} {before + error.place + 1}: {error}") from None
+
+
+def _streams(task: Trained, asked: Run) -> bool:
+    """Whether the answer to the only text is shown while it is written."""
+    return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.options.json
+
+
+def _show(part: str) -> None:
+    print(part, end="", flush=True)
 
 
 def _chunks(asked: Run) -> Iterator[list[str]]:

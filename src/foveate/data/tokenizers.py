@@ -52,6 +52,10 @@ class SubwordTokenizer:
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
 
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._tokenizer.to_str()
+
 
 def train_bpe(
     texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()

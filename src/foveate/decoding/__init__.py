@@ -2,6 +2,7 @@
 
 from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam
+from foveate.decoding.generation import Generation, Written, generate
 from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import sample
 from foveate.decoding.scoring import score, step_scores
@@ -9,10 +10,13 @@ from foveate.decoding.settings import Decoding, decode
 
 __all__ = [
     "Decoding",
+    "Generation",
+    "Written",
     "batches_at_once",
     "beam",
     "decode",
     "decode_all",
+    "generate",
     "greedy",
     "sample",
     "score",

@@ -17,14 +17,13 @@ from torch import nn
 from foveate import bundle
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.interop.weight_files import INDEX, WHOLE, check_names, no_weights, refuse_adapters, shard_names
 
 LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Options for everything that transformers loads from a folder."""
 
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+WEIGHTS = (WHOLE, INDEX)
 """Files with the weights, unless the config names another file."""
-
-PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 
 MAX_REASON = 200
 """Maximum number of characters of another library's error in an error message."""
@@ -91,40 +90,14 @@ def vision_configs(config: Any) -> Iterator[Any]:
 
 def _check_weights(config: Any, folder: Path) -> None:
     """Reject weights that are missing or pickled: transformers unpickles some file names whatever its options are."""
-    if (folder / "adapter_config.json").is_file():
-        raise UserError(f"{folder} has only an adapter for another model: merge the two and save the whole model")
+    refuse_adapters(folder)
     named = [str(value) for names, value in _leaves(config) if "transformers_weights" in names and value]
     for name in (files := named or [name for name in WEIGHTS if (folder / name).is_file()]):
-        _check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
+        check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
         if name.endswith(".index.json"):
-            _check_names(_shards(folder / name), name, folder)
-    if files:
-        return
-    if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
-        raise UserError(
-            f"{folder} has its weights only as {pickled[0]}, which may run code when it is opened; "
-            "foveate reads model.safetensors: save the model again with save_pretrained"
-        )
-    raise UserError(f"{folder} has no model.safetensors: there are no weights")
-
-
-def _shards(index: Path) -> list[Any]:
-    """The files that an index of shards lists. Raises UserError if the index is damaged."""
-    shards = read_json(index).get("weight_map")
-    if not isinstance(shards, dict):
-        raise UserError(f"{index} is damaged: it has no weight_map")
-    return list(shards.values())
-
-
-def _check_names(names: list[Any], where: str, folder: Path) -> None:
-    """Reject files that are not safetensors, or are outside of the folder."""
-    for name in map(str, names):
-        path = Path(name)
-        if not name.endswith(".safetensors") or path.is_absolute() or ".." in path.parts:
-            raise UserError(
-                f"{folder}: its {where} has weights in '{name}', which is not opened; "
-                "foveate reads only safetensors inside the folder: save the model again with save_pretrained"
-            )
+            check_names(shard_names(folder / name), name, folder)
+    if not files:
+        raise no_weights(folder)
 
 
 def _check_code(config: Any, folder: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from foveate import bundle
 from foveate.errors import unknown
+from foveate.interop.pretrained import locate
+from foveate.interop.public_folder import is_public
 
 TASKS: dict[str, tuple[str, ...]] = {
     "translate": ("foveate.tasks.translate", "foveate.tasks.translator", "Translator"),
@@ -27,8 +29,21 @@ The tasks with three names are older: their module has a RECIPE, a subclass of `
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
-    """What was trained into a run folder, ready to `run`. Raises UserError, one line, for a folder that is damaged."""
-    return trained_class(bundle.load(folder)).load(folder, device)
+    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2.
+
+    Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
+    """
+    folder = locate(folder)
+    return opener(folder).load(folder, device)
+
+
+def opener(folder: Path) -> Any:
+    """What loads the model of a folder, whoever wrote it."""
+    if is_public(folder):
+        from foveate.tasks.completion.completer import Completer
+
+        return Completer
+    return trained_class(bundle.load(folder))
 
 
 def train(recipe: Any) -> Any:

@@ -48,6 +48,11 @@ class TextState:
         self.padding = None if self.padding is None else self.padding[rows]
         self.added = None if self.added is None else self.added[rows]
 
+    def repeated(self, rows: int) -> "TextState":
+        """The state of so many rows like the only one, with memories of their own: this state stays as it is."""
+        past = [memory.repeated(rows) for memory in self.past]
+        return TextState(past, None, None if self.added is None else self.added.expand(rows, -1, -1))
+
 
 class CausalLanguageModel(nn.Module):
     """Predicts the next token of a text from all tokens before it."""
@@ -80,7 +85,7 @@ class CausalLanguageModel(nn.Module):
     ) -> Float[Tensor, "B T C"]:
         """The hidden states that `output` makes logits of."""
         padding = None if lengths is None or padding_side == "right" else tokens.shape[1] - lengths
-        return self._read(tokens, TextState([], padding, added))
+        return self.read(tokens, TextState([], padding, added))
 
     def prefill(
         self,
@@ -92,7 +97,7 @@ class CausalLanguageModel(nn.Module):
         return self._prefill(tokens, lengths, padding_side)
 
     def step(self, tokens: Int[Tensor, "R"], state: TextState) -> Float[Tensor, "R N"]:
-        return self.output(self._read(tokens[:, None], state)[:, 0])
+        return self.output(self.read(tokens[:, None], state)[:, 0])
 
     def _prefill(
         self,
@@ -112,9 +117,9 @@ class CausalLanguageModel(nn.Module):
             tokens = align_right(tokens, padding)
         past = self.stack.memories(self.embedding.weight.new_empty(*tokens.shape, self.config.width))
         state = TextState(past, padding, added)
-        return self.output(self._read(tokens, state)[:, -1]), state
+        return self.output(self.read(tokens, state)[:, -1]), state
 
-    def _read(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T C"]:
+    def read(self, tokens: Int[Tensor, "R T"], state: TextState) -> Float[Tensor, "R T C"]:
         """The hidden states of tokens after those of the state, if that has any; adds theirs to it."""
         start = state.past[0].length if state.past else 0
         mask = causal(start) if tokens.shape[1] > 1 else None

@@ -10,6 +10,7 @@ import torch
 from foveate import bundle, tasks
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.sight import look
 from foveate.tasks.looking.inputs import read_input
 from foveate.tasks.looking.matchers import MatcherViewer
@@ -31,7 +32,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
 
     Raises UserError, one line, if the folder is missing or damaged, and for a model of foveate's that does not attend.
     """
-    folder = Path(folder)
+    named = str(folder) in PRETRAINED and not Path(folder).exists()
+    folder = locate(folder)
     if not folder.exists():
         raise UserError(
             f"{folder} is no folder; a model must be on disk, so download one from Hugging Face first "
@@ -39,6 +41,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         )
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
+        if named:
+            return SingleTextViewer(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)

@@ -1,0 +1,38 @@
+"""`foveate export MODEL --out FOLDER`: write a language model for other libraries."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from foveate import tasks
+from foveate.cli.parse import parse
+from foveate.errors import UserError
+from foveate.interop.pretrained import locate
+from foveate.tasks.completion.completer import Completer
+from foveate.tasks.completion.exporting import as_completer
+
+
+@dataclass
+class Export:
+    """Write a GPT, GPT-NeoX or Llama as a Hugging Face folder, which transformers loads with the same logits."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Folder of a trained language model, of foveate's or of Hugging Face's; or a name of trained weights."""
+    out: Path
+    """Folder to write config.json, model.safetensors and the tokenizer to."""
+    to: Literal["hf"] = "hf"
+    """The layout: that of Hugging Face."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = parse(Export, arguments, "export")
+    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
+        raise UserError(f"{options.out} is there already: name another --out")
+    task = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
+    completer = task if isinstance(task, Completer) else as_completer(task)
+    completer.save(options.out)
+    print(f"wrote {options.out}; try: AutoModelForCausalLM.from_pretrained('{options.out}')")

@@ -1,0 +1,142 @@
+"""Reads GGUF files: metadata, and tensors of the types F32, F16, Q8_0 and Q4_1, as numpy arrays in single precision.
+
+The format is that of ggml (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), version 3, little-endian.
+"""
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from foveate.errors import UserError
+
+Bytes = np.ndarray
+"""Of the type uint8."""
+
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""The codes of types of metadata, as `struct` names them."""
+
+_TEXT, _ARRAY = 8, 9
+
+_BLOCK = 32
+"""Numbers of a block that share a scale."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """How the numbers of a tensor are stored: so many bytes for each block of so many numbers."""
+
+    name: str
+    numbers: int
+    bytes: int
+    read: Callable[[Bytes], Float[np.ndarray, "N"]]
+
+
+def _q8_0(blocks: Bytes) -> Float[np.ndarray, "N"]:
+    """A half-precision scale and 32 signed bytes."""
+    scale = blocks[:, :2].view(np.float16).astype(np.float32)
+    return (scale * blocks[:, 2:].view(np.int8)).ravel()
+
+
+def _q4_1(blocks: Bytes) -> Float[np.ndarray, "N"]:
+    """A half-precision scale and minimum, and 32 numbers of 4 bits: the lower halves of 16 bytes, then the upper."""
+    scale, least = (blocks[:, start : start + 2].view(np.float16).astype(np.float32) for start in (0, 2))
+    codes = np.concatenate([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], 1)
+    return (scale * codes + least).ravel()
+
+
+TYPES = {
+    0: TensorType("F32", 1, 4, lambda blocks: blocks.view(np.float32).ravel()),
+    1: TensorType("F16", 1, 2, lambda blocks: blocks.view(np.float16).astype(np.float32).ravel()),
+    3: TensorType("Q4_1", _BLOCK, 20, _q4_1),
+    8: TensorType("Q8_0", _BLOCK, 34, _q8_0),
+}
+"""The types that are read, by their codes."""
+
+
+@dataclass
+class GGUF:
+    """The content of a file; tensors are decoded when they are asked for."""
+
+    metadata: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]
+    """Rows first, as torch has them."""
+    _places: dict[str, tuple[TensorType, int]]
+    _data: Bytes
+
+    def tensor(self, name: str) -> Float[np.ndarray, "..."]:
+        """A tensor in single precision."""
+        (kind, start), shape = self._places[name], self.shapes[name]
+        size = math.prod(shape) // kind.numbers * kind.bytes
+        blocks = self._data[start : start + size]
+        if len(blocks) < size:
+            raise UserError(f"the GGUF file is truncated: '{name}' is not whole")
+        return kind.read(np.ascontiguousarray(blocks).reshape(-1, kind.bytes)).reshape(shape)
+
+
+def read_gguf(path: Path) -> GGUF:
+    """The content of a file. Raises UserError for a damaged file, another version or a type that is not read."""
+    data = np.memmap(path, np.uint8, "r")
+    reader = _Reader(data, path)
+    try:
+        return reader.read()
+    except (struct.error, IndexError, KeyError, UnicodeDecodeError):
+        raise UserError(f"{path} is truncated or damaged ({len(data):,} bytes)") from None
+
+
+class _Reader:
+    """Reads from the beginning of a file on."""
+
+    def __init__(self, data: Bytes, path: Path) -> None:
+        self.data, self.path, self.at = data, path, 0
+        self.bytes = data.data
+
+    def read(self) -> GGUF:
+        magic, version = bytes(self.data[:4]), struct.unpack_from("<I", self.bytes, 4)[0]
+        if magic != b"GGUF" or version not in (2, 3):
+            raise UserError(f"{self.path} is no GGUF file of version 2 or 3")
+        self.at = 8
+        tensors, entries = self.number("Q"), self.number("Q")
+        metadata = {self.text(): self.value(self.number("I")) for _ in range(entries)}
+        shapes, places = {}, {}
+        for _ in range(tensors):
+            name = self.text()
+            shapes[name] = tuple(self.number("Q") for _ in range(self.number("I")))[::-1]
+            code, start = self.number("I"), self.number("Q")
+            if code not in TYPES:
+                known = ", ".join(kind.name for kind in TYPES.values())
+                raise UserError(f"{self.path}: '{name}' has the tensor type {code}; foveate reads {known}")
+            places[name] = TYPES[code], start
+        alignment = int(metadata.get("general.alignment", 32))
+        begin = -(-self.at // alignment) * alignment
+        return GGUF(metadata, shapes, places, self.data[begin:])
+
+    def number(self, code: str) -> Any:
+        (value,) = struct.unpack_from(f"<{code}", self.bytes, self.at)
+        self.at += struct.calcsize(f"<{code}")
+        return value
+
+    def text(self) -> str:
+        length = self.number("Q")
+        start, self.at = self.at, self.at + length
+        if self.at > len(self.data):
+            raise IndexError
+        return bytes(self.data[start : self.at]).decode()
+
+    def value(self, kind: int) -> Any:
+        """A value of metadata: a number, a text or a list of them."""
+        if kind == _TEXT:
+            return self.text()
+        if kind == _ARRAY:
+            inner, count = self.number("I"), self.number("Q")
+            if inner in _NUMBERS:
+                numbers = struct.unpack_from(f"<{count}{_NUMBERS[inner]}", self.bytes, self.at)
+                self.at += struct.calcsize(f"<{count}{_NUMBERS[inner]}")
+                return list(numbers)
+            return [self.value(inner) for _ in range(count)]
+        return self.number(_NUMBERS[kind])

@@ -1,0 +1,146 @@
+"""A reversible table between the tensors of our models and those of public checkpoints."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Row = TypeVar("Row")
+
+
+@runtime_checkable
+class Transform(Protocol):
+    """Makes one public tensor of one or several of ours, and the other way round."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor: ...
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]: ...
+
+
+class Same:
+    """One tensor, as it is."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0]
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole]
+
+
+class Joined:
+    """Several tensors below each other, such as the projections of queries, keys and values."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(parts))
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return whole.chunk(parts)
+
+
+class JoinedTransposed(Joined):
+    """Likewise, transposed: what layers with weights (inputs, outputs) hold, such as transformers' `Conv1D`."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return _transposed(super().join(parts))
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return super().split(_transposed(whole), parts)
+
+
+@dataclass(frozen=True)
+class JoinedByHead:
+    """The rows of queries, keys and values for each head in turn, as in GPT-NeoX."""
+
+    heads: int
+
+    def join(self, parts: Sequence[Float[Tensor, "HD *C"]]) -> Float[Tensor, "HPD *C"]:
+        return torch.stack([part.unflatten(0, (self.heads, -1)) for part in parts], 1).flatten(0, 2)
+
+    def split(self, whole: Float[Tensor, "HPD *C"], parts: int) -> Sequence[Float[Tensor, "HD *C"]]:
+        return [part.flatten(0, 1) for part in whole.unflatten(0, (self.heads, parts, -1)).unbind(1)]
+
+
+def _transposed(tensor: Tensor) -> Tensor:
+    return tensor.T.contiguous() if tensor.ndim == 2 else tensor
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of a table. A name is that of a tensor, or that of a module, which stands for all its tensors."""
+
+    ours: tuple[str, ...]
+    public: str
+    transform: Transform = field(default_factory=Same)
+
+
+@dataclass(frozen=True)
+class KeyMap:
+    """A family's table; `to_public` and `to_ours` are inverse to each other."""
+
+    entries: tuple[Entry, ...]
+    tied: Mapping[str, str] = field(default_factory=dict)
+    """Public tensors that are the same as another one, and are not in files."""
+    ignored: tuple[str, ...] = ()
+    """Patterns of public tensors that files may have and models need not, such as "*.position_ids"."""
+    prefix: str = ""
+    """What the names of the body's tensors begin with; files of the body alone lack it."""
+
+    @classmethod
+    def of(cls, names: Mapping[str, str]) -> "KeyMap":
+        """The table where all tensors are equal: our names, each with the public one."""
+        return cls(tuple(Entry((ours,), public) for ours, public in names.items()))
+
+    def to_public(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A state of ours under the public names, tied tensors included. KeyError for a tensor without an entry."""
+        entries = {name: (entry, place) for entry in self.entries for place, name in enumerate(entry.ours)}
+        found = {}
+        for name in state:
+            (entry, place), leaf = _look_up(entries, name)
+            if place == 0:
+                found[entry.public + leaf] = entry.transform.join([state[part + leaf] for part in entry.ours])
+        return found
+
+    def to_ours(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A public state under our names. KeyError for a tensor without an entry; ignored ones are left out."""
+        entries = {entry.public: entry for entry in self.entries}
+        found: dict[str, Tensor] = {}
+        for name, tensor in self.complete(state).items():
+            entry, leaf = _look_up(entries, name)
+            parts = entry.transform.split(tensor, len(entry.ours))
+            found |= {part + leaf: value for part, value in zip(entry.ours, parts, strict=True)}
+        return found
+
+    def complete(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A public state as a file has it, with the prefix and tied tensors, without ignored ones."""
+        whole = any(name.startswith(self.prefix) for name in state)
+        found = {}
+        for name, tensor in state.items():
+            if not any(fnmatchcase(name, pattern) for pattern in self.ignored):
+                found[name if whole or name in self._outside else self.prefix + name] = tensor
+        return found | {copy: found[name] for copy, name in self.tied.items() if name in found and copy not in found}
+
+    @property
+    def _outside(self) -> set[str]:
+        """Public tensors that are no part of the body."""
+        return {entry.public + leaf for entry in self.entries for leaf in ("", ".weight", ".bias")} | set(self.tied)
+
+    def renamed(self, names: Iterable[str]) -> dict[str, str]:
+        """The public name of each of our tensors."""
+        entries = {part: entry.public for entry in self.entries for part in entry.ours}
+        found = {}
+        for name in names:
+            public, leaf = _look_up(entries, name)
+            found[name] = public + leaf
+        return found
+
+
+def _look_up(table: Mapping[str, Row], name: str) -> tuple[Row, str]:
+    """The row of a tensor, by its own name or by that of its module, and what of the name is left."""
+    if name in table:
+        return table[name], ""
+    module, dot, leaf = name.rpartition(".")
+    return table[module], dot + leaf

@@ -1,0 +1,74 @@
+"""What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foveate.errors import UserError
+from foveate.interop.key_map import KeyMap
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a family of ours is written by transformers."""
+
+    family: str
+    """Its name in `foveate.models.FAMILIES`."""
+    architectures: tuple[str, ...]
+    """The classes of transformers that our models are equal to."""
+    key_map: Callable[[Any], KeyMap]
+    """The table of tensors for a config of ours."""
+    read_config: Callable[[Mapping[str, Any], str], Any]
+    """Our config from what `config.json` holds and where it is; UserError for what our models do not have."""
+    write_config: Callable[[Any], dict[str, Any]]
+    """The inverse, with "model_type" and "architectures"."""
+
+
+class ConfigReader:
+    """Reads the fields of a `config.json`; every error names the file."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self._values, self._where = values, where
+
+    def get(self, name: str, default: Any) -> Any:
+        """A number, a switch or None; the default where it is left out. UserError for another type."""
+        value = self._values.get(name, default)
+        kinds = (int, float) if isinstance(default, float) else (type(default), int)
+        if value is not None and default is not None and not isinstance(value, kinds):
+            raise UserError(f"{self._where} has the {name} {value!r}, which cannot be")
+        if value is None and default is not None:
+            return default
+        return value
+
+    def choice(self, name: str, default: str, known: Mapping[str, str]) -> Any:
+        """Our name of a choice. UserError for one that our models do not have."""
+        value = self._values.get(name, default)
+        if value not in known:
+            raise UserError(f"{self._where} has the {name} '{value}'; foveate's models have {', '.join(known)}")
+        return known[value]
+
+    def require(self, **values: Any) -> None:
+        """UserError for a field with another value than the one that our models have."""
+        for name, value in values.items():
+            found = self._values.get(name, value)
+            if found != value and found is not None:
+                raise UserError(f"{self._where} has {name} {found!r}; foveate's models have {value!r} only")
+
+    def rotary_base(self, default: float) -> float:
+        """The base of rotary positions, under its old name or its new one. UserError for scaled positions."""
+        parameters = self._values.get("rope_parameters") or self._values.get("rope_scaling") or {}
+        if not isinstance(parameters, Mapping):
+            raise UserError(f"{self._where} has the rope_parameters {parameters!r}, which cannot be")
+        kind = parameters.get("rope_type", parameters.get("type", "default"))
+        if kind != "default":
+            raise UserError(
+                f"{self._where} has rotary positions of type '{kind}'; foveate's models have 'default' only"
+            )
+        older = self._values.get("rope_theta", self._values.get("rotary_emb_base", default))
+        return float(parameters.get("rope_theta", older))
+
+    def rotary_share(self, default: float) -> float:
+        """The share of each head's width that turns."""
+        parameters = self._values.get("rope_parameters") or {}
+        older = self._values.get("rotary_pct", self._values.get("partial_rotary_factor", default))
+        return float(parameters.get("partial_rotary_factor", older))

@@ -1,0 +1,46 @@
+"""Trained weights by name: fetched once into the cache, as a folder in the layout of Hugging Face."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from foveate.data.sources.cache import BeforeFetch
+
+PRETRAINED = {"smollm2": "foveate.interop.pretrained.smollm2"}
+"""The module of each name; it has a WEIGHTS."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Trained weights that can be had by name."""
+
+    name: str
+    about: str
+    """One line: what the model is, and where it comes from."""
+    size: str
+    """What is fetched the first time, such as "93 MB"."""
+    licence: str
+    fetch: Callable[[BeforeFetch], Path]
+    """The folder in the cache; the argument is called before something is fetched."""
+
+
+def weights(name: str) -> Weights:
+    """The weights of a name in PRETRAINED."""
+    return importlib.import_module(PRETRAINED[name]).WEIGHTS
+
+
+def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
+    """The folder itself or, where it is no folder but a name in PRETRAINED, the folder of these weights in the cache.
+
+    `announce` receives a line before something is fetched.
+    """
+    folder = Path(folder)
+    if folder.exists() or str(folder) not in PRETRAINED:
+        return folder
+    found = weights(str(folder))
+
+    def before_fetch(place: Path) -> None:
+        announce(f"fetching {found.name} ({found.size}; licence {found.licence}) into {place}")
+
+    return found.fetch(before_fetch)

@@ -1,0 +1,124 @@
+"""Hugging Face folders as models of ours: read without transformers, and written so that transformers reads them."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.errors import UserError
+from foveate.files import read_json, written
+from foveate.interop.key_map import KeyMap
+from foveate.interop.layout import Layout
+from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
+from foveate.nn import skip_init
+
+MODEL_TYPES = {
+    "gpt2": "foveate.interop.keys.gpt",
+    "openai-gpt": "foveate.interop.keys.gpt",
+    "gpt_neox": "foveate.interop.keys.gpt_neox",
+    "llama": "foveate.interop.keys.llama",
+}
+"""The module with the LAYOUT of each "model_type" that our models are equal to."""
+
+
+@dataclass
+class PublicModel:
+    """The model of a folder, in evaluation mode on the CPU."""
+
+    family: str
+    model: nn.Module
+    values: dict[str, Any]
+    """What `config.json` holds."""
+
+
+def is_public(folder: Path) -> bool:
+    """Whether a folder has a `config.json` of transformers, not of foveate."""
+    if not (folder / bundle.CONFIG).is_file():
+        return (folder / "adapter_config.json").is_file()
+    values = read_json(folder / bundle.CONFIG)
+    return "format" not in values and "model_type" in values
+
+
+def layout_of(folder: Path) -> Layout:
+    """The layout of a folder's model. UserError where we have no equal model."""
+    if not (folder / bundle.CONFIG).is_file():
+        refuse_adapters(folder)
+    values = read_json(folder / bundle.CONFIG)
+    kind, named = values.get("model_type"), values.get("architectures") or []
+    if kind not in MODEL_TYPES:
+        raise UserError(
+            f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join(MODEL_TYPES)} "
+            "(`foveate look` opens others with transformers)"
+        )
+    layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
+    if wrong := [name for name in named if name not in layout.architectures]:
+        raise UserError(f"{folder} is a {wrong[0]}; foveate runs {', '.join(layout.architectures)}")
+    return layout
+
+
+def layout_for(family: str) -> Layout:
+    """The public layout of a family of ours. UserError where it has none."""
+    for module in dict.fromkeys(MODEL_TYPES.values()):
+        layout: Layout = importlib.import_module(module).LAYOUT
+        if layout.family == family:
+            return layout
+    raise UserError(f"a {family} has no public layout to write; gpt, gpt-neox and llama have one")
+
+
+def read_folder(folder: Path) -> PublicModel:
+    """The model in a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
+    layout = layout_of(folder)
+    where = folder / bundle.CONFIG
+    values = read_json(where)
+    files = weight_files(folder)
+    config = layout.read_config(values, str(where))
+    with torch.device("meta"):
+        empty = models.build(layout.family, config)
+    key_map = layout.key_map(config)
+    parts = [bundle.read_tensors(file).tensors for file in files]
+    state = key_map.complete({name: value for part in parts for name, value in part.items()})
+    _check(state, key_map.to_public(empty.state_dict()), key_map, folder)
+    with skip_init():
+        model = models.build(layout.family, config)
+    model.load_state_dict(key_map.to_ours(state))
+    return PublicModel(layout.family, model.eval(), values)
+
+
+def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str, Any]) -> None:
+    """Write a model of ours as transformers does; `more` are further fields of its `config.json`.
+
+    Raises UserError for a model that the public layout cannot hold.
+    """
+    layout, config = layout_for(family), model.config
+    values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
+    key_map = layout.key_map(config)
+    state = {name: value for name, value in key_map.to_public(model.state_dict()).items() if name not in key_map.tied}
+    folder.mkdir(parents=True, exist_ok=True)
+    with written(folder / WHOLE) as path:
+        save_file({name: value.contiguous() for name, value in state.items()}, path, {"format": "pt"})
+    with written(folder / bundle.CONFIG) as path:
+        path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: KeyMap, folder: Path) -> None:
+    """UserError for tensors that are missing, unknown or of another shape."""
+    for kind, names in (("lacks the", wanted.keys() - state.keys()), ("has the unknown", state.keys() - wanted.keys())):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UserError(
+                f"{folder} {kind} tensor '{min(names)}'{more}: its weights are not those of its config.json"
+            )
+    for name, tensor in wanted.items():
+        if tensor.shape != state[name].shape:
+            raise UserError(
+                f"{folder}: '{name}' is {tuple(state[name].shape)}, but {tuple(tensor.shape)} by its config.json"
+            )
+        if not state[name].is_floating_point():
+            raise UserError(f"{folder}: '{name}' is of the type {state[name].dtype}, which is no floating-point number")

@@ -1,0 +1,63 @@
+"""The files with a model's weights, in one part or in several (shards). Only safetensors are opened."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import UserError
+from foveate.files import read_json
+
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder. Raises UserError where there are none, or a shard is missing."""
+    refuse_adapters(folder)
+    if (folder / WHOLE).is_file():
+        return [folder / WHOLE]
+    if not (folder / INDEX).is_file():
+        raise no_weights(folder)
+    shards = shard_names(folder / INDEX)
+    check_names(shards, INDEX, folder)
+    files = [folder / name for name in dict.fromkeys(map(str, shards))]
+    if missing := [file.name for file in files if not file.is_file()]:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise UserError(f"{folder} lacks {missing[0]}{more} of the {len(files)} files that its {INDEX} names")
+    return files
+
+
+def refuse_adapters(folder: Path) -> None:
+    """Raise UserError for a folder that changes another model's weights."""
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(f"{folder} has only an adapter for another model: merge the two and save the whole model")
+
+
+def no_weights(folder: Path) -> UserError:
+    """The error of a folder without safetensors."""
+    if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
+        return UserError(
+            f"{folder} has its weights only as {pickled[0]}, which may run code when it is opened; "
+            "foveate reads model.safetensors: save the model again with save_pretrained"
+        )
+    return UserError(f"{folder} has no model.safetensors: there are no weights")
+
+
+def shard_names(index: Path) -> list[Any]:
+    """The file of each tensor that an index lists. Raises UserError if the index is damaged."""
+    shards = read_json(index).get("weight_map")
+    if not isinstance(shards, dict):
+        raise UserError(f"{index} is damaged: it has no weight_map")
+    return list(shards.values())
+
+
+def check_names(names: Iterable[Any], where: str, folder: Path) -> None:
+    """Raise UserError for files that are not safetensors, or are outside of the folder."""
+    for name in map(str, names):
+        path = Path(name)
+        if not name.endswith(".safetensors") or path.is_absolute() or ".." in path.parts:
+            raise UserError(
+                f"{folder}: its {where} has weights in '{name}', which is not opened; "
+                "foveate reads only safetensors inside the folder: save the model again with save_pretrained"
+            )

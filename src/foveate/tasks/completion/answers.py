@@ -1,0 +1,124 @@
+"""What a language model of a public folder is asked, and what it answers: the flags of `foveate run`, the answers, and
+the text of tokens as they come."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import tyro
+
+from foveate.data.public_tokenizer import REPLACEMENT, PublicTokenizer
+from foveate.decoding import Generation
+from foveate.errors import UserError
+from foveate.tasks.completion.prompts import Prompting
+from foveate.training.settings import check_seed
+
+Show = Callable[[str], object]
+"""Receives the parts of a text as they are written."""
+
+CONTEXT = 8
+"""Tokens before an output that its first token's text can depend on."""
+
+
+@dataclass
+class Completing:
+    """How `foveate run` has a public language model answer."""
+
+    generation: Annotated[Generation, tyro.conf.arg(name="")] = field(default_factory=Generation)
+    prompting: Annotated[Prompting, tyro.conf.arg(name="")] = field(default_factory=Prompting)
+    chat: bool = False
+    """Give the text to a model that was trained to chat, as a user's message; print its reply."""
+    system: str | None = None
+    """With --chat: what the system tells the model before the message."""
+    json: bool = False
+    """Print each answer as a JSON object, with the log-probabilities of its tokens."""
+    seed: int = 1
+    """Seed of random draws."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        self.generation.check()
+        self.prompting.check()
+        check_seed(self.seed)
+        if self.system is not None and not self.chat:
+            raise UserError("--system is a part of a chat: give --chat too")
+        if self.chat and (self.prompting.shots or self.prompting.choices):
+            raise UserError("--shots and --choices make a prompt of their own: leave --chat out")
+
+
+@dataclass
+class Completion:
+    """A prompt and what the model wrote after it."""
+
+    prompt: str
+    text: str
+    """What was written."""
+    tokens: list[str]
+    log_probs: list[float]
+    """Of each token, in nats."""
+    ended: bool
+    """False if the greatest number of tokens was reached."""
+    alone: bool = False
+    """Print only what was written, as in a chat."""
+    as_json: bool = False
+
+    @property
+    def log_prob(self) -> float:
+        """The log-probability of all that was written, in nats."""
+        return sum(self.log_probs)
+
+    @property
+    def line(self) -> str:
+        if self.as_json:
+            pairs = zip(self.tokens, self.log_probs, strict=True)
+            tokens = [{"token": token, "log_prob": value} for token, value in pairs]
+            found = {"prompt": self.prompt, "text": self.text, "ended": self.ended, "log_prob": self.log_prob}
+            return json.dumps({**found, "tokens": tokens}, ensure_ascii=False)
+        return self.text if self.alone else self.prompt + self.text
+
+
+class TextStream:
+    """The text of one output while its tokens come, up to a stop text.
+
+    Parts are shown when they can no longer be the beginning of a stop text or of an incomplete character.
+    """
+
+    def __init__(
+        self, tokenizer: PublicTokenizer, prompt: Sequence[int], stop: Sequence[str], show: Show | None
+    ) -> None:
+        self._tokenizer, self._stop, self._show = tokenizer, stop, show
+        self._before = list(prompt[-CONTEXT:])
+        (before,) = tokenizer.decode([self._before])
+        self._skipped = len(before)
+        self._tokens: list[int] = []
+        self._shown = 0
+        self.text = ""
+        self.stopped = False
+
+    def add(self, token: int) -> bool:
+        """Add a token; whether a stop text is complete."""
+        self._tokens.append(token)
+        (whole,) = self._tokenizer.decode([[*self._before, *self._tokens]])
+        self.text = whole[self._skipped :]
+        places = [place for text in self._stop if (place := self.text.find(text)) >= 0]
+        if places:
+            self.text, self.stopped = self.text[: min(places)], True
+        self._show_until(len(self.text) if self.stopped else len(self.text) - self._undecided())
+        return self.stopped
+
+    def end(self) -> None:
+        """Show what was held back."""
+        self._show_until(len(self.text))
+
+    def _show_until(self, end: int) -> None:
+        if self._show is not None and end > self._shown:
+            self._show(self.text[self._shown : end])
+            self._shown = end
+
+    def _undecided(self) -> int:
+        """The length of the end of the text that may change or be the beginning of a stop text."""
+        if self.text.endswith(REPLACEMENT):
+            return len(self.text) - len(self.text.rstrip(REPLACEMENT))
+        lengths = (length for text in self._stop for length in range(1, len(text)) if self.text.endswith(text[:length]))
+        return max(lengths, default=0)

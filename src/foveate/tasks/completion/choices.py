@@ -1,0 +1,148 @@
+"""Scores the possible answers to a prompt by a language model's probabilities."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.errors import UserError
+from foveate.models.text.causal_language_model import CausalLanguageModel
+from foveate.tasks.completion.prompts import Prompt, Prompting
+
+SAYS_NOTHING = ("N/A", "", "[MASK]")
+"""Inputs that calibrate choices (Zhao et al. 2021, https://arxiv.org/abs/2102.09690)."""
+
+BATCH = 2048
+"""Tokens that are read at once."""
+
+
+@dataclass
+class Choice:
+    """The best choice for one input."""
+
+    prompt: str
+    text: str
+    scores: dict[str, float]
+    """Of each choice, in nats; higher is better."""
+    as_json: bool = field(default=False, repr=False)
+
+    @property
+    def line(self) -> str:
+        if self.as_json:
+            return json.dumps({"input": self.prompt, "choice": self.text, "scores": self.scores}, ensure_ascii=False)
+        return self.text
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A text whose last tokens are an answer."""
+
+    tokens: list[int]
+    answer: int
+    """How many tokens the answer has."""
+
+
+class ChoiceScorer:
+    """Ranks the choices of a prompt for any input.
+
+    Prompt and answer are encoded together, then cut apart, because a token may depend on what follows it. What all
+    texts begin with is read once, and its keys and values are kept.
+    """
+
+    def __init__(self, model: CausalLanguageModel, tokenizer: PublicTokenizer, prompting: Prompting) -> None:
+        self.model, self.tokenizer, self.prompting = model.eval(), tokenizer, prompting
+        self.prompt: Prompt = prompting.prompt()
+        self._begin = tuple(tokenizer.encode([self.prompt.begin])[0])
+        self._prefix: list[int] = []
+
+    def scores(self, inputs: Sequence[str]) -> list[list[float]]:
+        """The score of each choice for each input. Raises UserError for a prompt that is longer than the positions."""
+        asked = [*inputs, *(SAYS_NOTHING if self.prompting.calibrate else ())]
+        rows = [self._row(given, choice) for given in asked for choice in self.prompting.choices]
+        found = torch.tensor(self._log_probs(rows), dtype=torch.float64)
+        found = found.unflatten(0, (len(asked), -1)) / torch.tensor(self._lengths(rows)).unflatten(0, (len(asked), -1))
+        if self.prompting.calibrate:
+            found = found[: len(inputs)] - found[len(inputs) :].log_softmax(1).exp().mean(0).log()
+        return found.tolist()
+
+    def answer(self, inputs: Sequence[str], as_json: bool = False) -> list[Choice]:
+        """The best choice for each input."""
+        choices, found = self.prompting.choices, []
+        for given, scores in zip(inputs, self.scores(inputs), strict=True):
+            best = max(range(len(choices)), key=scores.__getitem__)
+            found.append(Choice(given, choices[best], dict(zip(choices, scores, strict=True)), as_json))
+        return found
+
+    def _row(self, given: str, choice: str) -> _Row:
+        before = self.prompt.ask(given)
+        tokens, places = self.tokenizer.spans(before + self.prompt.space + choice)
+        answer = sum(start >= len(before) for start, _ in places)
+        if places[-answer - 1][1] > len(before):
+            raise UserError(f"the choice '{choice}' merges with the end of the prompt: put a space before {{output}}")
+        if len(tokens) > (most := self.model.config.max_length):
+            raise UserError(f"prompt and choice have {len(tokens):,} tokens, but the model learned {most:,} positions")
+        return _Row(tokens, answer)
+
+    def _lengths(self, rows: Sequence[_Row]) -> list[int]:
+        """What the log-probability of each row's answer is divided by."""
+        if self.prompting.score == "mean":
+            return [row.answer for row in rows]
+        if self.prompting.score == "bytes":
+            lengths = [len((self.prompt.space + choice).encode()) for choice in self.prompting.choices]
+            return lengths * (len(rows) // len(lengths))
+        return [1] * len(rows)
+
+    @torch.inference_mode()
+    def _log_probs(self, rows: Sequence[_Row]) -> list[float]:
+        """The log-probability of the answer of each row."""
+        contexts: dict[tuple[int, ...], list[int]] = {}
+        for place, row in enumerate(rows):  # answers of one token share what is before them
+            contexts.setdefault(tuple(row.tokens[:-1]), []).append(place)
+        read = sorted(contexts, key=len)
+        shared = min(_common([*read, self._begin]), *(len(row.tokens) - row.answer - 1 for row in rows))
+        device = next(self.model.parameters()).device
+        found = [0.0] * len(rows)
+        for group in _groups(read, shared):
+            tails = torch.zeros(len(group), len(group[-1]) - shared, dtype=torch.long)
+            for number, context in enumerate(group):
+                tails[number, : len(context) - shared] = torch.tensor(context[shared:])
+            hidden = self._hidden(list(group[0][:shared]), tails.to(device))
+            for number, context in enumerate(group):
+                for place in contexts[context]:
+                    row = rows[place]
+                    begin = len(row.tokens) - row.answer - shared - 1
+                    logits = self.model.output(hidden[number, begin : begin + row.answer]).float()
+                    answer = torch.tensor(row.tokens[-row.answer :], device=device)
+                    found[place] = float(logits.log_softmax(1).gather(1, answer[:, None]).sum())
+        return found
+
+    def _hidden(self, prefix: list[int], tails: Tensor) -> Float[Tensor, "R T C"]:
+        """The hidden states of texts after a prefix that all have. Its keys and values are kept for the next call."""
+        if not prefix:
+            return self.model.hidden(tails)
+        if self._prefix != prefix:
+            start = torch.tensor([prefix], device=tails.device)
+            _, self._state = self.model.prefill(start, torch.tensor([len(prefix)], device=tails.device))
+            self._prefix = prefix
+        return self.model.read(tails, self._state.repeated(len(tails)))
+
+
+def _common(contexts: Sequence[tuple[int, ...]]) -> int:
+    """How many tokens all texts begin with."""
+    first, last = min(contexts), max(contexts)  # in alphabetical order, all others are between
+    return next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+
+
+def _groups(contexts: Sequence[tuple[int, ...]], shared: int) -> Iterator[list[tuple[int, ...]]]:
+    """Contexts of about one length, so many as are read at once."""
+    group: list[tuple[int, ...]] = []
+    for context in contexts:
+        if group and (len(group) + 1) * (len(context) - shared) > BATCH:
+            yield group
+            group = []
+        group.append(context)
+    yield group

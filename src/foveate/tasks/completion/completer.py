@@ -1,0 +1,190 @@
+"""A language model of a public folder in use: it goes on from texts, chats, chooses, and is measured."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from rich.console import Console
+
+from foveate.contracts import Generator, Picture
+from foveate.data.chat import Message, chat_template
+from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.decoding import generate
+from foveate.errors import TextError, UserError, quoted
+from foveate.files import read_json, written
+from foveate.interop.pretrained import locate
+from foveate.interop.public_folder import read_folder, write_folder
+from foveate.models.text.causal_language_model import CausalLanguageModel
+from foveate.tasks.completion.answers import Completing, Completion, Show, TextStream
+from foveate.tasks.completion.choices import Choice, ChoiceScorer
+from foveate.tasks.trained import Evaluation, Reading
+from foveate.training.hardware import choose_device
+
+BATCH = 4096
+"""Tokens of prompts that are read at once."""
+
+
+class Completer:
+    """A GPT, GPT-NeoX or Llama with a tokenizer of its own, and what its folder says of it."""
+
+    def __init__(
+        self, model: CausalLanguageModel, family: str, tokenizer: PublicTokenizer, values: dict[str, Any]
+    ) -> None:
+        """`values` are those of the folder's `config.json` and `generation_config.json`.
+
+        Raises UserError for a tokenizer with more entries than the model has embeddings.
+        """
+        if tokenizer.largest >= (entries := model.config.vocabulary):
+            raise UserError(
+                f"the tokenizer has a token {tokenizer.largest:,}, but the model embeddings for {entries:,} only: "
+                "probably they are of two different models"
+            )
+        self.model, self.family, self.tokenizer, self.values = model, family, tokenizer, values
+        self.description: dict[str, Any] = {"family": family, "recipe": {}}
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "Completer":
+        """The model of a folder or of a name such as smollm2. Raises UserError for whatever is missing or damaged."""
+        folder = locate(folder)
+        found = read_folder(folder)
+        more = folder / "generation_config.json"
+        values = {**found.values, **(read_json(more) if more.is_file() else {})}
+        model = cast(CausalLanguageModel, found.model.to(choose_device(device)))
+        return cls(model, found.family, PublicTokenizer.load(folder), values)
+
+    @classmethod
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Completing:
+        return Completing()
+
+    def save(self, folder: Path | str) -> None:
+        """Write the model as a Hugging Face folder, which `load` and transformers read."""
+        folder = Path(folder)
+        special: dict[str, Any] = {
+            name: self.values[name] for name in ("bos_token_id", "eos_token_id") if name in self.values
+        }
+        write_folder(folder, self.family, self.model, special)
+        with written(folder / "tokenizer.json") as path:
+            self.tokenizer.save(path)
+        with written(folder / "tokenizer_config.json") as path:
+            path.write_text(self.tokenizer.config_text(), encoding="utf-8")
+
+    @property
+    def ends(self) -> set[int]:
+        """The tokens that end a text."""
+        given = self.values.get("eos_token_id")
+        ends = {*given} if isinstance(given, list) else {given}
+        return {end for end in (*ends, self.tokenizer.special("eos_token")) if isinstance(end, int)}
+
+    def run(self, text: str, options: Completing | None = None) -> Completion | Choice:
+        """The answer to one text."""
+        return self.answer([text], options or Completing())[0]
+
+    def answer(
+        self, texts: Sequence[str], options: Completing, show: Show | None = None
+    ) -> Sequence[Completion | Choice]:
+        """What the model writes after each text, or the best of the choices.
+
+        `show` receives the answer to the only text in parts, as it is written.
+        """
+        options.check()
+        if options.prompting.choices:
+            return ChoiceScorer(self.model, self.tokenizer, options.prompting).answer(texts, options.json)
+        prompts = self._prompts(texts, options)
+        generator = torch.Generator(self.model.embedding.weight.device).manual_seed(options.seed)
+        stop = options.generation.stop
+        if options.prompting.used and not stop:
+            stop = ("\n",)
+        found: dict[int, Completion] = {}
+        for places in self._batches(prompts):
+            chosen = [prompts[place] for place in places]
+            streams = [TextStream(self.tokenizer, prompt, stop, show) for prompt in chosen]
+            outputs = generate(
+                cast(Generator, self.model),
+                chosen,
+                options.generation,
+                self.ends,
+                generator,
+                lambda row, token, streams=streams: streams[row].add(token),  # type: ignore[misc]
+                self.model.config.max_length,
+            )
+            for place, stream, output in zip(places, streams, outputs, strict=True):
+                stream.end()
+                tokens = self.tokenizer.pieces(output.tokens)
+                ended, alone = output.ended or stream.stopped, options.chat or options.prompting.used
+                found[place] = Completion(
+                    texts[place], stream.text, tokens, output.log_probs, ended, alone, options.json
+                )
+        return [found[place] for place in range(len(texts))]
+
+    def stream(self, texts: Sequence[str], options: Completing, show: Show) -> Sequence[Completion | Choice]:
+        """`answer` to the only text, with each part shown as it is written, the prompt first."""
+        alone = options.chat or options.prompting.used
+        if not alone:
+            show(texts[0])
+        found = self.answer(texts, options, show)
+        show(f"{found[0].text}\n" if options.prompting.choices else "\n")
+        return found
+
+    def _prompts(self, texts: Sequence[str], options: Completing) -> list[list[int]]:
+        """The tokens of each prompt. Raises TextError for one that is empty, or longer than the positions."""
+        if options.chat:
+            template = chat_template(self.tokenizer)
+            system = [] if options.system is None else [Message("system", options.system)]
+            prompts = [template.encode(self.tokenizer, [*system, Message("user", text)]) for text in texts]
+        else:
+            prompt = options.prompting.prompt() if options.prompting.used else None
+            prompts = self.tokenizer.encode([text if prompt is None else prompt.ask(text) for text in texts])
+        start, most = self._start, self.model.config.max_length
+        for place, tokens in enumerate(prompts):
+            if not tokens and start is None:
+                raise TextError(place, "an empty text has no next token, and this model has no start token")
+            if len(tokens) > most:
+                wrong = f"{quoted(texts[place])} takes {len(tokens):,} positions, but the model learned only {most:,}"
+                raise TextError(place, wrong)
+        return [tokens or [cast(int, start)] for tokens in prompts]
+
+    @property
+    def _start(self) -> int | None:
+        """The token that a text from nothing begins with."""
+        given = self.values.get("bos_token_id")
+        return given if isinstance(given, int) else self.tokenizer.special("bos_token")
+
+    @staticmethod
+    def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The places of prompts of about one length, so many as are read at once."""
+        groups: list[list[int]] = []
+        for place in sorted(range(len(prompts)), key=lambda place: len(prompts[place])):
+            if not groups or (len(groups[-1]) + 1) * len(prompts[place]) > BATCH:
+                groups.append([])
+            groups[-1].append(place)
+        return groups
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        """None: what is longer than the positions is an error."""
+        return []
+
+    def reading(self, text: str) -> Reading:
+        """What the model is given to read a text, and what to call its tokens."""
+        (tokens,) = self._prompts([text], Completing())
+        inputs = {"tokens": torch.tensor([tokens], device=self.model.embedding.weight.device)}
+        return Reading(inputs, self.tokenizer.pieces(tokens), len(tokens))
+
+    def picture(self, prediction: Any) -> Picture | None:
+        raise UserError("a language model has many maps and no single picture: `foveate look` writes a page of them")
+
+    @classmethod
+    def eval_options(cls, recipe: dict[str, Any], where: str) -> Any:
+        from foveate.tasks.completion.measures import Measuring
+
+        return Measuring()
+
+    def evaluate(self, data: Sequence[Path], options: Any, console: Console) -> Evaluation:
+        """Bits per byte and perplexity on prose or, with choices, the accuracy on pairs."""
+        from foveate.tasks.completion.measures import accuracy, compression
+
+        if not data:
+            raise UserError("this model was trained elsewhere: give --data FILE to measure it on")
+        if options.prompting.choices:
+            return accuracy(ChoiceScorer(self.model, self.tokenizer, options.prompting), data)
+        return compression(self.model, self.tokenizer, self._start, data, options.context)

@@ -1,0 +1,106 @@
+"""Measures of a public language model: how well it compresses prose, and how often it chooses right."""
+
+import bz2
+import gzip
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+
+from foveate.data import read_lines
+from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.errors import UserError, at_least
+from foveate.models.text.causal_language_model import CausalLanguageModel
+from foveate.tasks.completion.choices import ChoiceScorer
+from foveate.tasks.completion.prompts import Prompting, read_pairs
+from foveate.tasks.trained import Evaluation
+
+
+@dataclass
+class Measuring:
+    """How `foveate eval` measures a public language model: on prose, or on lines `input<TAB>output` with --choices."""
+
+    prompting: Annotated[Prompting, tyro.conf.arg(name="")] = field(default_factory=Prompting)
+    context: int = 1024
+    """Prose is read in windows of so many tokens; each token is predicted from at least half a window before it."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        self.prompting.check()
+        at_least(2, "context", self.context)
+
+
+def accuracy(scorer: ChoiceScorer, data: Sequence[Path]) -> Evaluation:
+    """How often the best choice is the output of the pair, beside always answering the most frequent one."""
+    pairs = [pair for path in data for pair in read_pairs(path)]
+    choices = scorer.prompting.choices
+    if wrong := [output for _, output in pairs if output not in choices]:
+        raise UserError(f"the output '{wrong[0]}' is none of the choices {', '.join(choices)}")
+    answers = scorer.answer([given for given, _ in pairs])
+    right = sum(answer.text == output for answer, (_, output) in zip(answers, pairs, strict=True))
+    frequent, count = Counter(output for _, output in pairs).most_common(1)[0]
+    ways = {f"always {frequent}": count / len(pairs), "this model": right / len(pairs)}
+    return Evaluation(
+        answers=[answer.line for answer in answers],
+        figures={"pairs": len(pairs), "accuracy": ways},
+        headings=["answers by", "accuracy"],
+        rows=[[name, f"{100 * value:.1f}%"] for name, value in ways.items()],
+        notes=[f"{len(pairs):,} pairs, {len(scorer.prompt.pairs)} examples in the prompt"],
+    )
+
+
+def compression(
+    model: CausalLanguageModel, tokenizer: PublicTokenizer, start: int | None, data: Sequence[Path], context: int
+) -> Evaluation:
+    """Bits per byte of prose, and perplexity per token and word, beside two programs that compress files."""
+    texts = ["\n".join(read_lines(path)).strip() for path in data]
+    if not all(texts):
+        raise UserError(f"{data[texts.index('')]}: there is no text in it")
+    whole = "\n".join(texts).encode()
+    size = min(context, model.config.max_length)
+    nats, count = 0.0, 0
+    for tokens in tokenizer.encode(texts):
+        tokens = tokens if start is None or tokens[:1] == [start] else [start, *tokens]
+        nats += -log_prob(model, tokens, size)
+        count += len(tokens) - 1
+    words, bits = sum(len(text.split()) for text in texts), nats / math.log(2) / len(whole)
+    sizes = {"gzip": len(gzip.compress(whole, 9)), "bz2": len(bz2.compress(whole, 9))}
+    figures = {name: {"bits_per_byte": 8 * value / len(whole)} for name, value in sizes.items()}
+    figures["this model"] = {
+        "bits_per_byte": bits,
+        "perplexity_per_token": math.exp(nats / max(1, count)),
+        "perplexity_per_word": math.exp(min(700.0, nats / words)),
+    }
+    names = ["bits_per_byte", "perplexity_per_token", "perplexity_per_word"]
+    return Evaluation(
+        answers=[],
+        figures={"bytes": len(whole), "tokens": count, "words": words, "ways": figures},
+        headings=["", *(name.replace("_", " ") for name in names)],
+        rows=[
+            [way, *(f"{found[name]:.2f}" if name in found else "" for name in names)] for way, found in figures.items()
+        ],
+        notes=[f"{len(whole):,} bytes, {words:,} words, {count:,} tokens in windows of {size:,}"],
+    )
+
+
+@torch.inference_mode()
+def log_prob(model: CausalLanguageModel, tokens: Sequence[int], size: int) -> float:
+    """The log-probability of all tokens but the first, in nats; each window of `size` begins half a window later."""
+    device = model.embedding.weight.device
+    total, done = 0.0, 1
+    while done < len(tokens):
+        begin = max(0, done - size // 2) if done > 1 else 0
+        window = torch.tensor([tokens[begin : begin + size]], device=device)
+        if window.shape[1] < 2:
+            break
+        hidden = model.hidden(window)[0, done - begin - 1 : -1]
+        labels = window[0, done - begin :]
+        for part, wanted in zip(hidden.split(128), labels.split(128), strict=True):  # logits take memory
+            total += float(model.output(part).float().log_softmax(-1).gather(1, wanted[:, None]).sum())
+        done = begin + window.shape[1]
+    return total

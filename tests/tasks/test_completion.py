@@ -1,0 +1,302 @@
+"""Public language models in use: folders, prompts, choices, measures, the command line, and their mistakes."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
+
+from public_models import folder_of, word_tokenizer
+from safetensors.torch import load_file, save_file
+
+import foveate
+from foveate.cli import main
+from foveate.data.chat import TEMPLATES, Message, chat_template
+from foveate.data.public_tokenizer import PublicTokenizer, byte_level
+from foveate.decoding import Generation
+from foveate.errors import UserError
+from foveate.tasks.completion.answers import Completing, TextStream
+from foveate.tasks.completion.choices import ChoiceScorer
+from foveate.tasks.completion.measures import log_prob
+from foveate.tasks.completion.prompts import Prompting
+
+FORM = "{input} , {output}"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, nn.Module]:
+    """A folder of a tiny Llama, and the model of transformers."""
+    return folder_of("llama", tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture
+def copied(made: tuple[Path, nn.Module], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made[0], tmp_path / "copy"))
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> Path:
+    path = tmp_path / "shots.tsv"
+    path.write_text("the keeper\tup\nlit a lamp\tdawn\n", encoding="utf-8")
+    return path
+
+
+def test_it_goes_on_from_texts_alone_and_together(made: tuple[Path, nn.Module]) -> None:
+    task = foveate.load(made[0])
+    options = Completing(Generation(max_new_tokens=7))
+    texts = ["the keeper lit a lamp", "climbed", "up stairs ,"]
+    together = task.answer(texts, options)
+    for text, answer in zip(texts, together, strict=True):
+        alone = task.answer([text], options)[0]
+        assert (alone.text, alone.tokens) == (answer.text, answer.tokens)
+        assert answer.line == text + answer.text
+        ids = task.tokenizer.encode([text])[0]
+        given = torch.tensor([ids])
+        (expected,) = made[1].generate(
+            given, attention_mask=torch.ones_like(given), max_new_tokens=7, do_sample=False, pad_token_id=0
+        )
+        assert answer.tokens == task.tokenizer.pieces(expected[len(ids) :].tolist())[: len(answer.tokens)]
+
+
+def test_streamed_parts_are_the_text_up_to_a_stop_text() -> None:
+    tokenizer = PublicTokenizer(word_tokenizer())
+    ids = tokenizer.encode(["lamp and dawn up stairs"])[0]
+    shown: list[str] = []
+    stream = TextStream(tokenizer, tokenizer.encode(["the"])[0], (" up st", "dawn lit"), shown.append)
+    assert [stream.add(token) for token in ids] == [False, False, False, False, True]
+    assert stream.text == " lamp and dawn"
+    assert shown == [" lamp", " an", "d ", "dawn"], "what may begin a stop text is held back"
+
+
+def by_hand(theirs: nn.Module, tokenizer: PublicTokenizer, prompt: str, answer: str) -> list[float]:
+    """The log-probability of each token of an answer, by transformers."""
+    before, whole = (tokenizer.encode([text])[0] for text in (prompt, f"{prompt} {answer}"))
+    with torch.no_grad():
+        logits = theirs(torch.tensor([whole])).logits[0].log_softmax(-1)
+    return [float(logits[place - 1, whole[place]]) for place in range(len(before), len(whole))]
+
+
+@pytest.mark.parametrize("choices", [("up", "dawn"), ("up stairs", "dawn", "climbed up stairs")], ids=["short", "long"])
+def test_scores_of_choices_are_those_of_whole_texts(
+    made: tuple[Path, nn.Module], shots: Path, choices: tuple[str, ...]
+) -> None:
+    task, theirs = foveate.load(made[0]), made[1]
+    inputs = ["the keeper climbed", "step", "a lamp and the dawn"]
+    begin = "the keeper , up\n\nlit a lamp , dawn\n\n"
+    for score in ("sum", "mean", "bytes"):
+        found = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM, score=score)).scores(inputs)
+        for given, scores in zip(inputs, found, strict=True):
+            for choice, value in zip(choices, scores, strict=True):
+                parts = by_hand(theirs, task.tokenizer, f"{begin}{given} ,", choice)
+                count = {"sum": 1, "mean": len(parts), "bytes": len(f" {choice}".encode())}[score]
+                assert value == pytest.approx(sum(parts) / count, abs=2e-5)
+
+
+def test_calibration_by_hand(made: tuple[Path, nn.Module], shots: Path) -> None:
+    task, choices = foveate.load(made[0]), ("up", "dawn")
+    plain = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM))
+    calibrated = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM, calibrate=True))
+    nothing = torch.tensor(plain.scores(["N/A", "", "[MASK]"])).softmax(1).mean(0).log()
+    expected = torch.tensor(plain.scores(["step", "a lamp"])) - nothing
+    torch.testing.assert_close(torch.tensor(calibrated.scores(["step", "a lamp"])), expected, atol=1e-4, rtol=0)
+
+
+def test_windows_of_prose_cover_every_token_once(made: tuple[Path, nn.Module]) -> None:
+    task, theirs = foveate.load(made[0]), made[1]
+    tokens = torch.randint(51, (61,)).tolist()
+    total, done = 0.0, 1
+    while done < len(tokens):  # windows of 20 tokens begin half a window before the first that is new
+        begin = max(0, done - 10) if done > 1 else 0
+        window = tokens[begin : begin + 20]
+        with torch.no_grad():
+            logits = theirs(torch.tensor([window])).logits[0].log_softmax(-1)
+        total += sum(float(logits[place - 1, window[place]]) for place in range(done - begin, len(window)))
+        done = begin + len(window)
+    assert log_prob(task.model, tokens, 20) == pytest.approx(total, abs=1e-3)
+
+
+def test_the_command_line(made: tuple[Path, nn.Module], shots: Path, capsys: pytest.CaptureFixture) -> None:
+    folder = str(made[0])
+    main(["run", folder, "the keeper", "--max-new-tokens", "3", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["prompt"] == "the keeper"
+    assert found["log_prob"] == pytest.approx(sum(each["log_prob"] for each in found["tokens"]))
+    options = ["--choices", "up", "dawn", "--form", FORM, "--shots", str(shots)]
+    main(["run", folder, "the lamp", "a step", *options])
+    assert set(capsys.readouterr().out.split()) <= {"up", "dawn"}
+    main(["eval", folder, "--data", str(shots), *options, "--json"])
+    accuracy = json.loads(capsys.readouterr().out)["accuracy"]
+    assert accuracy["always up"] == 0.5
+    main(["eval", folder, "--data", str(shots), "--json"])
+    ways = json.loads(capsys.readouterr().out)["ways"]
+    assert ways["this model"]["bits_per_byte"] > 0
+    assert set(ways) == {"gzip", "bz2", "this model"}
+
+
+def test_an_exported_folder_is_one_of_transformers(made: tuple[Path, nn.Module], tmp_path: Path) -> None:
+    main(["export", str(made[0]), "--out", str(tmp_path / "out")])
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    ids = words("the keeper lit")["input_ids"]
+    assert ids == foveate.load(made[0]).tokenizer.encode(["the keeper lit"])[0]
+    with torch.no_grad():
+        assert torch.equal(again(torch.tensor([ids])).logits, made[1](torch.tensor([ids])).logits)
+
+
+def test_old_tokenizer_files_give_the_ids_of_transformers(tmp_path: Path) -> None:
+    words = ["low", "er", "lo", "w", "Ġlow", "Ġ", "l", "o", "e", "r", "n", "<|endoftext|>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({word: place for place, word in enumerate(words)}), "utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nl o\nlo w\ne r\nĠ low\n", "utf-8")
+    ours = PublicTokenizer.load(tmp_path)
+    text = "lower low<|endoftext|>"
+    assert ours.encode([text]) == [[0, 1, 4, 11]]
+    assert ours.decode([[0, 1, 4, 11]]) == ["lower low"]
+    assert ours.pieces([0, 1, 4, 11]) == ["low", "·er", "low", "<|endoftext|>"]
+    assert ours.encode_inside(["low"]) == [[0]]
+
+
+def test_a_chat_is_that_of_its_template() -> None:
+    letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyzASYHFLM,.Ġ<|_>Ċ")}
+    names = ["<|im_start|>", "<|im_end|>"]
+    library = byte_level({**letters, names[0]: 41, names[1]: 42}, [], special=names)
+    (template,) = TEMPLATES
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=library, chat_template=template)
+    ours = PublicTokenizer(library, {"chat_template": template})
+    messages = [{"role": "user", "content": "hi there"}]
+    expected = theirs.apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False)
+    assert chat_template(ours).encode(ours, [Message("user", "hi there")]) == expected
+    # what a user writes is text, and ends no message
+    assert chat_template(ours).encode(ours, [Message("user", "<|im_end|>")]).count(42) == 2
+
+
+MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
+    (
+        "unknown tensor",
+        lambda folder: change(folder, add="model.other.weight"),
+        "unknown tensor 'model.other.w",
+    ),
+    ("missing tensor", lambda folder: change(folder, drop="model.norm.weight"), "lacks the tensor 'model.norm.weight'"),
+    (
+        "shape",
+        lambda folder: change(folder, cut="model.norm.weight"),
+        r"'model.norm.weight' is \(47,\), but \(48,\) by its config.json",
+    ),
+    (
+        "pickle",
+        lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
+        "only as pytorch",
+    ),
+    ("no weights", lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
+    ("no tokenizer", lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer: neither tokenizer.json"),
+    (
+        "architecture",
+        lambda folder: configure(folder, architectures=["LlamaForTokenClassification"]),
+        "is a LlamaFor",
+    ),
+    (
+        "type",
+        lambda folder: configure(folder, model_type="mamba"),
+        "of the type 'mamba'; foveate runs gpt2",
+    ),
+    (
+        "activation",
+        lambda folder: configure(folder, hidden_act="xielu"),
+        "hidden_act 'xielu'; foveate's models",
+    ),
+    (
+        "scaled positions",
+        lambda folder: configure(folder, rope_parameters={"rope_type": "yarn"}),
+        "rotary positions of type 'yarn'",
+    ),
+    (
+        "type of a number",
+        lambda folder: configure(folder, hidden_size="48"),
+        "hidden_size '48', which cannot be",
+    ),
+    ("large tokenizer", lambda folder: enlarge(folder), r"has a token 53, but the model embeddings for 53 only"),
+    ("adapter", lambda folder: adapter(folder), "has only an adapter for another model"),
+]
+
+
+def change(folder: Path, add: str = "", drop: str = "", cut: str = "") -> None:
+    state = load_file(folder / "model.safetensors")
+    state |= {add: torch.zeros(2)} if add else {}
+    state |= {cut: state[cut][1:].clone()} if cut else {}
+    save_file({name: value for name, value in state.items() if name != drop}, folder / "model.safetensors")
+
+
+def configure(folder: Path, **values: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def enlarge(folder: Path) -> None:
+    tokenizer = word_tokenizer()
+    tokenizer.add_tokens(["more"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def adapter(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "adapter_config.json").write_text("{}")
+
+
+@pytest.mark.parametrize(("damage", "message"), [pytest.param(*rest, id=name) for name, *rest in MISTAKES])
+def test_folders_that_cannot_be_used(copied: Path, damage: Callable[[Path], object], message: str) -> None:
+    damage(copied)
+    with pytest.raises(UserError, match=message) as caught:
+        foveate.load(copied)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_shard(tmp_path: Path) -> None:
+    folder, _ = folder_of("gpt2", tmp_path / "shards", max_shard_size="20KB")
+    gone = sorted(folder.glob("model-*.safetensors"))[1]
+    gone.unlink()
+    with pytest.raises(UserError, match=rf"lacks {gone.name} of the \d+ files that its model.safetensors.index.json n"):
+        foveate.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("the " * 38, {}, "takes 38 positions, but the model learned only 37"),
+        ("", {}, "an empty text has no next token, and this model has no start token"),
+        ("the", {"chat": True}, "it has no chat template; leave --chat out"),
+        ("the", {"prompting": Prompting(choices=("a", "a"))}, "takes two or more different outputs"),
+        ("the", {"prompting": Prompting(form="{input}")}, "must have {input} once, and end with {output}"),
+        ("the", {"prompting": Prompting(calibrate=True)}, "--calibrate is about the scores of --choices"),
+        ("the", {"system": "a"}, "--system is a part of a chat"),
+    ],
+)
+def test_mistakes_of_users(copied: Path, text: str, options: dict, message: str) -> None:
+    configure(copied, bos_token_id=None)
+    (copied / "generation_config.json").unlink()
+    with pytest.raises(UserError, match=message):
+        foveate.load(copied).answer([text], Completing(**options))
+
+
+def test_a_choice_that_merges_with_the_prompt(tmp_path: Path) -> None:
+    words = ["a", "b", "ab", ":", "Ġ", "Ċ"]
+    library = byte_level({word: number for number, word in enumerate(words)}, [("a", "b")])
+    model = foveate.create("gpt-tiny", vocabulary=6, width=8, heads=2, feedforward=8, layers=1)
+    scorer = ChoiceScorer(model, PublicTokenizer(library), Prompting(choices=("b", "a"), form="{input}a{output}"))
+    with pytest.raises(UserError, match="the choice 'b' merges with the end of the prompt"):
+        scorer.scores(["b"])
+
+
+def test_shots_of_another_form(tmp_path: Path) -> None:
+    path = tmp_path / "shots.tsv"
+    path.write_text("a\tb\nno tab\n")
+    with pytest.raises(UserError, match=r"shots\.tsv, line 2: an example is input<TAB>output, not 'no tab'"):
+        Prompting(path).prompt()
+    path.write_text("\n")
+    with pytest.raises(UserError, match="has no examples"):
+        Prompting(path).prompt()
