@@ -19,6 +19,7 @@ VERBS = {
     "explore": "see where a model looks, in the browser: type an input, zoom in",
     "export": "write a language model as a Hugging Face folder",
     "bench": "compare layers, models and ways to compute, measured here",
+    "size": "count what a model costs to train and to run; the scaling table",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
 }

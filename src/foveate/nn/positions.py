@@ -107,7 +107,7 @@ RADIUS = 64
 
 
 def position_encoding(
-    kind: Literal["none", "sinusoidal", "learned", "relative", "rotary"],
+    kind: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"],
     width: int,
     heads: int,
     longest: int,
@@ -115,12 +115,12 @@ def position_encoding(
     offset: int = 0,
 ) -> tuple[Positioned | Unpositioned, RelativePosition | None]:
     """The positions of a stack of blocks: a module for the input vectors, and for relative positions a bias that all
-    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions need neither. `offset`
-    is that of a learned table."""
-    one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "rotary"))
+    blocks share (as in Raffel et al. 2020, https://arxiv.org/abs/1910.10683). Rotary positions and projected relative
+    ones need neither: they are parts of each layer. `offset` is that of a learned table."""
+    one_of("positions", kind, ("none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"))
     if kind == "relative":
         return Unpositioned(), RelativePosition(heads, RADIUS)
-    if kind in ("none", "rotary"):
+    if kind in ("none", "rotary", "relative-projected"):
         return Unpositioned(), None
     table = SinusoidalPositions(width) if kind == "sinusoidal" else LearnedPositions(longest, width, offset)
     return Positioned(table, join), None

@@ -17,6 +17,7 @@ from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
+from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary
 
@@ -53,9 +54,9 @@ class StackConfig:
     """Linear layers have biases."""
     parallel: bool = False
     """Attention and feed-forward layer of a block stand side by side, not one after the other (GPT-NeoX)."""
-    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "sinusoidal"
+    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "sinusoidal"
     """Positions as waves of any length, as a learned table, as what each head adds to its scores for a distance, as
-    rotations of queries and keys, or not at all."""
+    distances that each layer projects (Transformer-XL), as rotations of queries and keys, or not at all."""
     position_join: Literal["add", "concatenate"] = "add"
     """Waves or table: added to the input, or put before it as [P, Z] and projected to the width."""
     max_length: int = 1024
@@ -161,7 +162,8 @@ def _rotary(config: StackConfig) -> Rotary:
 
 
 def _block(config: StackConfig) -> TransformerBlock:
-    attention = MultiHeadAttention(
+    kind = RelativeAttention if config.positions == "relative-projected" else MultiHeadAttention
+    attention = kind(
         config.width,
         config.heads,
         head_width=config.head_width,

@@ -39,7 +39,7 @@ class BertConfig(StackConfig):
     epsilon: float = 1e-12
     input_norm: bool = True
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu"
-    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "learned"
+    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
     max_length: int = 512
     attention_dropout: float = 0.1
     activation_dropout: float | None = 0.0

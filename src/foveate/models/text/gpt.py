@@ -30,7 +30,7 @@ class GPTConfig(CausalLanguageModelConfig):
     feedforward: int = 3072
     layers: int = 12
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu-tanh"
-    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "learned"
+    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
     condition: Literal["added"] | None = None
     """Add the vector of a condition to that of each token; None for a model without conditions."""
     condition_dropout: float = 0.1
@@ -101,6 +101,10 @@ PRESETS = {
     "gpt2-xl": ("48 blocks, width 1600, 25 heads", _sizes(48, 1600, 25)),
     "megatron-8.3b": ("72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)", _sizes(72, 3072, 32)),
     "turing-nlg-17b": ("78 blocks, width 4256, 28 heads (Microsoft 2020)", _sizes(78, 4256, 28)),
+    "gopher-280b": (
+        "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)",
+        _sizes(80, 16384, 128, positions="relative-projected", norm_kind="rms", max_length=2048),
+    ),
     "gpt3-175b": (
         "96 blocks, width 12288, 96 heads, every second one banded (Brown et al. 2020)",
         _sizes(96, 12288, 96, max_length=2048, window=255, window_every=2),

@@ -17,7 +17,7 @@ class GPTNeoXConfig(CausalLanguageModelConfig):
     layers: int = 44
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu"
     parallel: bool = True
-    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "rotary"
+    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
     rotary_width: int | None = 24
     max_length: int = 2048
     dropout: float = 0.0

@@ -21,7 +21,7 @@ class LlamaConfig(CausalLanguageModelConfig):
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "silu"
     gated: bool = True
     bias: bool = False
-    positions: Literal["none", "sinusoidal", "learned", "relative", "rotary"] = "rotary"
+    positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "rotary"
     max_length: int = 2048
     dropout: float = 0.0
     tie: bool = False

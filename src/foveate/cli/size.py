@@ -1,0 +1,156 @@
+"""`foveate size [PRESET]`: what a model costs to train and to run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from foveate import models
+from foveate.cli.parse import parse
+from foveate.errors import UserError, at_least, unknown
+from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
+from foveate.experiments.size import Size, measure_preset
+
+GPUS = {
+    "p100": (16e9, 18.7e12),
+    "v100": (32e9, 125e12),
+    "tpuv3": (32e9, 123e12),
+    "a100": (80e9, 312e12),
+    "h100": (80e9, 989e12),
+    "h200": (141e9, 989e12),
+    "b200": (192e9, 2250e12),
+}
+"""Memory in bytes and operations a second in half precision, as their makers state them."""
+
+TENSOR_PARALLEL = 8
+"""Devices of one machine, which share a layer at most."""
+
+
+@dataclass
+class SizeOptions:
+    """Count a preset's parameters, operations and memory, and what training takes. Without PRESET: the scaling table of
+    published language models beside what is counted here."""
+
+    preset: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = None
+    """A preset of `foveate models`."""
+    vocabulary: int = 50_257
+    """Size of each vocabulary, where the model has one."""
+    batch: int = 1
+    """Sequences or images of a batch on one device."""
+    length: int = 1024
+    """Tokens of a sequence."""
+    gpus: int = 1
+    """Number of devices."""
+    gpu: str = "h100"
+    """Device: p100, v100, tpuv3, a100, h100, h200 or b200."""
+    tokens: float = 300e9
+    """Tokens to train on."""
+    utilisation: float = 0.4
+    """Share of the device's stated speed that a training reaches."""
+    price: float = 2.0
+    """Dollars of a device for an hour."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Other fields of the model that data decides, such as `--sizes classes 10`."""
+    out: Path | None = None
+    """Also write the table to this file, as Markdown."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("vocabulary", "batch", "length", "gpus"):
+            at_least(1, name, getattr(self, name))
+        if self.gpu not in GPUS:
+            raise unknown("device", self.gpu, GPUS)
+        for name in ("tokens", "price"):
+            at_least(0, name, getattr(self, name))
+        if not 0 < self.utilisation <= 1:
+            raise UserError(f"utilisation is {self.utilisation}, but must be above 0 and at most 1")
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = parse(SizeOptions, arguments, "size")
+    options.check()
+    headings, rows = _scaling() if options.preset is None else _one(options, options.preset)
+    table = Table(*headings)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=200 if options.preset is None else None).print(table)
+    if options.out is not None:
+        lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _scaling() -> tuple[list[str], list[list[str]]]:
+    headings = ["model", "layers / width / heads", "parameters", "counted", "data", "training"]
+    headings += ["petaFLOP/s-days published", "counted", "price"]
+    rows = []
+    for row in TABLE:
+        found = count(row)
+        published = "" if row.flops is None else f"{row.flops / PETAFLOP_DAY:,.2f}"
+        price = f"${row.devices * row.hours * row.price:,.0f}" if row.price else ""
+        cells = ["undisclosed"] * 3 if found is None else [found.layout, f"{found.parameters:,}", ""]
+        if found is not None and found.petaflop_days is not None:
+            cells[2] = f"{found.petaflop_days:,.2f}"
+        elif found is not None and row.flops is not None:
+            cells[2] = f"{row.flops / found.flops_per_token / 1e9:,.0f} B tokens' worth"
+        rows.append([row.name, cells[0], row.parameters, cells[1], row.data, row.training, published, cells[2], price])
+    return headings, rows
+
+
+def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
+    preset = models.preset(name)
+    known = {"classes": 1000, "channels": 3, "image_size": 224, "conditions": 1, **options.sizes}
+    sizes = {part: known.get(part, options.vocabulary) for part in models.sizes_of_data(preset.family)}
+    size = measure_preset(name, sizes, options.batch, options.length)
+    memory, speed = GPUS[options.gpu]
+    unit = "a token" if size.tokens > options.batch else "an example"
+    rows = [
+        ["parameters", f"{size.parameters:,}"],
+        ["weights in half precision", _gigabytes(2 * size.parameters)],
+        [f"operations of {unit}, forward", f"{size.forward_flops / size.tokens:.3g}"],
+        [f"operations of {unit}, training", f"{size.training_flops / size.tokens:.3g}"],
+        ["weights, gradients, AdamW", _gigabytes(16 * size.parameters)],
+        ["activations of a batch, half precision", _gigabytes(size.activations / 2)],
+    ]
+    if size.cache:
+        rows.append(["keys and values of a batch, half precision", _gigabytes(size.cache / 2)])
+    rows += [[layout, _fits(size, memory, *parts, options)] for layout, parts in _layouts(options.gpus).items()]
+    seconds = size.training_flops / size.tokens * options.tokens / (options.gpus * speed * options.utilisation)
+    dollars = options.gpus * options.price * seconds / 3600
+    rows.append(
+        [
+            f"training on {options.tokens:.3g} {unit.split()[1]}s at {options.utilisation:.0%} of "
+            f"{speed / 1e12:,.0f} TFLOP/s",
+            f"{seconds / 86_400:,.1f} days, ${dollars:,.0f}",
+        ]
+    )
+    return [name, f"{options.gpus:,} x {options.gpu}"], rows
+
+
+def _layouts(gpus: int) -> dict[str, tuple[int, int]]:
+    """The shards and the tensor-parallel parts of each way to lie on so many devices."""
+    parts = min(gpus, TENSOR_PARALLEL)
+    found = {"a whole model on each device": (1, 1)}
+    if gpus > 1:
+        found[f"shards on {gpus:,} devices"] = gpus, 1
+        found[f"layers in {parts} parts"] = 1, parts
+        found[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
+    return found
+
+
+def _fits(size: Size, memory: float, shards: int, parts: int, options: SizeOptions) -> str:
+    needed = size.training_bytes(2, shards, parts)
+    if needed <= memory:
+        return f"{_gigabytes(needed)}: fits"
+    activations = size.activations / 2 / parts
+    if activations >= memory:
+        return f"{_gigabytes(needed)}: does not fit; the activations alone do not, lower the batch"
+    enough = -(-16 * size.parameters // int(parts * (memory - activations)))
+    return f"{_gigabytes(needed)}: does not fit; shards on {enough:,} devices would"
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB"

@@ -1,0 +1,160 @@
+"""What a model costs, counted on its shapes: parameters, operations and memory of training, memory of writing.
+
+Models on the device "meta" have shapes and no memory, so that the largest can be counted here.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from foveate import models
+from foveate.errors import UserError
+from foveate.experiments.flops import flops
+
+OPTIMIZER = 8
+"""Bytes of AdamW's two moments for each parameter."""
+
+
+IMAGE_SIZE = 224
+"""Pixels of a side, for models that read images of any size."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The counts of a model for one batch; the target tokens of a translator are its tokens."""
+
+    parameters: int
+    tokens: int
+    """Tokens, or patches and pixels' examples, of the batch."""
+    forward_flops: int
+    """Floating-point operations of the forward pass, matrix products and attention."""
+    activations: int
+    """Bytes that the forward pass keeps for the backward pass, in the precision of the weights."""
+    cache: int
+    """Bytes of keys and values of the batch in a decoder; 0 for a model that does not write."""
+
+    @property
+    def training_flops(self) -> int:
+        """Of forward and backward pass, which takes twice as many."""
+        return 3 * self.forward_flops
+
+    def training_bytes(self, width: int, shards: int = 1, parts: int = 1) -> float:
+        """Memory of one device in training: weights, gradients, optimizer and activations.
+
+        Numbers of the forward pass have `width` bytes; below 4 a copy of the weights in single precision is kept too.
+        `shards` devices share the weights, gradients and optimizer (FSDP); `parts` share each layer (tensor
+        parallelism), activations included.
+        """
+        copy = 4 if width < 4 else 0
+        static = self.parameters * (2 * width + copy + OPTIMIZER) / (shards * parts)
+        return static + self.activations * width / 4 / parts
+
+
+def measure_size(model: nn.Module, batch: int, length: int) -> Size:
+    """The counts of a model on the device "meta". Raises UserError for inputs that are not known."""
+    inputs, tokens = _inputs(model, batch, length)
+    own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    kept: dict[int, tuple[torch.UntypedStorage, int]] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage, storage.nbytes()  # the storage itself, so that its address stays its own
+        return tensor
+
+    with _FusedAttention(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        counted = flops(lambda: model.train()(**inputs))
+    return Size(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        tokens=tokens,
+        forward_flops=counted,
+        activations=sum(size for _, size in kept.values()),
+        cache=_cache(model, batch, length),
+    )
+
+
+class _FusedAttention(TorchFunctionMode):
+    """Torch's attention by the operation of its fused kernel, which keeps no weights.
+
+    On the device "meta" torch would take its plain kernel, and count the weights.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not F.scaled_dot_product_attention:
+            return func(*args, **(kwargs or {}))
+        return self._attend(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _attend(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        shape = query.shape
+        key, value = (part.expand(*shape[:-2], *part.shape[-2:]) for part in (key, value))
+        query, key, value = (part.reshape(-1, *part.shape[-3:]) for part in (query, key, value))
+        fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        return fused(query, key, value, dropout_p, is_causal, scale=scale)[0].reshape(shape)
+
+
+def measure_preset(name: str, sizes: Mapping[str, Any], batch: int, length: int) -> Size:
+    """The counts of a preset with the sizes that data decides.
+
+    A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
+    as `measure_size` and `models.create` do.
+    """
+    model = models.create(name, device="meta", **sizes)
+    layers = getattr(model.config, "layers", None)
+    if not isinstance(layers, int) or layers <= 4 or layers % 2:
+        return measure_size(model, batch, length)
+    two, four = (
+        measure_size(models.create(name, device="meta", **{**sizes, "layers": few}), batch, length) for few in (2, 4)
+    )
+
+    def at_all_layers(part: str) -> int:
+        first, second = getattr(two, part), getattr(four, part)
+        return first + (second - first) * (layers - 2) // 2
+
+    return Size(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        tokens=two.tokens,
+        **{part: at_all_layers(part) for part in ("forward_flops", "activations", "cache")},
+    )
+
+
+def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:
+    """Inputs of these sizes by the names of the model's forward, and how many tokens or examples they are."""
+    names = inspect.signature(model.forward).parameters
+    config = model.config
+    tokens = torch.zeros(batch, length, dtype=torch.long, device="meta")
+    if "pixels" in names:
+        side = getattr(config, "image_size", IMAGE_SIZE)
+        shape = batch, config.channels, side, side
+        return {"pixels": torch.zeros(shape, device="meta")}, batch
+    if "target" in names and hasattr(config, "src_vocab"):
+        known = {"source": tokens, "source_lengths": tokens[:, 0] + length, "target": tokens}
+        return {name: known[name] for name in known if name in names}, batch * length
+    if "tokens" in names:
+        return {"tokens": tokens}, batch * length
+    raise UserError(f"{type(model).__name__} reads {', '.join(names)}, for which no sizes are known")
+
+
+def _cache(model: nn.Module, batch: int, length: int) -> int:
+    """Keys and values of all blocks in single precision."""
+    config = model.config
+    if not hasattr(model, "prefill") or not hasattr(config, "heads"):
+        return 0
+    heads = getattr(config, "key_value_heads", None) or config.heads
+    head_width = getattr(config, "head_width", None) or config.width // config.heads
+    return 2 * 4 * batch * length * config.layers * heads * head_width
