@@ -82,6 +82,7 @@ class ClassifyImage(Task[Architecture]):
         "cnn",
         "swin",
         "mvit",
+        "imagegpt",
     )
     unit = "images"
     files = "FOLDER"
