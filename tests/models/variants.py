@@ -53,7 +53,7 @@ SMALL = {
     "stride": 2,
     "pyramids": 2,
     "convolution": 8,
-    "image_encoder": "cnn-light",
+    "image_encoder": "resnet-light",
     "image_positions": "sinusoidal",
     "coverage": True,
 }

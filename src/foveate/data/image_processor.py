@@ -1,8 +1,8 @@
 """Images become tensors: decoded once, kept as 8-bit pixels, augmented, normalised."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import PIL.Image
@@ -23,7 +23,16 @@ LARGEST = 4_000_000_000
 """Bytes of decoded images that are kept in memory."""
 
 
-def choose_format(images: Dataset[LabelledImage], size: int | None) -> ImageFormat:
+@runtime_checkable
+class ReadableImage(Protocol):
+    """An example that has an image."""
+
+    @property
+    def read(self) -> Callable[[], PIL.Image.Image]:
+        """Decodes the image."""
+
+
+def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFormat:
     """Grey where all images are; their own size where all are square and of one size, at most 256."""
     sizes, modes = set(), set()
     for example in images:
@@ -37,7 +46,7 @@ def choose_format(images: Dataset[LabelledImage], size: int | None) -> ImageForm
     return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
 
 
-def decode(images: Dataset[LabelledImage], image_format: ImageFormat) -> np.ndarray:
+def decode(images: Dataset[Any], image_format: ImageFormat) -> np.ndarray:
     """All images as (N, C, h, w) in 8 bits. Raises UserError when they take more memory than is sensible."""
     count = len(images)
     if (size := count * image_format.channels * image_format.size**2) > LARGEST:

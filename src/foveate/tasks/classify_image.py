@@ -1,6 +1,5 @@
 """Image classification: an image gets one of several labels."""
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,9 @@ import tyro
 
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor, choose_format
-from foveate.data.images import LabelledImage, images_below, labelled_images, read_image
-from foveate.errors import UserError, at_least, printable
+from foveate.data.images import LabelledImage, labelled_images, read_image
+from foveate.errors import at_least, printable
+from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -121,12 +121,12 @@ class ClassifyImage(Task[Architecture]):
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[ImageDecision]:
         """The decision about the image in each file; a file that cannot be read is reported and gets no label."""
-        images = {place: image for place in dict.fromkeys(texts) if (image := _read_or_report(place)) is not None}
+        images = {place: image for place in dict.fromkeys(texts) if (image := read_or_report(place)) is not None}
         found = {one.place: one for one in _decide(predictor, [*images.values()], [*images])}
         return [found.get(place) or ImageDecision(place, "", 0.0) for place in texts]
 
     def expand(self, places: Sequence[str]) -> list[str]:
-        return [str(file) for place in places for file in _files(Path(place))]
+        return image_files(places)
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledImage], options: NoOptions) -> Measured:
         decisions: list[ImageDecision] = []
@@ -177,17 +177,3 @@ def _decide(predictor: Predictor, images: Sequence[PIL.Image.Image], places: Seq
         for place, shares in zip(places[begin:], output.logits.float().softmax(-1).tolist(), strict=False):
             found.append(ImageDecision(place, *choose_label(predictor.processor.labels, shares)))
     return found
-
-
-def _files(place: Path) -> list[Path]:
-    if place.is_dir() and not (files := images_below(place)):
-        raise UserError(f"{place} has no images")
-    return files if place.is_dir() else [place]
-
-
-def _read_or_report(place: str) -> PIL.Image.Image | None:
-    try:
-        return read_image(Path(place))
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return None

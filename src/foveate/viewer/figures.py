@@ -55,6 +55,17 @@ def plot_image_attention(pixels: np.ndarray, weights: np.ndarray, title: str) ->
     return draw(pixels, weights, title)
 
 
+def plot_word_strip(pixels: np.ndarray, words: Sequence[str], maps: Float[Tensor, "T i j"], title: str = "") -> Picture:
+    """An image once for each word, sharp and bright where the model looked.
+
+    `pixels` are (height, width, channels) in 8 bits; `maps` are the weights of each word over a grid that covers the
+    image.
+    """
+    from foveate.viewer.strip import draw  # imports matplotlib, which takes a while
+
+    return draw(pixels, words, maps, title)
+
+
 def save_figure(picture: Picture, path: Path) -> None:
     """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...
 

@@ -118,11 +118,11 @@ def test_the_coverage_of_places_in_training_counts_no_padding() -> None:
 
 def test_each_place_has_its_row_and_column() -> None:
     torch.manual_seed(3)
-    places = ImagePlaces("cnn-light", 2, 96, "sinusoidal").eval()
+    places = ImagePlaces("resnet-light", 2, 64, "sinusoidal").eval()
     grid, found = places.encoder.grid(PIXELS), places(PIXELS)
-    assert grid.shape == (2, 128, 3, 4)
+    assert grid.shape == (2, 96, 3, 4)
     row, column = 2, 1
-    angles = [place / 10_000 ** (2 * i / 64) for place in (row, column) for i in range(32)]
+    angles = [place / 10_000 ** (2 * i / 48) for place in (row, column) for i in range(24)]
     waves = torch.tensor([wave(angle) for angle in angles for wave in (np.sin, np.cos)], dtype=torch.float32)
     expected = places.join(torch.cat([grid[1, :, row, column], waves])).relu()
     torch.testing.assert_close(found[1, row * 4 + column], expected, atol=2e-5, rtol=2e-5)

@@ -9,6 +9,7 @@ from foveate.data.sources import (
     brown,
     debian_descriptions,
     emoji,
+    emoji_captions,
     fashion_mnist,
     gettext_debian,
     halls,
@@ -38,6 +39,7 @@ SOURCES: dict[str, Source] = {
         sotu.SOURCE,
         moby_dick.SOURCE,
         fashion_mnist.SOURCE,
+        emoji_captions.SOURCE,
         words.SOURCE,
         halls.SOURCE,
     )

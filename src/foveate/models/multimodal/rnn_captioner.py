@@ -201,11 +201,11 @@ def _decoder(config: RNNCaptionerConfig, source_width: int) -> FixedVectorDecode
 MODEL, CONFIG = RNNCaptioner, RNNCaptionerConfig
 
 TINY = {
-    "image_encoder": "cnn-light",
-    "image_size": 96,
+    "image_encoder": "resnet-light",
+    "image_size": 64,
     "image_positions": "sinusoidal",
     "embedding": 64,
-    "width": 256,
+    "width": 128,
     "dropout": 0.1,
 }
 
@@ -214,12 +214,12 @@ PRESETS = {
         "GoogLeNet and an LSTM of width 512 without attention (Vinyals et al. 2015)",
         {"image_encoder": "googlenet", "width": 512, "score": "none"},
     ),
-    "show-tell-tiny": ("5 convolutions and an LSTM of width 256, no attention", {**TINY, "score": "none"}),
+    "show-tell-tiny": ("6 layers and an LSTM of width 128, no attention", {**TINY, "score": "none"}),
     "show-attend-tell": (
         "VGG-19 and an LSTM of width 1000, soft attention, gate, doubly stochastic (Xu et al. 2015)",
         {"coverage": True},
     ),
-    "show-attend-tell-tiny": ("5 convolutions and an LSTM of width 256, soft attention, gate", TINY),
+    "show-attend-tell-tiny": ("6 layers and an LSTM of width 128, soft attention, gate", TINY),
     "show-attend-tell-hard": (
         "VGG-19 and an LSTM of width 1000, hard attention by REINFORCE (Xu et al. 2015)",
         {"select": "hard"},

@@ -138,7 +138,7 @@ def _encoder(config: TransformerCaptionerConfig) -> TransformerStack:
 
 MODEL, CONFIG = TransformerCaptioner, TransformerCaptionerConfig
 
-TINY = {"image_size": 96, "width": 128, "heads": 4, "feedforward": 256, "decoder_layers": 2}
+TINY = {"image_size": 64, "width": 128, "heads": 4, "feedforward": 256, "decoder_layers": 2}
 
 PRESETS = {
     "captioner-transformer": (
@@ -146,8 +146,8 @@ PRESETS = {
         {"encoder_layers": 6},
     ),
     "captioner-transformer-tiny": (
-        "5 convolutions, 1+2 blocks of width 128",
-        {**TINY, "image_encoder": "cnn-light", "encoder_layers": 1},
+        "6 layers of a ResNet, 1+2 blocks of width 128",
+        {**TINY, "image_encoder": "resnet-light", "encoder_layers": 1},
     ),
     "vit-captioner": (
         "ViT-Base and 6 decoder blocks of width 768",

@@ -78,8 +78,4 @@ PRESETS = {
         "The same with self-attention after the second stage (Zhang et al. 2019)",
         {"attend_after": (2,)},
     ),
-    "cnn-light": (
-        "5 convolutions, width 16 to 128, a place for 8 x 8 pixels: fast on images of about 100 x 100 pixels",
-        {"blocks": (1, 1, 1, 2), "widths": (16, 32, 64, 128)},
-    ),
 }

@@ -140,6 +140,10 @@ PRESETS = {
     "resnet50": ("50 layers, bottleneck blocks", {"blocks": (3, 4, 6, 3), "block": "bottleneck"}),
     "resnet101": ("101 layers, bottleneck blocks", {"blocks": (3, 4, 23, 3), "block": "bottleneck"}),
     "resnet152": ("152 layers, bottleneck blocks", {"blocks": (3, 8, 36, 3), "block": "bottleneck"}),
+    "resnet-light": (
+        "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels",
+        {"blocks": (1, 1), "widths": (32, 96)},
+    ),
     "plain34": ("34 layers without shortcuts, to compare with", {"blocks": (3, 4, 6, 3), "shortcut": "none"}),
     "resnet20": ("20 layers for small images (He et al. 2016, section 4.2)", {**_SMALL, "blocks": (3, 3, 3)}),
     "resnet56": ("56 layers for small images", {**_SMALL, "blocks": (9, 9, 9)}),

@@ -213,8 +213,8 @@ PRESETS = {
         {"patch": 1, "cnn": "resnet50"},
     ),
     "vit-light": (
-        "4 layers, width 128, patches of 8 x 8 pixels: for images of about 100 x 100 pixels",
-        {"image_size": 96, "patch": 8, "width": 128, "heads": 4, "feedforward": 256, "layers": 4, "dropout": 0.1},
+        "4 layers, width 128, patches of 8 x 8 pixels: for images of about 64 x 64 pixels",
+        {"image_size": 64, "patch": 8, "width": 128, "heads": 4, "feedforward": 256, "layers": 4, "dropout": 0.1},
         TRAINED,
     ),
     "vit-base-16": ("12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)", {}),

@@ -1,0 +1,104 @@
+"""Captioned images: a table, captions in the JSON of COCO, or scenes of a named source."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import PIL.Image
+
+from foveate.data.dataset import Dataset
+from foveate.data.images import read_image
+from foveate.data.lines import read_sentences
+from foveate.errors import UserError
+from foveate.files import read_json
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where something stands in an image, and the words of the first caption that name it."""
+
+    start: int
+    end: int
+    """The name is `caption[start:end]`."""
+    box: tuple[float, float, float, float]
+    """Left, top, right and bottom, as shares of the image's width and height."""
+
+
+@dataclass(frozen=True)
+class CaptionedImage:
+    """An image and its captions, at least one."""
+
+    place: str
+    captions: tuple[str, ...]
+    read: Callable[[], PIL.Image.Image] = field(repr=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    regions: tuple[Region, ...] = ()
+    """Everything that the first caption names, in its order, where it is known."""
+    identity: str | None = None
+    """What the image follows from, where it is composed: its pixels need not be looked at to tell it from others."""
+
+    def content(self) -> bytes:
+        captions = "\n".join(self.captions)
+        if self.identity is not None:
+            return f"{captions}\0{self.identity}".encode()
+        image = self.read()
+        return f"{captions}\0{image.mode}{image.size}\0".encode() + image.tobytes()
+
+
+def captioned_images(paths: Sequence[Path]) -> Dataset[CaptionedImage]:
+    """A table with `path<TAB>caption` on each line, or a JSON file of COCO captions.
+
+    An image may have several lines. Paths of a table are relative to its folder; images of a JSON file are beside it or
+    in a folder `images` there. Raises UserError for anything else, and for missing images.
+    """
+    if len(paths) != 1:
+        raise UserError(f"captioned images are one table or one JSON file; {len(paths)} were given")
+    path = paths[0]
+    found = _of_coco(path) if path.suffix == ".json" else _of_table(path)
+    if not found:
+        raise UserError(f"{path}: there is no captioned image in it")
+    examples = [
+        CaptionedImage(str(file), tuple(captions), lambda file=file: read_image(file))  # type: ignore[misc]
+        for file, captions in found.items()
+    ]
+    return Dataset(path.name, examples, "images", [f"{sum(map(len, found.values())):,} captions"])
+
+
+def _of_table(path: Path) -> dict[Path, list[str]]:
+    found: dict[Path, list[str]] = {}
+    for number, line in enumerate(read_sentences(path), 1):
+        if not line:
+            continue
+        where = f"{path}, line {number}"
+        if line.count("\t") != 1:
+            raise UserError(f"{where}: one tab must stand between the path of an image and its caption")
+        name, caption = (part.strip() for part in line.split("\t"))
+        found.setdefault(_existing(path.parent / name, where), []).append(caption)
+    return found
+
+
+def _of_coco(path: Path) -> dict[Path, list[str]]:
+    table = read_json(path)
+    try:
+        files = {one["id"]: str(one["file_name"]) for one in table["images"]}
+        captions = [(files[one["image_id"]], " ".join(str(one["caption"]).split())) for one in table["annotations"]]
+    except (TypeError, LookupError):
+        raise UserError(
+            f"{path} is no file of COCO captions: it needs images (id, file_name) and annotations (image_id, caption)"
+        ) from None
+    found: dict[Path, list[str]] = {}
+    for name, caption in captions:
+        if caption:
+            found.setdefault(_existing(_beside(path, name), str(path)), []).append(caption)
+    return found
+
+
+def _beside(path: Path, name: str) -> Path:
+    inside = path.parent / "images" / name
+    return inside if inside.is_file() else path.parent / name
+
+
+def _existing(file: Path, where: str) -> Path:
+    if not file.is_file():
+        raise UserError(f"{where}: there is no file {file}")
+    return file

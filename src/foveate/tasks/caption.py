@@ -1,0 +1,230 @@
+"""Captions: a model describes an image in words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import PIL.Image
+import torch
+import tyro
+
+from foveate.contracts import Hypothesis
+from foveate.data import TRAINERS, Tokens
+from foveate.data.caption_processor import CaptionProcessor
+from foveate.data.captions import CaptionedImage, captioned_images
+from foveate.data.dataset import Dataset
+from foveate.data.image_processor import choose_format
+from foveate.data.images import ImageFormat, read_image
+from foveate.decoding import Decoding, decode
+from foveate.errors import at_least, printable
+from foveate.tasks.caption_metrics import bleu, cider
+from foveate.tasks.image_files import image_files, read_or_report
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.tasks.texts import check_vocabulary
+from foveate.tasks.trained import Writing
+from foveate.tasks.word_maps import named_shares, word_maps
+from foveate.training import Objective, Training
+from foveate.training.coverage import DoublyStochastic
+from foveate.viewer.figures import plot_word_strip
+from foveate.viewer.protocol import Input, LookResult
+
+BATCH = 64
+"""Images that are described together."""
+
+LOOKED_AT = 200
+"""Images whose attention is compared with the boxes of what they show, when a model is measured."""
+
+SHOWN = 256
+"""Height and width of the images in a picture, in pixels."""
+
+NEIGHBOURS = 5_000
+"""Training images that the nearest one is searched in, for the baseline."""
+
+
+@dataclass
+class Captions(Examples):
+    """Which captioned images to learn from, a table with path<TAB>caption on each line or a JSON file of COCO captions,
+    and what becomes of them."""
+
+    batch: int = 32
+    """Captions of a batch."""
+    validation_examples: int = 200
+    """Images that each validation during training describes."""
+    size: int | None = None
+    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
+    64."""
+    tokens: Tokens = "words"
+    """What a caption is cut into."""
+    vocabulary: int = 10_000
+    """How many of them to learn, at most."""
+    lowercase: bool = True
+    """Write lower case only."""
+
+    def check(self) -> None:
+        super().check()
+        check_vocabulary(self.vocabulary)
+        if self.size is not None:
+            at_least(1, "size", self.size)
+
+
+@dataclass
+class CaptionWriting(Writing):
+    """How captions are written: length_extra is the greatest number of tokens."""
+
+    decoding: Decoding = field(default_factory=lambda: Decoding(length_extra=40, width=3))
+
+
+@dataclass
+class Caption:
+    """What a model wrote about an image."""
+
+    place: str
+    """The file of the image."""
+    text: str
+    """The caption; empty for a file that could not be read."""
+    tokens: list[int] = field(default_factory=list)
+
+    @property
+    def line(self) -> str:
+        """The file and the caption, with a tab between them."""
+        return f"{printable(self.place)}\t{printable(self.text)}" if self.text else ""
+
+
+@dataclass
+class CaptionTask(Task[Architecture]):
+    """Train a model that describes images in words.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "caption"
+    families = ("rnn-captioner", "transformer-captioner")
+    files = "TABLE"
+    takes = "image"
+    metric = "bleu"
+    processor = CaptionProcessor
+    options = CaptionWriting
+    usual = Training(
+        epochs=10,
+        learning_rate=2e-3,
+        schedule="cosine",
+        warmup=200,
+        label_smoothing=0.0,
+        validate_every=300,
+        save_every=300,
+    )
+
+    examples: Annotated[Captions, tyro.conf.arg(name="")] = field(default_factory=Captions)
+    model: str = "show-attend-tell-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/caption")
+    """Folder for the trained model; a training that it holds is resumed."""
+    coverage_weight: float = 1.0
+    """Weight of the doubly stochastic term, for models with architecture.coverage."""
+
+    def read(self, paths: Sequence[Path]) -> Dataset[CaptionedImage]:
+        return captioned_images(paths)
+
+    def fit(self, learn: Dataset[CaptionedImage]) -> CaptionProcessor:
+        chosen = self.examples
+        texts = [caption for example in learn for caption in example.captions]
+        alike = [learn[0]] if learn[0].identity else learn  # composed images are alike: one tells of all
+        tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
+        return CaptionProcessor(choose_format(alike, chosen.size), tokenizer)
+
+    def objective(self) -> Objective:
+        return DoublyStochastic(super().objective(), self.coverage_weight)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: CaptionWriting) -> list[Caption]:
+        """The caption of the image in each file; a file that cannot be read is reported and gets none."""
+        options.check()
+        images = {place: image for place in dict.fromkeys(texts) if (image := read_or_report(place)) is not None}
+        written = dict(zip(images, describe(predictor, [*images.values()], options), strict=True))
+        captions = predictor.processor.tokenizer.decode([found.tokens for found in written.values()])
+        found = {
+            place: Caption(place, text, one.tokens)
+            for (place, one), text in zip(written.items(), captions, strict=True)
+        }
+        return [found.get(place) or Caption(place, "") for place in texts]
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        return image_files(places)
+
+    def measure(self, predictor: Predictor, examples: Sequence[CaptionedImage], options: CaptionWriting) -> Measured:
+        """BLEU and CIDEr-D; where the data tells what stands where, also by the number of things, and the share of the
+        attention of a thing's name that is inside its box, beside that of uniform attention."""
+        written: list[Hypothesis] = []
+        for begin in range(0, len(examples), BATCH):
+            written += describe(predictor, [one.read() for one in examples[begin : begin + BATCH]], options)
+        captions = predictor.processor.tokenizer.decode([one.tokens for one in written])
+        metrics = caption_metrics(captions, examples)
+        shares = named_shares(predictor, [one for one in examples if one.regions][:LOOKED_AT])
+        if shares:
+            inside, uniform = np.mean(shares, 0).tolist()
+            metrics |= {"attention_in_box": 100 * inside, "uniform_in_box": 100 * uniform}
+        return Measured([*captions], metrics)
+
+    def baselines(self, predictor: Predictor, examples: Sequence[CaptionedImage]) -> dict[str, dict[str, float]]:
+        """The most frequent caption of the training images, and that of the training image whose pixels are nearest."""
+        learn = self.open()[0].some(NEIGHBOURS)
+        frequent = Counter(caption for one in learn for caption in one.captions).most_common(1)[0][0]
+        known = _thumbnails(predictor, learn)
+        squares = (known**2).sum(1)
+        nearest = []
+        for begin in range(0, len(examples), BATCH):
+            asked = _thumbnails(predictor, examples[begin : begin + BATCH])
+            nearest += [learn[place].captions[0] for place in (squares - 2 * asked @ known.T).argmin(1).tolist()]
+        return {
+            "the most frequent caption": caption_metrics([frequent] * len(examples), examples),
+            "the nearest image's caption": caption_metrics(nearest, examples),
+        }
+
+    def picture(self, predictor: Predictor, prediction: Caption) -> Any:
+        """The image once for each word, sharp and bright where the model looked."""
+        image = read_image(Path(prediction.place))
+        maps = word_maps(predictor.model, predictor.processor.pixels([image]).to(predictor.device), [prediction.tokens])
+        if maps is None:
+            return None
+        shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
+        return plot_word_strip(shown, predictor.processor.tokenizer.pieces(prediction.tokens), maps[0])
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.captions import look_at_caption
+
+        return look_at_caption(predictor, given, max_length, sites, CaptionWriting())
+
+
+def describe(predictor: Predictor, images: Sequence[PIL.Image.Image], options: CaptionWriting) -> Iterator[Hypothesis]:
+    """The best caption of each image."""
+    model: Any = predictor.model
+    generator = torch.Generator(predictor.device).manual_seed(options.seed)
+    for begin in range(0, len(images), BATCH):
+        pixels = predictor.processor.pixels(images[begin : begin + BATCH]).to(predictor.device)
+        no_source = torch.zeros(len(pixels), dtype=torch.long, device=predictor.device)
+        with torch.inference_mode():
+            found = decode(model, {"pixels": pixels}, no_source, options.decoding, generator)
+        yield from (best for best, *_ in found)
+
+
+def caption_metrics(captions: Sequence[str], examples: Sequence[CaptionedImage]) -> dict[str, float]:
+    """BLEU and CIDEr-D, and BLEU of the images with each number of things, where it is known."""
+    references = [one.captions for one in examples]
+    metrics = {"bleu": bleu(captions, references), "cider": 10 * cider(captions, references)}
+    for count in sorted({len(one.regions) for one in examples} - {0}):
+        chosen = [place for place, one in enumerate(examples) if len(one.regions) == count]
+        metrics[f"bleu_{count}"] = bleu([captions[place] for place in chosen], [references[place] for place in chosen])
+    return metrics
+
+
+def _thumbnails(predictor: Predictor, examples: Sequence[CaptionedImage]) -> np.ndarray:
+    """The pixels of images, scaled to 16 x 16, one row each."""
+    small = ImageFormat(16, predictor.processor.format.channels)
+    return np.stack([small.pixels(one.read()).reshape(-1) for one in examples]).astype(np.float32)

@@ -1,0 +1,32 @@
+"""The images that arguments of `foveate run` name."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import PIL.Image
+
+from foveate.data.images import images_below, read_image
+from foveate.errors import UserError
+
+
+def image_files(places: Sequence[str]) -> list[str]:
+    """Files as they are, and all images below folders. Raises UserError for a folder without any."""
+    found: list[str] = []
+    for place in map(Path, places):
+        if not place.is_dir():
+            found.append(str(place))
+            continue
+        if not (files := images_below(place)):
+            raise UserError(f"{place} has no images")
+        found += map(str, files)
+    return found
+
+
+def read_or_report(place: str) -> PIL.Image.Image | None:
+    """The image of a file; None, and a line for the user, where it cannot be read."""
+    try:
+        return read_image(Path(place))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return None

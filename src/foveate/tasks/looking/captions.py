@@ -1,0 +1,47 @@
+"""A look at a model that writes about an image: each token over the places of the image."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from foveate.contracts import START
+from foveate.errors import UserError
+from foveate.sight import look
+from foveate.tasks.looking.grids import grid_names
+from foveate.tasks.looking.images import open_image
+from foveate.tasks.looking.inputs import check_length, require_file
+from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
+from foveate.tasks.predictor import Predictor
+from foveate.viewer.protocol import Input, LookResult
+
+BEFORE = "[START]"
+
+
+def look_at_caption(
+    predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None, options: Any
+) -> LookResult:
+    """A look at a captioner while it reads an image and the caption that it writes about it.
+
+    Raises UserError for an input that is no image, and for a model that does not attend.
+    """
+    from foveate.tasks.caption import describe
+
+    name = f"{predictor.task.model} from {predictor.task.out}"
+    file = require_file(given, name, "image")
+    image = open_image(file)
+    (written,) = describe(predictor, [image], options)
+    tokens = written.tokens
+    inputs = {"pixels": predictor.processor.pixels([image]), "target": torch.tensor([[START, *tokens]])}
+    with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
+        predictor.forward(inputs)
+    if not sight.sites:
+        raise UserError(f"{name} does not attend: there is nothing to see")
+    check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
+    shown = np.ascontiguousarray(predictor.processor.format.pixels(image).transpose(1, 2, 0))
+    pieces = predictor.processor.tokenizer.pieces(tokens)
+    decoder = DecoderNames(token_names([BEFORE, *pieces]), token_names([*pieces, "[END]"]), "decoder", 0)
+    names = encoder_decoder_names(sight, grid_names(shown), decoder)
+    (text,) = predictor.processor.tokenizer.decode([tokens])
+    return LookResult(sight, names, file.name, [name, f"Caption: {text}", *sight.notes])

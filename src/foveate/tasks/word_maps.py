@@ -1,0 +1,82 @@
+"""Where a model that describes an image looks for each token, and how much of this is where it should be."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from foveate.contracts import PAD, START
+from foveate.sight import look
+
+SITES = ["decoder", "*cross"]
+"""The attention of a decoder to an image: of a recurrent one, and of each block of a Transformer."""
+
+
+def word_maps(
+    model: nn.Module, pixels: Float[Tensor, "B c h w"], tokens: Sequence[Sequence[int]], **inputs: Tensor
+) -> list[Float[Tensor, "T i j"]] | None:
+    """The weights over the places of each image when each of its tokens is written; None if the model does not attend.
+
+    Images are square. Of several blocks, that one counts which looks most decidedly, as the mean of its heads.
+    """
+    longest = max(map(len, tokens))
+    target = torch.full((len(tokens), longest), PAD)
+    for row, own in enumerate(tokens):
+        target[row, : len(own)] = torch.tensor([START, *own[:-1]], dtype=torch.long)[: len(own)]
+    with torch.inference_mode(), look(model, sites=SITES) as sight:
+        model(pixels=pixels, target=target.to(pixels.device), **inputs)
+    maps = [sight[site].weights().mean(1) for site in sight.sites]
+    if not maps:
+        return None
+    chosen = max(maps, key=lambda weights: float(weights.amax(-1).mean())).float().cpu()
+    side = round(chosen.shape[-1] ** 0.5)
+    return [weights[: len(own)].unflatten(-1, (side, -1)) for weights, own in zip(chosen, tokens, strict=True)]
+
+
+def share_in_box(weights: Float[Tensor, "i j"], box: tuple[float, float, float, float]) -> float:
+    """The share of the weights that lies in a box, whose sides are shares of the image's; places count by their area
+    inside."""
+    rows, columns = weights.shape
+    left, top, right, bottom = box
+    down, across = _overlap(rows, top, bottom), _overlap(columns, left, right)
+    return float((weights * down[:, None] * across).sum() / weights.sum())
+
+
+def _overlap(count: int, begin: float, end: float) -> Tensor:
+    """How much of each of `count` equal parts of a line from 0 to 1 is between two points."""
+    edges = torch.arange(count + 1, dtype=torch.float64) / count
+    return ((edges[1:].clamp(max=end) - edges[:-1].clamp(min=begin)).clamp(min=0) * count).float()
+
+
+def area(box: tuple[float, float, float, float]) -> float:
+    """The share of the image that a box covers: what uniform attention has in it."""
+    left, top, right, bottom = box
+    return (right - left) * (bottom - top)
+
+
+def named_shares(predictor: Any, examples: Sequence[Any]) -> list[tuple[float, float]]:
+    """For each region that a caption names: the share of its name's attention in its box, and the box's own share.
+
+    The model reads the right caption. An empty list where it does not attend.
+    """
+    found = []
+    for begin in range(0, len(examples), BATCH):
+        group = examples[begin : begin + BATCH]
+        tokenizer = predictor.processor.tokenizer
+        tokens = tokenizer.encode([example.captions[0] for example in group])
+        pixels = predictor.processor.pixels([example.read() for example in group]).to(predictor.device)
+        maps = word_maps(predictor.model, pixels, tokens)
+        if maps is None:
+            return []
+        for example, own in zip(group, maps, strict=True):
+            for region in example.regions:
+                ends = tokenizer.encode([example.captions[0][: region.start], example.captions[0][: region.end]])
+                span = own[len(ends[0]) : len(ends[1])]
+                found.append((share_in_box(span.mean(0), region.box), area(region.box)))
+    return found
+
+
+BATCH = 64
+"""Images that are looked at together."""

@@ -1,0 +1,93 @@
+"""Captioned images: tables and JSON of COCO, their mistakes, and tensors."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+from foveate.contracts import END, IGNORE, START
+from foveate.data.caption_processor import CaptionProcessor
+from foveate.data.captions import captioned_images
+from foveate.data.images import ImageFormat
+from foveate.data.tokenizers import train_words
+from foveate.errors import UserError
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    for name, colour in {"a.png": "red", "b.png": "blue"}.items():
+        PIL.Image.new("RGB", (5, 3), colour).save(tmp_path / name)
+    return tmp_path
+
+
+def table(folder: Path, text: str) -> Path:
+    path = folder / "captions.tsv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_an_image_has_the_captions_of_all_its_lines(images: Path) -> None:
+    found = captioned_images([table(images, "a.png\ta red one\nb.png\tblue\n\na.png\tred\n")])
+    assert [(Path(one.place).name, one.captions) for one in found] == [
+        ("a.png", ("a red one", "red")),
+        ("b.png", ("blue",)),
+    ]
+    assert found.report == "captions.tsv: 2 images (3 captions)"
+    assert found[1].read().getpixel((0, 0)) == (0, 0, 255)
+    assert len({one.content() for one in found}) == 2
+
+
+def test_captions_of_coco(images: Path) -> None:
+    (images / "images").mkdir()
+    (images / "b.png").rename(images / "images" / "b.png")
+    content = {
+        "images": [{"id": 7, "file_name": "a.png"}, {"id": 9, "file_name": "b.png"}],
+        "annotations": [{"image_id": 9, "caption": "blue\n"}, {"image_id": 7, "caption": "a  red"}],
+    }
+    path = images / "captions.json"
+    path.write_text(json.dumps(content))
+    assert [one.captions for one in captioned_images([path])] == [("blue",), ("a red",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a.png a red one\n", "line 1: one tab must stand between the path of an image and its caption"),
+        ("\na.png\t \n", "line 2: one tab must stand between the path of an image and its caption"),
+        ("c.png\tnothing\n", "line 1: there is no file"),
+        ("\n", "there is no captioned image in it"),
+    ],
+)
+def test_what_is_no_table(images: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        captioned_images([table(images, text)])
+
+
+def test_what_is_no_file_of_captions(images: Path) -> None:
+    (images / "x.json").write_text('{"images": [{"id": 1, "file_name": "a.png"}], "annotations": [{"image_id": 2}]}')
+    with pytest.raises(UserError, match=r"x\.json is no file of COCO captions: it needs images"):
+        captioned_images([images / "x.json"])
+
+
+def test_tensors(images: Path, tmp_path: Path) -> None:
+    found = captioned_images([table(images, "a.png\tred red\nb.png\tblue\na.png\tblue red blue\n")])
+    processor = CaptionProcessor(ImageFormat(7, 3), train_words(["red blue", "red blue"], 99))
+    prepared = processor.prepare(found)
+    assert len(prepared) == 3
+    (red,), (blue,) = processor.tokenizer.encode(["red", "blue"])
+    batch = processor.batch([prepared[1], prepared[2]], np.random.default_rng(1))
+    assert batch.inputs["target"].tolist() == [[START, blue, red, blue], [START, blue, 0, 0]]
+    assert batch.labels.tolist() == [[blue, red, blue, END], [blue, END, IGNORE, IGNORE]]
+    assert batch.inputs["target_lengths"].tolist() == [4, 2]
+    assert batch.weight.tolist() == [4, 2]
+    assert batch.inputs["pixels"].shape == (2, 3, 7, 7)
+    torch.testing.assert_close(batch.inputs["pixels"][1, :, 3, 3], torch.tensor([-2.0, -2.0, 2.0]))
+    assert processor.sizes() == {"vocabulary": 6, "channels": 3, "image_size": 7}
+    for name, write in processor.files().items():
+        write(tmp_path / name)
+    again = CaptionProcessor.load(tmp_path)
+    assert again.format == processor.format
+    assert again.tokenizer.encode(["blue red"]) == [[blue, red]]
