@@ -208,7 +208,7 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
         ({"source": "emoji"}, "emoji is text for translate and match; sources for classify: movie-sentiment"),
         ({"data": (Path("a"), Path("b"))}, "labelled text is one file of label<TAB>text lines; 2 files were given"),
         ({"max_length": 0}, "max_length is 0, but must be at least 1"),
-        ({"model": "rnn"}, "rnn is a model for another task; the task classify takes rnn-acceptor, "),
+        ({"model": "rnn"}, "rnn is a model for another task; the task classify takes bert-tiny, "),
         ({"model": "rnn-acepter"}, "unknown model 'rnn-acepter'; did you mean rnn-acceptor"),
         ({"architecture": {"width": 7}}, "a bidirectional layer needs an even width, not 7"),
     ],

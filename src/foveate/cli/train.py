@@ -33,6 +33,9 @@ def main(arguments: Sequence[str]) -> None:
     file, rest = _taken(rest, "--config")
     model, _ = _taken(rest, "--model")
     values = {} if file is None else _read(Path(file))
+    if "start" in kind.__dataclass_fields__:
+        start, _ = _taken(rest, "--from")
+        values = values if start is None else {**values, "start": start}
     if model is not None:
         values = _for_model(model, values, file)
     recipe = kind.from_json(values, file or "the recipe")

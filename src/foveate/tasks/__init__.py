@@ -6,6 +6,7 @@ from typing import Any
 
 from foveate import bundle
 from foveate.errors import unknown
+from foveate.files import read_json
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import is_public
 
@@ -30,7 +31,7 @@ The tasks with three names are older: their module has a RECIPE, a subclass of `
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
-    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2.
+    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2 or minilm.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
@@ -41,6 +42,10 @@ def load(folder: Path | str, device: str = "cpu") -> Any:
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
+        if read_json(folder / bundle.CONFIG).get("model_type") in ("bert", "roberta"):
+            from foveate.tasks.embedder import Embedder
+
+            return Embedder
         from foveate.tasks.completion.completer import Completer
 
         return Completer

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.config import from_dict
-from foveate.contracts import START, Picture, Tokenizer
+from foveate.contracts import Picture, Tokenizer
 from foveate.data import LabelledText, open_source, text_batches
+from foveate.data.labelled_batches import surroundings
 from foveate.errors import printable
 from foveate.files import read_json
 from foveate.sight import look
@@ -115,8 +116,9 @@ class Classifier:
         device = next(self.model.parameters()).device
         places = [place for place, text in enumerate(texts) if text.strip()]
         tokens = self.tokenizer.encode([texts[place] for place in places])
-        check_positions(self.model, texts, zip(places, map(len, tokens), strict=True))
-        for rows, inputs in text_batches(tokens, self.batch_tokens):
+        begin, end = surroundings(self.tokenizer)
+        check_positions(self.model, texts, zip(places, map(len, tokens), strict=True), len(begin) + len(end))
+        for rows, inputs in text_batches(tokens, self.batch_tokens, begin, end):
             with torch.inference_mode():
                 logits = self.model(**{name: value.to(device) for name, value in inputs.items()}).logits
             for row, shares in zip(rows, logits[:, 0].float().softmax(-1).tolist(), strict=True):
@@ -131,12 +133,14 @@ class Classifier:
     def reading(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
         (tokens,) = self.tokenizer.encode([text])
+        begin, end = surroundings(self.tokenizer)
+        ids = [*begin, *tokens, *end]
         device = next(self.model.parameters()).device
         inputs: dict[str, Tensor] = {
-            "tokens": torch.tensor([[START, *tokens]], device=device),
-            "lengths": torch.tensor([len(tokens) + 1], device=device),
+            "tokens": torch.tensor([ids], device=device),
+            "lengths": torch.tensor([len(ids)], device=device),
         }
-        pieces = [START_SIGN, *self.tokenizer.pieces(tokens)]
+        pieces = self.tokenizer.pieces(ids) if end else [START_SIGN, *self.tokenizer.pieces(tokens)]
         return Reading(inputs, pieces, len(pieces))
 
     def picture(self, prediction: Decision) -> Picture | None:

@@ -1,20 +1,23 @@
 """Training a classifier: labelled texts, a tokenizer, model, objective and metric, brought together."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from torch import nn
 
+from foveate.contracts import Tokenizer
 from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, Tokens, open_source
 from foveate.errors import at_least
 from foveate.tasks.classifier import Classifier
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.measures import accuracy, macro_f1
-from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.recipe import AS_USUAL, Architecture, Recipe
+from foveate.tasks.start import Start, open_start
 from foveate.tasks.texts import check_vocabulary, learn_and_check, spread
 from foveate.training import Training, Validation
 
@@ -49,6 +52,19 @@ class Text:
             at_least(1, name, getattr(self, name))
 
 
+FINE_TUNING = Training(
+    epochs=3,
+    learning_rate=1e-4,
+    schedule="linear",
+    warmup=50,
+    label_smoothing=0.0,
+    validate_every=100,
+    save_every=100,
+    average=1,
+)
+"""How trained weights are adapted: three epochs at a low rate."""
+
+
 @dataclass
 class Classify(Recipe[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
@@ -58,7 +74,7 @@ class Classify(Recipe[Architecture]):
     """
 
     task = "classify"
-    families = ("rnn-classifier", "transformer-classifier")
+    families = ("rnn-classifier", "transformer-classifier", "bert")
     unit = "texts"
     usual = Training(
         epochs=5,
@@ -75,6 +91,50 @@ class Classify(Recipe[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Begin from trained weights, with a new head: a run of `foveate train cloze`, a Hugging Face folder of a BERT or
+    RoBERTa, or minilm. The tokenizer is theirs, and so are the sizes, unless --model names others."""
+
+    def __post_init__(self) -> None:
+        fresh = self.architecture is None or isinstance(self.architecture, Mapping)
+        if self.start is not None and self.model == type(self).model:
+            self.model = open_start(self.start).preset
+        if self.start is not None and self.training is AS_USUAL:
+            self.training = FINE_TUNING
+        super().__post_init__()
+        if self.preset.family == "bert":
+            if fresh:
+                self.architecture = replace(self.architecture, head="text")  # type: ignore[type-var]
+            longest = self.architecture.max_length - 2  # type: ignore[attr-defined]
+            self.examples = replace(self.examples, max_length=min(self.examples.max_length, longest))
+
+    @cached_property
+    def trained_body(self) -> Start | None:
+        """What `start` names."""
+        return None if self.start is None else open_start(self.start)
+
+    def build(self, **sizes: int) -> nn.Module:
+        body = self.trained_body
+        if body is not None:
+            sizes["vocabulary"] = body.config.vocabulary
+        model = super().build(**sizes)
+        if body is not None and next(model.parameters()).device.type != "meta":
+            body.fill(model)
+        return model
+
+    def contents(self) -> dict[str, str]:
+        body = self.trained_body
+        return super().contents() | ({} if body is None else {str(self.start): body.digest})
+
+    def identity(self) -> dict[str, Any]:
+        return super().identity() | ({} if self.start is None else {"start": str(self.start)})
+
+    def tokenizer(self, texts: Iterable[str]) -> Tokenizer:
+        """That of the trained weights, or one that is learned from the texts."""
+        if self.trained_body is not None:
+            return self.trained_body.tokenizer
+        chosen = self.examples
+        return TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
 
 
 RECIPE = Classify
@@ -92,7 +152,7 @@ def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: C
         console.print(text.report, markup=False, highlight=False)
     labels = learn.check().labels
     check_labels(learn.name, [*learn.labels()], check.name, [*check.labels()], "text")
-    tokenizer = TRAINERS[recipe.examples.tokens](learn.texts(), recipe.examples.vocabulary, recipe.examples.lowercase)
+    tokenizer = recipe.tokenizer(learn.texts())
     batches = LabelledBatches(
         learn, tokenizer, [*labels], recipe.examples.batch_tokens, recipe.examples.max_length, recipe.training.seed
     )

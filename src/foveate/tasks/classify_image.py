@@ -82,7 +82,6 @@ class ClassifyImage(Task[Architecture]):
         "cnn",
         "swin",
         "mvit",
-        "imagegpt",
     )
     unit = "images"
     files = "FOLDER"

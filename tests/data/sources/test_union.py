@@ -2,8 +2,9 @@
 
 import pytest
 
+from foveate.data.prose import Paragraph, Prose
 from foveate.data.sources import SOURCES, Source, Splits, open_source
-from foveate.data.sources.union import union
+from foveate.data.sources.union import union, union_of_prose
 from foveate.data.text import ParallelText
 from foveate.errors import UserError
 
@@ -52,9 +53,19 @@ def test_by_name(monkeypatch):
     for names, complaint in {
         "cod+eels": "unknown source 'eels'; did you mean eel",
         "cod+": "unknown source ''",
-        "cod+plain": r"^cod\+plain: only texts in two languages can be joined$",
+        "cod+plain": r"^cod\+plain: only texts in two languages, and texts of prose, can be joined$",
     }.items():
         with pytest.raises(UserError, match=complaint):
             open_source(names)
     with pytest.raises(UserError, match="unknown language of eel 'ru'"):
         open_source("eel+cod", "en", "ru")
+
+
+def test_prose_one_behind_the_other() -> None:
+    def splits(name: str) -> Splits[Prose]:
+        sides = ("train", "dev", "test")
+        return Splits(*(Prose.from_paragraphs([Paragraph(name, "", f"{name} {s}")], f"{name}.{s}") for s in sides))
+
+    found = union_of_prose([splits("sea"), splits("land")])
+    assert [paragraph.text for paragraph in found.dev] == ["sea dev", "land dev"]
+    assert found.train.report == "sea+land.train: 2 paragraphs, 4 words"

@@ -35,6 +35,21 @@ def test_heads(head: str, shape: tuple[int, ...]) -> None:
     assert model(TOKENS, torch.tensor([5, 3])).logits.shape == shape
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_the_vector_of_a_text(side: str) -> None:
+    """The first token's, or the mean of the tokens without padding."""
+    tokens, lengths = (TOKENS if side == "right" else TOKENS.flip(1)), torch.tensor([5, 3])
+    real = [slice(0, 5), slice(0, 3) if side == "right" else slice(2, 5)]
+    for pooling in ("first", "mean"):
+        model = foveate.create("bert-tiny", **SMALL, pooling=pooling).eval()
+        found = model.vector(tokens, lengths, padding_side=side)
+        for row, span in enumerate(real):
+            alone = model.encode(tokens[row : row + 1, span])[0]
+            expected = alone[0] if pooling == "first" else alone.mean(0)
+            torch.testing.assert_close(found[row], expected, atol=1e-5, rtol=0)
+            torch.testing.assert_close(model.vector(tokens[row : row + 1, span])[0], expected, atol=1e-5, rtol=0)
+
+
 def test_logits_at_some_places_are_those_of_all() -> None:
     model = foveate.create("bert-tiny", **SMALL).eval()
     places = torch.tensor([[3, 0], [2, 1]])

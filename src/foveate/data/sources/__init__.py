@@ -21,7 +21,7 @@ from foveate.data.sources import (
 )
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
-from foveate.data.sources.union import union
+from foveate.data.sources.union import union, union_of_prose
 from foveate.errors import UserError, unknown
 
 __all__ = ["SOURCES", "Source", "Splits", "open_source"]
@@ -66,10 +66,13 @@ def open_source(
     sources = [_find(part.strip(), task) for part in name.split("+")]
     for source in sources:
         _check_languages(source, source_language, target_language)
-    if len(sources) > 1 and not all(source.languages for source in sources):
-        raise UserError(f"{name}: only texts in two languages can be joined")
+    prose = all(source.tasks == moby_dick.SOURCE.tasks for source in sources)
+    if len(sources) > 1 and not prose and not all(source.languages for source in sources):
+        raise UserError(f"{name}: only texts in two languages, and texts of prose, can be joined")
     splits = [_open(source, source_language, target_language, announce) for source in sources]
-    return union(splits) if len(splits) > 1 else splits[0]
+    if len(splits) == 1:
+        return splits[0]
+    return union_of_prose(splits) if prose else union(splits)
 
 
 def _find(name: str, task: str) -> Source:

@@ -2,8 +2,10 @@
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 
+from foveate.data.prose import Prose
 from foveate.data.sources.splits import Splits
 from foveate.data.text import ParallelText
 
@@ -19,6 +21,17 @@ def union(parts: Sequence[Splits[ParallelText]]) -> Splits[ParallelText]:
     dev = Mixture([part.dev for part in parts], _sentences(test()))
     train = Mixture([part.train for part in parts], _sentences(test()) | _sentences(dev()))
     return Splits(train.text(f"{name}.train"), dev.text(f"{name}.dev"), test.text(f"{name}.test"))
+
+
+def union_of_prose(parts: Sequence[Splits[Prose]]) -> Splits[Prose]:
+    """The sources, one behind the other."""
+
+    def joined(side: str) -> Prose:
+        proses = [getattr(part, side) for part in parts]
+        name = "+".join(prose.name.removesuffix(f".{side}") for prose in proses)
+        return Prose(f"{name}.{side}", lambda: chain.from_iterable(proses))
+
+    return Splits(joined("train"), joined("dev"), joined("test"))
 
 
 class Mixture:

@@ -4,9 +4,11 @@ A model with the offset of RoBERTa's positions has RoBERTa's names, any other th
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
+from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.models.text.bert import BertConfig
 
@@ -103,6 +105,36 @@ def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = 
         if not name.endswith("embeddings.position_ids") and not name.startswith(_HEADS):
             raise UserError(f"the tensor '{name}' is unknown")
     return found
+
+
+def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> BertConfig:
+    """The config of a `config.json`; `where` names it in errors. UserError for what our models do not have."""
+    roberta = values.get("model_type") in ("roberta", "xlm-roberta")
+    if not roberta and values.get("model_type") != "bert":
+        raise UserError(f"{where} is of a model of the type {values.get('model_type')!r}, but must be bert or roberta")
+    if values.get("position_embedding_type", "absolute") != "absolute" or values.get("is_decoder"):
+        raise UserError(f"{where} is of a decoder, or has relative positions, which foveate's BERT has not")
+    activations = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
+    if (activation := values.get("hidden_act", "gelu")) not in activations:
+        raise UserError(f"{where} has the activation {activation!r}; foveate has {', '.join(activations)}")
+    offset = 2 if roberta else 0
+    found = {
+        "vocabulary": values.get("vocab_size", 50265 if roberta else 30522),
+        "width": values.get("hidden_size", 768),
+        "heads": values.get("num_attention_heads", 12),
+        "layers": values.get("num_hidden_layers", 12),
+        "feedforward": values.get("intermediate_size", 3072),
+        "max_length": values.get("max_position_embeddings", 512) - offset,
+        "position_offset": offset or None,
+        "token_types": values.get("type_vocab_size", 2),
+        "epsilon": values.get("layer_norm_eps", 1e-12),
+        "activation": activations[activation],
+        "dropout": values.get("hidden_dropout_prob", 0.1),
+        "attention_dropout": values.get("attention_probs_dropout_prob", 0.1),
+        "tie": values.get("tie_word_embeddings", True),
+        "head": head,
+    }
+    return from_dict(BertConfig, found, where)
 
 
 def expected(config: BertConfig) -> list[str]:

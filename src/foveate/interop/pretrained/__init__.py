@@ -7,7 +7,10 @@ from pathlib import Path
 
 from foveate.data.sources.cache import BeforeFetch
 
-PRETRAINED = {"smollm2": "foveate.interop.pretrained.smollm2"}
+PRETRAINED = {
+    "minilm": "foveate.interop.pretrained.minilm",
+    "smollm2": "foveate.interop.pretrained.smollm2",
+}
 """The module of each name; it has a WEIGHTS."""
 
 

@@ -28,6 +28,8 @@ class BertConfig(StackConfig):
     head: Literal["words", "tokens", "text", "pair", "none"] = "words"
     """What is predicted: the word at each place, a label of each token, of the text, or of a pair of texts (whether the
     second follows the first); none gives the encoded tokens themselves."""
+    pooling: Literal["first", "mean"] = "first"
+    """What stands for a text or a pair: its first token, or the mean of its tokens (Reimers and Gurevych 2019)."""
     token_types: int = 2
     """Kinds of tokens with a vector of their own: those of a first and of a second text (RoBERTa: 1)."""
     tie: bool = True
@@ -73,7 +75,7 @@ class TokenHead(nn.Module):
 
 
 class TextHead(TokenHead):
-    """The logits of a text's label, from its first token: a layer with tanh, and the output layer."""
+    """The logits of a text's label, from its vector: a layer with tanh, and the output layer."""
 
     def __init__(self, config: BertConfig, embedding: nn.Embedding) -> None:
         super().__init__(config, embedding)
@@ -115,12 +117,29 @@ class Bert(nn.Module):
 
         `lengths` are needed where there is padding, `token_types` where there is a second text.
         """
-        hidden = self.encode(tokens, lengths, token_types, padding_side)
         if self.config.head in ("text", "pair"):
-            places = _first_places(tokens, lengths, padding_side)
+            return Output(self.head(self.vector(tokens, lengths, token_types, padding_side)[:, None]))
+        hidden = self.encode(tokens, lengths, token_types, padding_side)
         if places is not None:
             hidden = hidden.gather(1, places[..., None].expand(-1, -1, hidden.shape[-1]))
         return Output(self.head(hidden))
+
+    def vector(
+        self,
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"] | None = None,
+        token_types: Int[Tensor, "B T"] | None = None,
+        padding_side: Side = "right",
+    ) -> Float[Tensor, "B C"]:
+        """The vector of each text: that of its first token, or the mean."""
+        hidden = self.encode(tokens, lengths, token_types, padding_side)
+        if lengths is None:
+            return hidden[:, 0] if self.config.pooling == "first" else hidden.mean(1)
+        left = tokens.shape[1] - lengths[:, None] if padding_side == "left" else lengths[:, None] * 0
+        columns = torch.arange(tokens.shape[1], device=tokens.device)
+        last = left + (1 if self.config.pooling == "first" else lengths[:, None])
+        weights = ((columns >= left) & (columns < last)).to(hidden.dtype)
+        return (weights / weights.sum(1, keepdim=True)).unsqueeze(1).matmul(hidden).squeeze(1)
 
     def encode(
         self,
@@ -139,15 +158,6 @@ class Bert(nn.Module):
             positions = (torch.arange(tokens.shape[1], device=tokens.device) - before[:, None]).clamp(min=0)
         types = torch.zeros_like(tokens) if token_types is None else token_types
         return self.stack(self.embedding(tokens) + self.token_types(types), mask, positions)
-
-
-def _first_places(
-    tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None, padding_side: Side
-) -> Int[Tensor, "B 1"]:
-    """Where each text begins."""
-    if lengths is None or padding_side == "right":
-        return tokens.new_zeros(len(tokens), 1)
-    return tokens.shape[1] - lengths[:, None]
 
 
 MODEL, CONFIG = Bert, BertConfig

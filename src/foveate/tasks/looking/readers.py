@@ -12,6 +12,9 @@ from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import model_name, single_input_names, token_names
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
+LONGEST_ANSWER = 400
+"""Characters of an answer that a page shows: an embedding has hundreds of numbers."""
+
 
 class SingleTextViewer:
     """A trained task whose `reading` gives the model's inputs for one text."""
@@ -34,7 +37,9 @@ class SingleTextViewer:
         check_length(reading.length, max_length, "the text")
         with torch.inference_mode(), look(self.task.model, sites=sites) as sight:
             self.task.model(**reading.inputs)
-        notes = [self.name, f"Answer: {self.task.answer([text], self.options)[0].line}"]
+        answer = self.task.answer([text], self.options)[0].line
+        shown = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
+        notes = [self.name, f"Answer: {shown}"]
         if self.task.too_long([text]):
             notes.append("The text is longer than all training texts; the answer may be poor.")
         return LookResult(

@@ -1,0 +1,84 @@
+"""The tokenizer of a BERT or RoBERTa in a Hugging Face folder: `tokenizer.json`, or BERT's older `vocab.txt`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from foveate.errors import UserError
+from foveate.files import read_json
+
+TOKENIZER, VOCABULARY, CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+
+CLASS = ("[CLS]", "<s>")
+"""What a text begins with, in BERT's and in RoBERTa's vocabulary."""
+
+SEPARATOR = ("[SEP]", "</s>")
+"""What a text ends with."""
+
+_CONTINUES = "##"
+"""Begins the later pieces of a word."""
+
+
+class BertTokenizer:
+    """Text to the ids of a pretrained vocabulary and back; a `foveate.contracts.Tokenizer`.
+
+    `begin` and `end` are the ids before and after each text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
+        self._tokenizer = tokenizer
+        begin, end = (_number(tokenizer, names) for names in (CLASS, SEPARATOR))
+        if begin is None or end is None:
+            raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
+        self.begin, self.end = (begin,), (end,)
+
+    @classmethod
+    def load(cls, folder: Path) -> "BertTokenizer":
+        """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
+        try:
+            if (folder / TOKENIZER).is_file():
+                return cls(Tokenizer.from_file(str(folder / TOKENIZER)))
+            if (folder / VOCABULARY).is_file():
+                config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+                return cls(_word_pieces(folder / VOCABULARY, bool(config.get("do_lower_case", True))))
+        except Exception as error:  # the library raises nothing more precise
+            raise UserError(f"the tokenizer in {folder} cannot be read: {' '.join(str(error).split())}") from None
+        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        names = [self._tokenizer.id_to_token(token) or str(token) for token in tokens]
+        return [f"·{name[2:]}" if name.startswith(_CONTINUES) and name != _CONTINUES else name for name in names]
+
+    def save(self, path: Path) -> None:
+        self._tokenizer.save(str(path))
+
+
+def _number(tokenizer: Tokenizer, names: Sequence[str]) -> int | None:
+    return next((number for name in names if (number := tokenizer.token_to_id(name)) is not None), None)
+
+
+def _word_pieces(vocabulary: Path, lowercase: bool) -> Tokenizer:
+    """BERT's tokenizer (WordPiece, Schuster and Nakajima 2012) with the vocabulary of a file, one entry a line."""
+    entries = vocabulary.read_text(encoding="utf-8").split("\n")
+    table: Any = {entry: number for number, entry in enumerate(entries) if entry}
+    tokenizer = Tokenizer(models.WordPiece(vocab=table, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=_CONTINUES)
+    tokenizer.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in table])
+    return tokenizer

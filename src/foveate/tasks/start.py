@@ -1,0 +1,96 @@
+"""Trained weights to begin a training from: a run folder, a Hugging Face folder of a BERT, or weights by name."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.config import from_dict
+from foveate.contracts import Tokenizer
+from foveate.data import load_tokenizer
+from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.lines import digest
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.interop.keys import bert
+from foveate.interop.pretrained import locate
+from foveate.interop.weight_files import weight_files
+from foveate.tasks.trained import describe
+
+HEAD = "head."
+"""What the names of a head's tensors begin with; all others are the body's."""
+
+
+@dataclass
+class Start:
+    """A trained body and the tokenizer that it reads with."""
+
+    folder: Path
+    family: str
+    config: Any
+    """The config of the trained model."""
+    body: dict[str, Tensor] = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A few letters that are others for other weights."""
+        return " ".join(map(digest, weight_files(self.folder)))
+
+    def fill(self, model: nn.Module) -> None:
+        """Give a model the trained body; its head stays as it is. Raises UserError where the body does not fit."""
+        state = model.state_dict()
+        wanted = {name: tensor for name, tensor in state.items() if not name.startswith(HEAD)}
+        for name, tensor in wanted.items():
+            if name not in self.body:
+                raise UserError(f"{self.folder} has no tensor '{name}': it is another model")
+            if tensor.shape != self.body[name].shape:
+                shapes = f"{tuple(self.body[name].shape)}, but {tuple(tensor.shape)} in the model"
+                raise UserError(f"{self.folder}: '{name}' is {shapes}: give the model its sizes")
+        model.load_state_dict(state | {name: self.body[name] for name in wanted})
+
+    @property
+    def preset(self) -> str:
+        """The preset with the sizes of the body. Raises UserError where there is none."""
+        for name, preset in models.presets().items():
+            kind = models.config_class(self.family)
+            if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
+                return name
+        raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
+
+
+def open_start(place: Path | str) -> Start:
+    """The weights of a folder or a name. Raises UserError, one line, for what is missing, damaged or unknown."""
+    folder = locate(place, lambda line: print(line, file=sys.stderr, flush=True))
+    if not (folder / bundle.CONFIG).is_file():
+        raise UserError(f"{place} is no folder of a trained model: it has no {bundle.CONFIG}")
+    values = read_json(folder / bundle.CONFIG)
+    return _run_folder(folder) if "format" in values else _public_folder(folder, values)
+
+
+def _run_folder(folder: Path) -> Start:
+    found = bundle.load(folder)
+    description = describe(found)
+    config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
+    tensors = bundle.read_tensors(folder / bundle.WEIGHTS).tensors
+    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
+    return Start(folder, description.family, config, body, load_tokenizer(found.path("tokenizer.json")))
+
+
+def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
+    config = bert.read_config(values, str(folder / bundle.CONFIG))
+    parts = [bundle.read_tensors(file).tensors for file in weight_files(folder)]
+    try:
+        body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    return Start(folder, "bert", config, body, BertTokenizer.load(folder))
+
+
+def _sizes(config: Any) -> tuple[Any, ...]:
+    names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
+    return tuple(getattr(config, name, None) for name in names)

@@ -1,0 +1,93 @@
+"""Sentence embeddings of a BERT in a Hugging Face folder, against transformers."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from tiny_bert import WORDS, write_folder
+
+from foveate.errors import UserError
+from foveate.tasks.embedder import Embedder, Embedding
+
+TEXTS = ["the film was a great story", "dogs and cats!", "Bad", "a long, unheard-of story"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("bert"))
+
+
+def expected(folder: Path, texts: list[str]) -> torch.Tensor:
+    """The normalized mean of the encoded tokens, by transformers."""
+    tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"))
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    given = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = model(**given).last_hidden_state
+    real = given["attention_mask"][..., None]
+    return torch.nn.functional.normalize((hidden * real).sum(1) / real.sum(1), dim=-1)
+
+
+def test_vectors_equal_those_of_transformers(folder: Path) -> None:
+    embedder = Embedder.load(folder)
+    vectors = embedder.embed(TEXTS)
+    torch.testing.assert_close(vectors, expected(folder, TEXTS), atol=2e-5, rtol=0)
+    assert embedder.run(TEXTS[0]).vector == pytest.approx(vectors[0].tolist(), abs=1e-6)
+    numbers = [float(number) for number in embedder.run(TEXTS[0]).line.split()]
+    assert numbers == pytest.approx(vectors[0].tolist(), abs=1e-6)
+
+
+def test_the_first_token_without_a_norm(folder: Path, tmp_path: Path) -> None:
+    other = write_folder(tmp_path / "cls")
+    modules = [{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": "1_Pooling"}]
+    (other / "modules.json").write_text(json.dumps(modules))
+    (other / "1_Pooling").mkdir()
+    (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    embedder = Embedder.load(other)
+    reading = embedder.reading(TEXTS[1])
+    hidden = embedder.model.encode(reading.inputs["tokens"])[0, 0]
+    assert embedder.run(TEXTS[1]).vector == pytest.approx(hidden.tolist(), abs=1e-5)
+    assert reading.pieces == ["[CLS]", "dogs", "and", "cats", "!", "[SEP]"]
+    (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_max_tokens": True}))
+    with pytest.raises(UserError, match="names a way to make one vector that foveate has not"):
+        Embedder.load(other)
+    (other / "modules.json").write_text("[1]")
+    with pytest.raises(UserError, match=r"modules\.json is damaged"):
+        Embedder.load(other)
+
+
+def test_the_nearest_sentences(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "sentences.txt"
+    file.write_text("\n".join([*TEXTS, "", "poor dogs"]), encoding="utf-8")
+    embedder = Embedder.load(folder)
+    found, empty = embedder.answer([TEXTS[2], " "], Embedding(near=file, count=2))
+    cosines = expected(folder, [TEXTS[2]]) @ expected(folder, [*TEXTS, "poor dogs"]).T
+    values, places = cosines[0].topk(2)
+    assert [sentence for _, sentence in found.near] == [[*TEXTS, "poor dogs"][place] for place in places.tolist()]
+    assert [cosine for cosine, _ in found.near] == pytest.approx(values.tolist(), abs=2e-5)
+    assert found.line.startswith(f"1.000 {TEXTS[2]}\t")
+    assert empty.line == ""
+
+
+def test_a_tokenizer_as_transformers_has_it(folder: Path) -> None:
+    theirs = transformers.BertTokenizerFast(str(folder / "vocab.txt"))
+    ours = Embedder.load(folder).tokenizer
+    texts = ["The FILM wäs a stórys!", "dogs.cats  !\t日本 cats", "[SEP] [MASK] the", "", "\u0000 bad\u200b"]
+    assert len(ours) == len(WORDS)
+    for text in texts[:2] + texts[3:]:
+        assert ours.encode([text])[0] == theirs(text, add_special_tokens=False)["input_ids"]
+    assert WORDS.index("[SEP]") not in ours.encode(texts[2:3])[0]
+    assert ours.pieces(ours.encode(["storys cats"])[0]) == ["story", "·s", "cats"]
+    assert ours.decode(ours.encode(["bad storys"])) == ["bad storys"]
+
+
+def test_what_cannot_be_embedded(folder: Path, tmp_path: Path) -> None:
+    embedder = Embedder.load(folder)
+    with pytest.raises(UserError, match="takes 20 positions, but the model learned only 19"):
+        embedder.answer(["the", " ".join(["dogs"] * 18)], Embedding())
+    with pytest.raises(UserError, match="count is 0, but must be at least 1"):
+        embedder.answer(["the"], Embedding(count=0))
+    with pytest.raises(UserError, match="there is no file"):
+        embedder.answer(["the"], Embedding(near=tmp_path / "none.txt"))

@@ -1,0 +1,135 @@
+"""Trainings that begin from trained weights: a run of the task cloze, or a folder of transformers."""
+
+import json
+import shutil
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+import verdicts
+from rich.console import Console
+from tiny_bert import write_folder
+
+import foveate
+from foveate.cli import main
+from foveate.errors import UserError
+from foveate.interop.keys import bert
+from foveate.tasks.classify import FINE_TUNING, Classify, Text, run
+from foveate.tasks.start import open_start
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+SIZES = {
+    "width": 20,
+    "heads": 5,
+    "layers": 2,
+    "feedforward": 28,
+    "max_length": 19,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("bert"))
+
+
+def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> Classify:
+    training = Training(steps=steps, learning_rate=1e-2, schedule="constant", warmup=5, average=1, validate_every=20)
+    training.label_smoothing, training.save_every = 0.0, 20
+    return Classify(
+        examples=Text(batch_tokens=256),
+        model="bert-base",
+        start=start,
+        out=out,
+        training=training,
+        architecture=SIZES | architecture,
+    )
+
+
+def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) -> None:
+    task = recipe(tmp_path, folder)
+    model = task.build(vocabulary=1, classes=3)
+    state = foveate.bundle.read_tensors(folder / "model.safetensors").tensors
+    body = bert.foveate(model.config, state, fresh_head=True)
+    assert len(body) > 30
+    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in body.items())
+    assert (model.config.head, model.config.classes) == ("text", 3)
+    assert model.head.output.weight.shape == (3, 20)
+    assert task.examples.max_length == 17
+
+
+def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "bert", initial=True)
+    run(recipe(tmp_path / "run", folder, 60, pooling="mean"), verdicts.splits(), CONSOLE)
+    classifier = foveate.load(tmp_path / "run")
+    assert classifier.reading("bad dogs").pieces == ["[CLS]", "bad", "dogs", "[SEP]"]
+    texts = [(label, text) for label, text in verdicts.examples(40, 7)]
+    (tmp_path / "test.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in texts))
+    ways = classifier.evaluate([tmp_path / "test.tsv"], NoOptions(), CONSOLE).figures["ways"]
+    assert ways["bert-base"]["accuracy"] > 90
+    again = open_start(tmp_path / "run")
+    assert again.family == "bert"
+    assert not any(name.startswith("head.") for name in again.body)
+
+
+def test_a_training_goes_on_only_from_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "start")
+    run(recipe(tmp_path / "run", copy, steps=20), verdicts.splits(), CONSOLE)
+    other = write_folder(tmp_path / "other", "BertForMaskedLM")
+    shutil.copy(other / "model.safetensors", copy / "model.safetensors")
+    with pytest.raises(UserError, match="start"):
+        run(recipe(tmp_path / "run", copy), verdicts.splits(), CONSOLE)
+
+
+def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setitem(foveate.models._module("bert").PRESETS, "bert-smallest", ("2 blocks", dict(SIZES)))
+    task = Classify(start=folder)
+    assert task.model == "bert-smallest"
+    assert (task.training.epochs, task.training.learning_rate) == (FINE_TUNING.epochs, FINE_TUNING.learning_rate)
+
+
+def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "texts.tsv"
+    data.write_text("".join(f"{label}\t{text}\n" for label, text in verdicts.examples(60, 7)))
+    flags = [f"--architecture.{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
+    arguments = ["--data", str(data), "--from", str(folder), "--model", "bert-base", *flags, "--steps", "2"]
+    main(["train", "classify", *arguments, "--out", str(tmp_path / "run"), "--threads", "1"])
+    assert "saved in" in capsys.readouterr().out
+    assert json.loads((tmp_path / "run/config.json").read_text())["recipe"]["start"] == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "gpt2"}, "is of a model of the type 'gpt2', but must be bert or roberta"),
+        ({"hidden_act": "swish"}, "has the activation 'swish'; foveate has gelu, "),
+        ({"is_decoder": True}, "is of a decoder"),
+        ({"num_hidden_layers": 3}, r"the tensor 'encoder\.layer\.2\.attention\.self\.query\.weight' is missing"),
+        ({"num_hidden_layers": 1}, r"the tensor 'encoder\.layer\.1\.[a-zA-Z.]*' is unknown"),
+        ({"num_attention_heads": "five"}, "heads is 'five', but must be int"),
+    ],
+)
+def test_folders_that_cannot_be(folder: Path, tmp_path: Path, changes: dict, message: str) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(UserError, match=message):
+        open_start(copy)
+
+
+def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none is no folder of a trained model: it has no config\.json"):
+        open_start("none")
+    with pytest.raises(UserError, match="has sizes that no preset has: name a --model, and its sizes"):
+        Classify(start=folder)
+    with pytest.raises(UserError, match=r"'embedding\.weight' is \(23, 20\), but \(23, 30\) in the model"):
+        recipe(tmp_path, folder, width=30).build(vocabulary=1, classes=2)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "vocab.txt").unlink()
+    with pytest.raises(UserError, match="has no tokenizer: neither"):
+        open_start(copy)
