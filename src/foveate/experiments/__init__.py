@@ -36,6 +36,10 @@ COMPARISONS = {
         "foveate.experiments.bottleneck",
         "RNN without attention, with it, Transformer: BLEU and time by the length of the source",
     ),
+    "prompting": (
+        "foveate.experiments.prompting",
+        "a trained language model with a prompt of 0, 1, 2, 4, 8 examples: accuracy of its choices",
+    ),
 }
 """The module of each comparison, and what it compares."""
 

@@ -85,9 +85,15 @@ class TextStream:
     """
 
     def __init__(
-        self, tokenizer: PublicTokenizer, prompt: Sequence[int], stop: Sequence[str], show: Show | None
+        self,
+        tokenizer: PublicTokenizer,
+        prompt: Sequence[int],
+        stop: Sequence[str],
+        show: Show | None,
+        strip: bool = False,
     ) -> None:
-        self._tokenizer, self._stop, self._show = tokenizer, stop, show
+        """With `strip`, the text has no white space at its beginning."""
+        self._tokenizer, self._stop, self._show, self._strip = tokenizer, stop, show, strip
         self._before = list(prompt[-CONTEXT:])
         (before,) = tokenizer.decode([self._before])
         self._skipped = len(before)
@@ -100,7 +106,7 @@ class TextStream:
         """Add a token; whether a stop text is complete."""
         self._tokens.append(token)
         (whole,) = self._tokenizer.decode([[*self._before, *self._tokens]])
-        self.text = whole[self._skipped :]
+        self.text = whole[self._skipped :].lstrip() if self._strip else whole[self._skipped :]
         places = [place for text in self._stop if (place := self.text.find(text)) >= 0]
         if places:
             self.text, self.stopped = self.text[: min(places)], True

@@ -55,19 +55,28 @@ class ChoiceScorer:
 
     def __init__(self, model: CausalLanguageModel, tokenizer: PublicTokenizer, prompting: Prompting) -> None:
         self.model, self.tokenizer, self.prompting = model.eval(), tokenizer, prompting
-        self.prompt: Prompt = prompting.prompt()
-        self._begin = tuple(tokenizer.encode([self.prompt.begin])[0])
+        self.set_prompt(prompting.prompt())
+
+    def set_prompt(self, prompt: Prompt) -> None:
+        """Use other examples."""
+        self.prompt = prompt
+        self._begin = tuple(self.tokenizer.encode([prompt.begin])[0])
         self._prefix: list[int] = []
 
     def scores(self, inputs: Sequence[str]) -> list[list[float]]:
         """The score of each choice for each input. Raises UserError for a prompt that is longer than the positions."""
-        asked = [*inputs, *(SAYS_NOTHING if self.prompting.calibrate else ())]
-        rows = [self._row(given, choice) for given in asked for choice in self.prompting.choices]
-        found = torch.tensor(self._log_probs(rows), dtype=torch.float64)
-        found = found.unflatten(0, (len(asked), -1)) / torch.tensor(self._lengths(rows)).unflatten(0, (len(asked), -1))
-        if self.prompting.calibrate:
-            found = found[: len(inputs)] - found[len(inputs) :].log_softmax(1).exp().mean(0).log()
-        return found.tolist()
+        found = self.plain_scores(inputs)
+        return (found - self.calibration() if self.prompting.calibrate else found).tolist()
+
+    def plain_scores(self, inputs: Sequence[str]) -> Float[Tensor, "B K"]:
+        """The scores of choices before calibration."""
+        rows = [self._row(given, choice) for given in inputs for choice in self.prompting.choices]
+        shape = len(inputs), len(self.prompting.choices)
+        return torch.tensor(self._log_probs(rows)).view(shape) / torch.tensor(self._lengths(rows)).view(shape)
+
+    def calibration(self) -> Float[Tensor, "K"]:
+        """The score of each choice where the input says nothing: the logarithm of its mean share among the choices."""
+        return self.plain_scores(SAYS_NOTHING).softmax(1).mean(0).log()
 
     def answer(self, inputs: Sequence[str], as_json: bool = False) -> list[Choice]:
         """The best choice for each input."""

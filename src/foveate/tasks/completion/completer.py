@@ -98,7 +98,7 @@ class Completer:
         found: dict[int, Completion] = {}
         for places in self._batches(prompts):
             chosen = [prompts[place] for place in places]
-            streams = [TextStream(self.tokenizer, prompt, stop, show) for prompt in chosen]
+            streams = [TextStream(self.tokenizer, prompt, stop, show, options.prompting.used) for prompt in chosen]
             outputs = generate(
                 cast(Generator, self.model),
                 chosen,
