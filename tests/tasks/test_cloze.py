@@ -135,3 +135,30 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     """Of the checkpoint of step 40."""
     (file,) = folder.glob("checkpoints/step-*40.safetensors")
     return {name: value for name, value in read_tensors(file).tensors.items() if "random" not in name}
+
+
+STEPS = {"xlnet-tiny": 200, "elmo-tiny": 60}
+
+OTHERS = {
+    "xlnet-tiny": {"width": 24, "heads": 2, "feedforward": 48, "layers": 1, "dropout": 0.0, "attention_dropout": 0.0},
+    "elmo-tiny": {"character_width": 8, "filters": (8, 8, 8), "cells": 32, "width": 24, "layers": 1, "dropout": 0.0},
+}
+
+
+@pytest.mark.parametrize("model", OTHERS)
+def test_other_families(model: str, tmp_path: Path, files: list[Path]) -> None:
+    """XLNet, which learns in random orders, and ELMo, which reads from both sides: each fills in what it has read."""
+    torch.manual_seed(0)
+    settings = recipe(tmp_path / "run", files, STEPS[model])
+    settings.training.learning_rate = 1e-2
+    settings.model, settings.architecture, settings.examples.hidden = model, OTHERS[model], 0.5
+    Cloze.from_json(settings.as_json(), "test").learn(console=CONSOLE)
+    task = foveate.load(tmp_path / "run")
+    (blank,) = task.run("The ship comes [MASK].").blanks
+    assert blank.words[0] == "home"
+    assert abs(sum(task.run("The ship [MASK] home.", Filling(best=999)).blanks[0].probabilities) - 1) < 0.2
+    ways = task.evaluate(files[:1], Filling(), CONSOLE).figures["ways"]
+    assert 1 < ways["trigram"]["perplexity"] < ways["unigram"]["perplexity"] < 20
+    assert 1 < ways[model]["perplexity"] < ways["unigram"]["perplexity"] / 2
+    figure = task.picture(task.run("The ship comes [MASK]."))
+    assert (figure is None) == (model == "elmo-tiny")

@@ -4,19 +4,33 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer
-from foveate.data.masking import HIDING, Hiding, encode_question
+from foveate.data.characters import OpenVocabulary
+from foveate.data.masking import Hiding, Masked, encode_question
+from foveate.data.neighbours import BothWays
 from foveate.data.packing import TokenRow
+from foveate.data.permutation import Permuted
 from foveate.data.processor import PROCESSOR, Processor
-from foveate.data.tokenizers import load_tokenizer
+from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer
 from foveate.errors import one_of
 from foveate.files import read_json
 
 TOKENIZER = "tokenizer.json"
+
+HIDING: dict[str, Callable[[Any, float], Hiding]] = {
+    "masked": lambda tokenizer, share: Masked(len(tokenizer), share),
+    "permuted": lambda tokenizer, share: Permuted(share),
+    "both ways": lambda tokenizer, share: BothWays(tokenizer),
+}
+"""The ways to hide words, by name; each is made from the tokenizer and the share that is hidden."""
+
+OF_CHARACTERS = ("both ways",)
+"""Those of models that read words by their characters; the vocabulary is of whole words."""
 
 
 @dataclass
@@ -31,16 +45,18 @@ class ClozeProcessor(Processor[TokenRow]):
 
     tokenizer: Tokenizer
     hiding: str
-    """A name of `foveate.data.masking.HIDING`."""
+    """A name of `HIDING`."""
     share: float = 0.15
     """Share of the words that are hidden."""
 
     def __post_init__(self) -> None:
         one_of("hiding", self.hiding, HIDING)
+        if self.hiding in OF_CHARACTERS and isinstance(self.tokenizer, SubwordTokenizer):
+            self.tokenizer = OpenVocabulary(self.tokenizer)
 
     @property
     def way(self) -> Hiding:
-        return HIDING[self.hiding](len(self.tokenizer), self.share)
+        return HIDING[self.hiding](self.tokenizer, self.share)
 
     def cost(self, prepared: TokenRow) -> int:
         return len(prepared.tokens)
@@ -51,6 +67,11 @@ class ClozeProcessor(Processor[TokenRow]):
     def question(self, text: str) -> tuple[list[int], list[int]]:
         """The tokens of a text, and where its masks are among them."""
         return encode_question(text, self.tokenizer)
+
+    def targets(self, row: TokenRow) -> list[int]:
+        """The tokens of a row, without START, as those of the vocabulary."""
+        tokens = row.tokens[1:]
+        return (self.tokenizer.closed(tokens) if isinstance(self.tokenizer, OpenVocabulary) else tokens).tolist()
 
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer)}

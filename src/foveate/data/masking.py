@@ -5,7 +5,7 @@ B  rows    T  tokens of a row    M  places that are asked for
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -40,6 +40,9 @@ class Hiding(Protocol):
     def ask(self, rows: Sequence[Numbers], places: Sequence[Numbers]) -> dict[str, Tensor]:
         """The inputs for which a model gives the logits (B, M, N) of the tokens at these places, where MASK stands."""
 
+    def predicted(self, row: Numbers) -> Numbers:
+        """The places of a row that are predicted when a model is measured."""
+
 
 @dataclass(frozen=True)
 class Masked:
@@ -64,6 +67,9 @@ class Masked:
     def ask(self, rows: Sequence[Numbers], places: Sequence[Numbers]) -> dict[str, Tensor]:
         tokens, lengths = padded(rows, 0)
         return {"tokens": tokens, "lengths": lengths, "places": padded(places, 0)[0]}
+
+    def predicted(self, row: Numbers) -> Numbers:
+        return hidden_places(row, self.share, None)
 
     def _corrupt(self, row: Numbers, places: Numbers, generator: np.random.Generator | None) -> Numbers:
         row = row.copy()
@@ -111,7 +117,3 @@ def _continued(part: str, tokenizer: Tokenizer) -> list[int]:
         return tokenizer.encode([part])[0]
     letter, whole = tokenizer.encode(["a", f"a{part}"])
     return whole[len(letter) :]
-
-
-HIDING: dict[str, Callable[[int, float], Hiding]] = {"masked": Masked}
-"""The ways to hide words, by name; each is made from the size of the vocabulary and the share that is hidden."""

@@ -50,6 +50,15 @@ class SubwordTokenizer:
         texts = [self._tokenizer.id_to_token(token) or SPECIAL[UNKNOWN] for token in tokens]
         return [_shown(text, before) for text, before in zip(texts, ["", *texts], strict=False)]
 
+    def units(self, text: str) -> list[str]:
+        """What no subword reaches across, see WORDS: words, each with '▁' for the space before it."""
+        text = self._tokenizer.normalizer.normalize_str(text)
+        return [unit for unit, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+
+    def vocabulary(self) -> dict[str, int]:
+        """The number of each entry."""
+        return self._tokenizer.get_vocab()
+
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
 

@@ -1,7 +1,7 @@
 """Filling in words: a model learns to predict tokens that are hidden in running prose."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ import tyro
 
 from foveate.data import TRAINERS, Prose, Splits, Tokens, open_source
 from foveate.data.buckets import BucketedBatches
-from foveate.data.cloze_processor import ClozeProcessor
+from foveate.data.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.dataset import Dataset
 from foveate.data.masking import MASK
 from foveate.data.packing import TokenRow, cut, pack
@@ -29,8 +29,8 @@ from foveate.tasks.trained import check_positions
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
 
-HIDING_OF_FAMILY = {"bert": "masked"}
-"""How each family of models learns: a name of `foveate.data.masking.HIDING`."""
+HIDING_OF_FAMILY = {"bert": "masked", "xlnet": "permuted", "elmo": "both ways"}
+"""How each family of models learns: a name of `foveate.data.cloze_processor.HIDING`."""
 
 ORDERS = {1: "unigram", 3: "trigram"}
 """The n-grams that a model is compared with; they see the tokens before a hidden one, and none after it."""
@@ -88,7 +88,10 @@ class Filling:
 
 @dataclass
 class Cloze(Task[Architecture]):
-    """Train a model to fill in words that are hidden in running prose (BERT: masked language model).
+    """Train a model to fill in words that are hidden in running prose.
+
+    BERT learns from hidden words (masked language model), XLNet from words in a random order (permutation language
+    model), ELMo from the next and the previous word of every word (bidirectional language model).
 
     `foveate run RUN "Let's make [MASK] chicken!"` then names the best words for each [MASK].
 
@@ -130,8 +133,10 @@ class Cloze(Task[Architecture]):
     def fit(self, learn: Dataset[Passage]) -> ClozeProcessor:
         chosen = self.examples
         texts = (passage.text for passage in learn)
-        tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase, [MASK])
-        return ClozeProcessor(tokenizer, HIDING_OF_FAMILY[self.preset.family], chosen.hidden)
+        hiding = HIDING_OF_FAMILY[self.preset.family]
+        units = "words" if hiding in OF_CHARACTERS else chosen.tokens
+        tokenizer = TRAINERS[units](texts, chosen.vocabulary, chosen.lowercase, [MASK])
+        return ClozeProcessor(tokenizer, hiding, chosen.hidden)
 
     def batches(self, learn: Dataset[Passage], processor: Any) -> Batches:
         rows = pack(learn, processor.tokenizer, self.examples.max_length)
@@ -169,11 +174,11 @@ class Cloze(Task[Architecture]):
         """The perplexity of the same hidden tokens after those before them, counted in the training text."""
         if self._changed(predictor):
             return {}
-        tokenizer = predictor.processor.tokenizer
-        known = [row.tokens[1:].tolist() for row in pack(self.open()[0], tokenizer, self.examples.max_length)]
+        tokenizer, targets = predictor.processor.tokenizer, predictor.processor.targets
+        known = [targets(row) for row in pack(self.open()[0], tokenizer, self.examples.max_length)]
         rows = self._rows(predictor, examples)
-        asked = [row.tokens[1:].tolist() for row in rows]
-        places = [predictor.processor.batch([row], None).inputs["places"][0] - 1 for row in rows]
+        asked = [targets(row) for row in rows]
+        places = [predictor.processor.way.predicted(row.tokens) - 1 for row in rows]
         found = {}
         for order, name in ORDERS.items():
             nats = iter(-Ngrams(known, order, len(tokenizer)).log_probs(asked))
@@ -190,26 +195,29 @@ class Cloze(Task[Architecture]):
         from foveate.viewer import Alignment, plot_alignments
 
         tokens, places = predictor.processor.question(prediction.text)
-        sight = self._look(predictor, tokens, places or [1])
+        sight = self._look(predictor, tokens, places := places or [1])
         if not sight.sites:
             return None
-        weights = sight[sight.sites[-1]].weights()[0].mean(0)[places or [1]]
+        weights = sight[sight.sites[-1]].weights()[0].mean(0)
+        weights = weights if len(weights) == len(places) else weights[places]
         labels = [f"{blank.words[0]} {blank.probabilities[0]:.2f}" for blank in prediction.blanks] or [""]
-        pieces = _pieces(predictor, tokens)
+        pieces = predictor.processor.tokenizer.pieces(tokens)
         return plot_alignments([Alignment(weights.cpu(), labels, pieces, f"{sight.sites[-1]}, mean of the heads")])
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
     ) -> LookResult:
         from foveate.tasks.looking.inputs import check_length, make_title, require_text
-        from foveate.tasks.looking.naming import single_input_names, token_names
+        from foveate.tasks.looking.naming import single_input_names
 
         text = require_text(given, predictor.task.model)
         tokens, places = predictor.processor.question(text)
         check_length(len(tokens), max_length, "the text")
         (answer,) = self.answer(predictor, [text], Filling())
-        sight = self._look(predictor, tokens, places or [1], sites)
-        names = single_input_names(sight, token_names(_pieces(predictor, tokens)))
+        sight = self._look(predictor, tokens, places := places or [1], sites)
+        rows = ([tokens[place] for place in places], tokens)
+        pieces = {len(row): predictor.processor.tokenizer.pieces(row) for row in rows}
+        names = single_input_names(sight, pieces.get)
         notes = [f"[MASK]: {blank.line}" for blank in answer.blanks]
         return LookResult(sight, names, make_title(text), [*notes, *sight.notes])
 
@@ -239,7 +247,3 @@ class Cloze(Task[Architecture]):
 
 def _perplexity(nats: float, tokens: int) -> float:
     return math.exp(min(700.0, nats / max(1, tokens)))
-
-
-def _pieces(predictor: Predictor, tokens: Iterable[int]) -> list[str]:
-    return predictor.processor.tokenizer.pieces(list(tokens))

@@ -149,3 +149,11 @@ def test_the_gradient_reaches_every_parameter(characters: Tensor, head: str) -> 
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(parameter.grad.any()), name
+
+
+def test_a_word_from_both_sides(model: Elmo, characters: Tensor) -> None:
+    both = model(characters, LENGTHS).logits.log_softmax(-1)
+    found = model(characters, LENGTHS, torch.tensor([[2, 3], [1, 1]])).logits
+    torch.testing.assert_close(found[0, 0], both[0, 1] + both[0, 5 + 3])
+    torch.testing.assert_close(found[0, 1], both[0, 2] + both[0, 5 + 4])
+    torch.testing.assert_close(found[1, 1], both[1, 0] + both[1, 5 + 2])

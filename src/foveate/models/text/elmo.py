@@ -1,7 +1,7 @@
 """ELMo: word vectors from a language model that reads in both directions (Peters et al. 2018,
 https://arxiv.org/abs/1802.05365).
 
-K  characters of the longest word    P  width of each direction    C  width of both, 2 P
+K  characters of the longest word    M  places that are asked for    P  width of each direction    C  width of both, 2 P
 """
 
 from dataclasses import dataclass
@@ -79,17 +79,26 @@ class Elmo(nn.Module):
         self.output = nn.Linear(config.width, config.vocabulary) if config.head == "words" else None
         self.mix = LayerMix(config.layers + 1) if config.head == "none" else None
 
-    def forward(self, characters: Int[Tensor, "B T K"], lengths: Int[Tensor, "B"]) -> Output:
+    def forward(
+        self,
+        characters: Int[Tensor, "B T K"],
+        lengths: Int[Tensor, "B"],
+        places: Int[Tensor, "B M"] | None = None,
+    ) -> Output:
         """Logits of the word after each word, then those of the word before each word: (B, 2 T, N).
 
-        Without a head, the vectors of the words: (B, T, C).
+        With `places`, the logits (B, M, N) of the words there, from both sides: what comes before and after a place
+        must have a word, if only the begin or end of the text. Without a head, the vectors of all words: (B, T, C).
         """
         layers = self.layers(characters, lengths)
         if self.mix is not None:
             return Output(self.mix(layers))
         assert self.output is not None
         forward, backward = self.dropout(layers[-1]).chunk(2, -1)
-        return Output(self.output(torch.cat([forward, backward], 1)))
+        if places is None:
+            return Output(self.output(torch.cat([forward, backward], 1)))
+        sides = (_at(forward, places - 1), _at(backward, places + 1))
+        return Output(sum(self.output(side).log_softmax(-1) for side in sides))
 
     def layers(self, characters: Int[Tensor, "B T K"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "L B T C"]:
         """The vectors of the words without context, then of each layer: those of both directions, concatenated."""
@@ -108,12 +117,16 @@ class Elmo(nn.Module):
         return found
 
 
+def _at(x: Float[Tensor, "B T P"], places: Int[Tensor, "B M"]) -> Float[Tensor, "B M P"]:
+    return x.gather(1, places[..., None].expand(-1, -1, x.shape[-1]))
+
+
 MODEL, CONFIG = Elmo, ElmoConfig
 
 PRESETS = {
     "elmo": ("Two LSTMs of 4096 cells in each direction (Peters et al. 2018)", {}),
     "elmo-tiny": (
-        "Two LSTMs of 512 cells in each direction: for a laptop",
-        {"filters": (16, 32, 64, 128), "highways": 1, "cells": 512, "width": 128},
+        "Two LSTMs of 256 cells in each direction: for a laptop",
+        {"filters": (16, 32, 64, 128), "highways": 1, "cells": 256, "width": 128},
     ),
 }
