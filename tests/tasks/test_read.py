@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> Path:
 
 def test_it_learns_and_reads_new_images(folder: Path, files: Path, monkeypatch) -> None:
     reader = foveate.load(folder)
-    monkeypatch.setattr("foveate.tasks.read.open_source", lambda name, task: Splits(*[words("train", 20, 1)] * 3))
+    monkeypatch.setattr(Read, "open_source", lambda self, name: Splits(*[words("train", 20, 1)] * 3))
     found = reader.evaluate([files], Search(), CONSOLE)
     assert found.answers == ["I", "OO"] * 3
     assert found.figures["ways"]["sar-tiny"] == {

@@ -76,7 +76,7 @@ def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -
 def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
     walker = foveate.load(folder)
     splits = Splits(*[routes("train", WORDS)] * 3)
-    monkeypatch.setattr("foveate.tasks.walk.open_source", lambda name, task: splits)
+    monkeypatch.setattr(Walk, "open_source", lambda self, name: splits)
     examples = list(routes("test", WORDS))
     assert walker.task.measure(walker, examples, OnMaps()).metrics == {"success": 100, "right_place": 100}
     ways = walker.task.baselines(walker, examples)

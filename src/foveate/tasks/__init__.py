@@ -22,6 +22,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
     "read": ("foveate.tasks.read", "Read"),
     "walk": ("foveate.tasks.walk", "Walk"),
+    "control": ("foveate.tasks.control", "Control"),
 }
 """Each task's page and its class, a `foveate.tasks.task.Task`.
 

@@ -77,10 +77,7 @@ class Predictor:
         from foveate.tasks.task import evaluation_rows
 
         task = self.task
-        source = task.examples.source
-        if not data and source is None:
-            raise UserError(f"this model was trained on files: give --data {task.files} to measure it on")
-        dataset = task.read(data) if data else task.open_source(str(source)).test
+        dataset = task.examples_to_measure(data, options)
         console.print(dataset.report, markup=False, highlight=False)
         examples = list(dataset)
         measured = task.measure(self, examples, options)

@@ -13,7 +13,6 @@ import torch
 import tyro
 
 from foveate.contracts import START
-from foveate.data import open_source
 from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
 from foveate.data.word_images import WordImage, WordImageProcessor, find_characters, word_images
@@ -173,7 +172,7 @@ class Read(Task[Architecture]):
     def baselines(self, predictor: Predictor, examples: Sequence[WordImage]) -> dict[str, dict[str, float]]:
         """The most frequent word of the training images, and the word of the nearest of 5,000 of them."""
         chosen, right = self.examples, [one.label for one in examples]
-        learned = open_source(chosen.source, task=self.task).train if chosen.source else self.read(chosen.data)
+        learned = self.open_source(chosen.source).train if chosen.source else self.read(chosen.data)
         known = learned.some(NEIGHBOURS)
         words = [one.label for one in known]
         frequent = Counter(words).most_common(1)[0][0]

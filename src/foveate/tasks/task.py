@@ -110,6 +110,16 @@ class Task(Recipe[Architecture]):
         """The answers to examples, and metrics of them."""
         raise NotImplementedError
 
+    def examples_to_measure(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
+        """What `foveate eval` measures on: a user's data, or the test part of the source that was learned from.
+
+        Raises UserError where there is neither.
+        """
+        source = self.examples.source
+        if not data and source is None:
+            raise UserError(f"this model was trained on files: give --data {self.files} to measure it on")
+        return self.read(data) if data else self.open_source(str(source)).test
+
     def baselines(self, predictor: Predictor, examples: Sequence[Any]) -> dict[str, dict[str, float]]:
         """The same metrics of trivial ways to answer, by name."""
         return {}

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from foveate.data import open_source
 from foveate.data.dataset import Dataset
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.routes import Route, RouteProcessor, fit_routes, read_routes, words_of
@@ -151,7 +150,7 @@ class Walk(Task[Architecture]):
     def baselines(self, predictor: Predictor, examples: Sequence[Route]) -> dict[str, dict[str, float]]:
         """Doing nothing, and always the actions that most routes to learn from have."""
         chosen = self.examples
-        learned = open_source(chosen.source, task=self.task).train if chosen.source else self.read(chosen.data)
+        learned = self.open_source(chosen.source).train if chosen.source else self.read(chosen.data)
         counts = Counter(tuple(actions_between(one.path, one.walk_map)) for one in learned if len(one.path) > 1)
         usual = counts.most_common(1)[0][0]
         ends = []

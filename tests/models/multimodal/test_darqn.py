@@ -14,22 +14,26 @@ LENGTHS = torch.tensor([3, 2, 0])
 PIXELS = torch.randn(3, 4, 2, 13, 17, generator=torch.Generator().manual_seed(3))
 
 
-@pytest.fixture(scope="module")
-def model() -> DARQN:
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "coordinates"])
+def model(request) -> DARQN:
     torch.manual_seed(7)
-    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), 23)).eval()
+    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), request.param, 23)).eval()
 
 
 def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
     """Section 3 of the paper with a soft glimpse, (T, A); the instruction is the mean of its words."""
     instruction = model.embedding(tokens).mean(0) if len(tokens) else torch.zeros(23)
     layers = nn.Sequential(*(layer for convolution in model.convolutions for layer in (convolution, nn.ReLU())))
-    cell = nn.LSTMCell(19 + 23, 23)
+    cell = nn.LSTMCell(model.recurrent.layer.input_size, 23)
     weights = {name.removesuffix("_l0"): part for name, part in model.recurrent.layer.named_parameters()}
     h = c = torch.zeros(23)
     logits = []
     for image in images:
-        vectors = layers(image[None])[0].flatten(1).T
+        grid = layers(image[None])[0]  # (19, 3, 5)
+        if model.config.coordinates:
+            columns, rows = torch.tensor([-1, -0.5, 0, 0.5, 1]), torch.tensor([-1.0, 0, 1])
+            grid = torch.cat([grid, columns.expand(1, 3, 5), rows[:, None].expand(1, 3, 5)])
+        vectors = grid.flatten(1).T
         query = model.score.query(torch.cat([h, instruction]))
         scores = torch.stack([model.score.direction @ torch.tanh(model.score.key(one) + query) for one in vectors])
         glimpse = scores.softmax(0) @ vectors

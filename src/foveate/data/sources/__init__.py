@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data.sources import (
+    babyai,
     brown,
     debian_descriptions,
     emoji,
@@ -42,6 +43,7 @@ SOURCES: dict[str, Source] = {
         emoji_captions.SOURCE,
         words.SOURCE,
         halls.SOURCE,
+        babyai.SOURCE,
     )
 }
 

@@ -38,6 +38,9 @@ class DARQNConfig:
     """Places from one window to the next, of each convolution."""
     widths: tuple[int, ...] = (32, 64, 256)
     """Channels of each convolution."""
+    coordinates: bool = False
+    """Join the column and row of each place, from -1 to 1, to its features, so that a glimpse says where it is from
+    (Liu et al. 2018, https://arxiv.org/abs/1807.03247). The paper has none."""
     width: int = 256
     """Width C of the recurrent state, of the attention and of the words."""
     dropout: float = 0.0
@@ -68,7 +71,7 @@ class DARQN(nn.Module):
         for kernel, stride, outer in zip(*sizes.values(), strict=True):
             self.convolutions.append(nn.Conv2d(channels, outer, kernel, stride))
             channels = outer
-        width = config.width
+        width, channels = config.width, channels + 2 * config.coordinates
         self.embedding = nn.Embedding(config.vocabulary, width)
         self.mean = MeanPooling()
         self.score = Additive(2 * width, channels, width)
@@ -104,8 +107,15 @@ class DARQN(nn.Module):
             x = F.relu(layer(x))
         return x
 
-    def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S C"]:
-        return self.grid(pixels).flatten(2).mT
+    def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S D"]:
+        grid = self.grid(pixels)
+        if self.config.coordinates:
+            rows, columns = (
+                torch.linspace(-1, 1, size, device=grid.device, dtype=grid.dtype) for size in grid.shape[2:]
+            )
+            places = torch.stack(torch.meshgrid(columns, rows, indexing="xy"))
+            grid = torch.cat([grid, places.expand(len(grid), -1, -1, -1)], 1)
+        return grid.flatten(2).mT
 
     def _advance(self, grid: Float[Tensor, "R S D"], state: AgentState) -> Float[Tensor, "R A"]:
         query = torch.cat([state.hidden[0][-1], state.instruction], -1)[:, None]
@@ -120,7 +130,14 @@ MODEL, CONFIG = DARQN, DARQNConfig
 PRESETS = {
     "darqn": ("Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)", {}),
     "darqn-tiny": (
-        "DARQN for views of 7 x 7 tiles of 8 pixels: one convolution per tile, one over neighbours",
-        {"channels": 3, "kernels": (8, 1, 1), "strides": (8, 1, 1), "widths": (48, 64, 64), "width": 96},
+        "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
+        {
+            "channels": 3,
+            "kernels": (8, 1, 1),
+            "strides": (8, 1, 1),
+            "widths": (48, 64, 64),
+            "width": 96,
+            "coordinates": True,
+        },
     ),
 }

@@ -1,0 +1,136 @@
+"""Episodes to imitate: an instruction, images, and the action after each; and how they become tensors."""
+
+import hashlib
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.grid_levels import scale_pixels
+from foveate.data.processor import Processor
+from foveate.data.routes import words_of
+from foveate.errors import UserError
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a world to act in, laid out by a seed."""
+
+    world: str
+    seed: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.world}, level {self.seed}"
+
+    def content(self) -> bytes:
+        return self.place.encode()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What somebody did: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
+
+    place: str
+    instruction: str
+    actions: tuple[int, ...]
+    read: Callable[[], UInt8[np.ndarray, "T h w c"]] = field(repr=False)
+
+    def content(self) -> bytes:
+        pixels = hashlib.blake2b(np.ascontiguousarray(self.read()).tobytes()).hexdigest()
+        return f"{self.instruction}\0{self.actions}\0{pixels}".encode()
+
+
+def read_recordings(paths: Sequence[Path]) -> Dataset[Recording]:
+    """A folder of .npz files, each with `pixels` (T, h, w, c) in 8 bits, `actions` (T), and, if there is one, the text
+    `instruction`.
+
+    All images must have the same size. Raises UserError for anything else.
+    """
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise UserError("recorded episodes are one folder of .npz files with pixels, actions and instruction")
+    files = sorted(paths[0].glob("*.npz"))
+    if not files:
+        raise UserError(f"{paths[0]} has no .npz files with pixels, actions and instruction")
+    found, shapes = [], set()
+    for file in files:
+        pixels, actions, instruction = _load(file)
+        shapes.add(pixels.shape[1:])
+        found.append(Recording(file.name, instruction, tuple(actions.tolist()), partial(_pixels, file)))
+    if len(shapes) > 1:
+        raise UserError(f"{paths[0]}: all images must have one size, but there are {sorted(shapes)}")
+    return Dataset(paths[0].name, found, "episodes")
+
+
+def _pixels(file: Path) -> np.ndarray:
+    return _load(file)[0]
+
+
+def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            pixels, actions = archive["pixels"], archive["actions"]
+            instruction = str(archive["instruction"]) if "instruction" in archive else ""
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise UserError(f"{file} is no episode: {error}") from None
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not len(actions):
+        raise UserError(
+            f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "
+            f"not {pixels.dtype} {pixels.shape} and {actions.shape}"
+        )
+    if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0:
+        raise UserError(f"{file}: actions must be numbers from 0 on")
+    return pixels, actions, instruction
+
+
+@dataclass
+class EpisodeProcessor(Processor[Recording]):
+    """Turns recordings into inputs `tokens` (B, S), `lengths` (B), `pixels` (B, T, c, h, w), and labels (B, T)."""
+
+    words: tuple[str, ...]
+    """The words of instructions; their ids follow the special ones."""
+    actions: int
+    channels: int
+
+    def cost(self, prepared: Recording) -> int:
+        return len(prepared.actions)
+
+    def batch(self, prepared: Sequence[Recording], generator: np.random.Generator | None) -> Batch:
+        longest = max(len(one.actions) for one in prepared)
+        labels = torch.full((len(prepared), longest), IGNORE)
+        images = [torch.from_numpy(scale_pixels(one.read())) for one in prepared]
+        pixels = torch.zeros(len(prepared), longest, *images[0].shape[1:])
+        for row, (one, seen) in enumerate(zip(prepared, images, strict=True)):
+            pixels[row, : len(seen)] = seen
+            labels[row, : len(seen)] = torch.tensor(one.actions)
+        inputs = self.inputs([one.instruction for one in prepared])
+        return label_batch({**inputs, "pixels": pixels}, labels, "episodes")
+
+    def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
+        """The `tokens` and `lengths` of instructions; an empty one has a length of 0."""
+        known = {word: place for place, word in enumerate(self.words, UNKNOWN + 1)}
+        ids = [[known.get(word, UNKNOWN) for word in words_of(text)] for text in instructions]
+        lengths = torch.tensor([len(one) for one in ids])
+        tokens = torch.full((len(ids), max(1, int(lengths.max()))), PAD)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = torch.tensor(one)
+        return {"tokens": tokens, "lengths": lengths}
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": UNKNOWN + 1 + len(self.words), "actions": self.actions, "channels": self.channels}
+
+
+def fit_episodes(recordings: Dataset[Recording], actions: int = 1) -> EpisodeProcessor:
+    """The processor with all words, and at least so many actions."""
+    counts = Counter(word for one in recordings for word in words_of(one.instruction))
+    most = max(max(one.actions) for one in recordings)
+    return EpisodeProcessor(tuple(sorted(counts)), max(actions, most + 1), recordings[0].read().shape[-1])

@@ -1,0 +1,147 @@
+"""Levels of minigrid and BabyAI as worlds (Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831).
+
+The agent sees the 7 x 7 tiles before it, as an image of 8 pixels for each tile. minigrid is the extra `worlds`.
+"""
+
+import contextlib
+import copy
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from foveate.errors import UserError, unknown
+
+TILE = 8
+"""Pixels of a tile's side."""
+
+ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
+
+AGENT = (3, 6)
+"""Column and row of the agent in its own view."""
+
+
+class GridLevel:
+    """One level, laid out by a seed; a `foveate.contracts.World`."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        """Raises UserError for a name that is no level, or where minigrid is not installed."""
+        with _silence():
+            self.env = _gymnasium().make(_level_id(name), disable_env_checker=True).unwrapped
+            self._seen, _ = self.env.reset(seed=seed)
+        self.reward = 0.0
+        """What the last action brought: above 0 where it reached the goal."""
+
+    @property
+    def instruction(self) -> str:
+        return self.env.mission
+
+    @property
+    def codes(self) -> UInt8[np.ndarray, "7 7 3"]:
+        """The view by column and row: kind, colour and state of each tile."""
+        return self._seen["image"]
+
+    def observe(self) -> dict[str, np.ndarray]:
+        """The `pixels` (3, 56, 56) of the view, from -1 to 1."""
+        return {"pixels": scale_pixels(draw_views(self.codes[None]))[0]}
+
+    def act(self, action: int) -> bool:
+        with _silence():
+            self._seen, self.reward, ended, cut, _ = self.env.step(action)
+        return ended or cut
+
+    def copy(self) -> "GridLevel":
+        return copy.deepcopy(self)
+
+    def picture(self, tile: int = 24) -> np.ndarray:
+        """The whole level (h, w, 3) in 8 bits, with the part that the agent sees lighter."""
+        return self.env.get_frame(highlight=True, tile_size=tile)
+
+
+def bot_episode(name: str, seed: int) -> tuple[str, UInt8[np.ndarray, "T 7 7 3"], list[int]]:
+    """What BabyAI's bot does in a level: the instruction, the views before its actions, and these.
+
+    Raises UserError where the level is not BabyAI's, whose instructions the bot understands.
+    """
+    level = GridLevel(name, seed)
+    if not hasattr(level.env, "instrs"):
+        raise UserError(f"{name} has no bot: only levels of BabyAI have one")
+    from minigrid.utils.baby_ai_bot import BabyAIBot
+
+    views: list[np.ndarray] = []
+    actions: list[int] = []
+    done = False
+    with _silence():
+        bot = BabyAIBot(level.env)
+    while not done:
+        with _silence():
+            action = int(bot.replan(actions[-1] if actions else None))
+        views.append(level.codes.copy())
+        actions.append(action)
+        done = level.act(action)
+    return level.instruction, np.stack(views), actions
+
+
+def scale_pixels(pixels: UInt8[np.ndarray, "T h w c"]) -> np.ndarray:
+    """Images (T, c, h, w) from -1 to 1."""
+    return pixels.transpose(0, 3, 1, 2).astype(np.float32) / 127.5 - 1
+
+
+def draw_views(codes: UInt8[np.ndarray, "T 7 7 3"]) -> UInt8[np.ndarray, "T 56 56 3"]:
+    """Views as minigrid draws them, tile by tile from a table."""
+    kinds = codes.astype(np.int64) @ np.array([64, 8, 1])
+    values, places = np.unique(kinds, return_inverse=True)
+    bank = np.stack([_tile(int(value), False) for value in values])
+    tiles = bank[places.reshape(kinds.shape)]
+    column, row = AGENT
+    tiles[:, column, row] = np.stack([_tile(int(value), True) for value in kinds[:, column, row]])
+    count, columns, rows = kinds.shape
+    return tiles.transpose(0, 2, 3, 1, 4, 5).reshape(count, rows * TILE, columns * TILE, 3)
+
+
+@cache
+def _tile(kind: int, agent: bool) -> np.ndarray:
+    _gymnasium()
+    from minigrid.core.grid import Grid
+    from minigrid.core.world_object import WorldObj
+
+    content = WorldObj.decode(kind // 64, kind // 8 % 8, kind % 8)
+    return Grid.render_tile(content, 3 if agent else None, highlight=kind > 0, tile_size=TILE).astype(np.uint8)
+
+
+def _level_id(name: str) -> str:
+    """BabyAI-GoToLocal-v0 for babyai/GoToLocal."""
+    known = {}
+    for one in _gymnasium().registry:
+        family, _, level = one.rpartition("-v")[0].partition("-")
+        if family in ("BabyAI", "MiniGrid"):
+            known[f"{family.lower()}/{level}"] = one
+    if name not in known:
+        raise unknown("world", name, known)
+    return known[name]
+
+
+@cache
+def _gymnasium() -> Any:
+    """gymnasium with minigrid's levels registered. Raises UserError where they are not installed."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        with _silence():
+            import gymnasium
+            import minigrid  # noqa: F401
+    except ImportError:
+        raise UserError("worlds of minigrid and BabyAI need minigrid: pip install 'foveate[worlds]'") from None
+    return gymnasium
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """minigrid prints what it tries, and warns of what its dependencies do."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

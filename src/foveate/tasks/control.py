@@ -1,0 +1,250 @@
+"""Control: an agent acts on what it sees, learned by imitation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+
+from foveate.data.dataset import Dataset
+from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
+from foveate.data.grid_levels import ACTIONS, GridLevel, draw_views
+from foveate.decoding.acting import Episode, act, stack_observations
+from foveate.errors import UserError, at_least, printable
+from foveate.models.multimodal.darqn import AgentState
+from foveate.sight import look
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.training import Training
+
+MOST_STEPS = 500
+"""Actions of the longest episode; most levels end earlier."""
+
+BATCH = 128
+"""Levels that are acted in together."""
+
+FRESH = 3_000_000
+"""The first seed of levels that are named by their world only; no source has such levels."""
+
+
+@dataclass
+class Episodes(Examples):
+    """Which episodes to imitate: a folder of .npz files, each with pixels (steps, height, width, channels) in 8 bits,
+    actions (steps), and a text, instruction."""
+
+    batch: int = 512
+    """Steps of a batch, padding included."""
+    validation_examples: int = 200
+    """Levels or episodes of each validation during training."""
+
+
+@dataclass
+class Acting:
+    """Which level to act in."""
+
+    seed: int = 1
+    """Lays the level out."""
+    width: int = 1
+    """Width of the beam search over copies of the world; 1 is greedy."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(0, "seed", self.seed)
+        at_least(1, "width", self.width)
+
+
+@dataclass
+class InWorld:
+    """Where to measure."""
+
+    world: str | None = None
+    """Act in new levels of this world, such as babyai/GoToLocal, instead of the test part."""
+    episodes: int = 500
+    """How many levels of the world."""
+    picture: Path | None = None
+    """Also write the first episode as an animation (.gif): the level, and what the agent looked at."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "episodes", self.episodes)
+        if self.picture is not None and self.picture.suffix.lower() != ".gif":
+            raise UserError(f"{self.picture}: an episode is written as .gif")
+
+
+@dataclass
+class Acted:
+    """What an agent did in a level."""
+
+    level: Level
+    instruction: str
+    actions: list[int]
+    succeeded: bool
+
+    @property
+    def line(self) -> str:
+        """The instruction, the actions and whether the goal was reached, with tabs between them."""
+        done = ", ".join(ACTIONS[one] for one in self.actions)
+        return f"{printable(self.instruction)}\t{done}\t{'reached' if self.succeeded else 'not reached'}"
+
+
+@dataclass
+class Control(Task[Architecture]):
+    """Train an agent that imitates recorded episodes.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "control"
+    families = ("darqn",)
+    unit = "actions"
+    files = "FOLDER"
+    metric = "success"
+    processor = EpisodeProcessor
+    options = Acting
+    usual = Training(
+        epochs=10, learning_rate=2e-3, schedule="cosine", warmup=100, label_smoothing=0.0, validate_every=200
+    )
+
+    examples: Annotated[Episodes, tyro.conf.arg(name="")] = field(default_factory=Episodes)
+    model: str = "darqn-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/control")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    @classmethod
+    def eval_options(cls, recipe: Any, where: str) -> InWorld:
+        return InWorld()
+
+    def read(self, paths: Sequence[Path]) -> Dataset[Recording]:
+        return read_recordings(paths)
+
+    def fit(self, learn: Dataset[Recording]) -> EpisodeProcessor:
+        return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1)
+
+    def examples_to_measure(self, data: Sequence[Path], options: InWorld) -> Dataset[Any]:
+        """New levels of a world where one is named."""
+        if options.world is None:
+            return super().examples_to_measure(data, options)
+        levels = [Level(options.world, FRESH + number) for number in range(options.episodes)]
+        return Dataset(options.world, levels, "levels")
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Acting) -> list[Acted]:
+        """What the agent does in a level of each world that is named, such as babyai/GoToLocal."""
+        options.check()
+        return _play(predictor, [Level(text, options.seed) for text in texts], options.width)
+
+    def measure(self, predictor: Predictor, examples: Sequence[Any], options: InWorld) -> Measured:
+        """Levels: the share whose goal is reached. Recordings: the share in which every action is as recorded."""
+        if not isinstance(examples[0], Level):
+            return _compare(predictor, examples)
+        found = _play(predictor, examples)
+        if options.picture is not None:
+            _animate(predictor, found[0], options.picture)
+        return Measured([one.line for one in found], _success(found))
+
+    def baselines(self, predictor: Predictor, examples: Sequence[Any]) -> dict[str, dict[str, float]]:
+        """Random actions, in as many levels."""
+        if not isinstance(examples[0], Level):
+            return {}
+        generator = np.random.default_rng(1)
+        found = []
+        for level in examples:
+            world, done = GridLevel(level.world, level.seed), False
+            actions: list[int] = []
+            while not done and len(actions) < MOST_STEPS:
+                actions.append(int(generator.integers(predictor.processor.actions)))
+                done = world.act(actions[-1])
+            found.append(Acted(level, world.instruction, actions, world.reward > 0))
+        return {"random actions": _success(found)}
+
+    def picture(self, predictor: Predictor, prediction: Acted) -> Any:
+        """What the agent saw at each step, under its attention."""
+        from foveate.viewer.episodes import draw
+
+        _, views, weights = _look(predictor, prediction)
+        return draw(views, weights, [ACTIONS[one] for one in prediction.actions], prediction.instruction)
+
+
+def _play(predictor: Predictor, levels: Sequence[Level], width: int = 1) -> list[Acted]:
+    """What the model does in each level."""
+    found = []
+    model: Any = predictor.model
+    for begin in range(0, len(levels), BATCH):
+        group = levels[begin : begin + BATCH]
+        worlds = [GridLevel(level.world, level.seed) for level in group]
+        inputs = predictor.on_device(predictor.processor.inputs([world.instruction for world in worlds]))
+        episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width)
+        for level, episode in zip(group, episodes, strict=True):
+            world: Any = episode.world
+            found.append(Acted(level, world.instruction, episode.actions, world.reward > 0))
+    return found
+
+
+def _success(found: Sequence[Acted]) -> dict[str, float]:
+    reached = [len(one.actions) for one in found if one.succeeded]
+    return {
+        "success": 100 * len(reached) / max(len(found), 1),
+        "actions_when_reached": sum(reached) / len(reached) if reached else float("nan"),
+    }
+
+
+def _compare(predictor: Predictor, recordings: Sequence[Recording]) -> Measured:
+    """The likeliest action at each recorded step, beside the recorded one."""
+    answers, whole, right, total = [], 0, 0, 0
+    for recording in recordings:
+        batch = predictor.processor.batch([recording], None)
+        likeliest = predictor.forward(batch.inputs).logits[0].argmax(-1).tolist()
+        hits = sum(one == other for one, other in zip(likeliest, recording.actions, strict=True))
+        right, total, whole = right + hits, total + len(likeliest), whole + (hits == len(likeliest))
+        answers.append(" ".join(map(str, likeliest)))
+    return Measured(answers, {"success": 100 * whole / len(recordings), "action_accuracy": 100 * right / total})
+
+
+def _look(predictor: Predictor, acted: Acted) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns)."""
+    model: Any = predictor.model
+    world = GridLevel(acted.level.world, acted.level.seed)
+    levels, views, seen, before = [], [], [], []
+    with torch.inference_mode():
+        state = model.start(**predictor.on_device(predictor.processor.inputs([acted.instruction])))
+        for action in acted.actions:
+            seen.append(world.observe())
+            before.append(state.hidden)
+            model.step(stack_observations(seen[-1:], predictor.device), state)
+            levels.append(world.picture())
+            views.append(draw_views(world.codes[None])[0])
+            world.act(action)
+        hidden = tuple(torch.cat(parts, 1) for parts in zip(*before, strict=True))
+        observation = stack_observations(seen, predictor.device)
+        with look(step := _Step(model)) as sight:
+            step(observation, AgentState(hidden, state.instruction.expand(len(seen), -1)))
+        rows, columns = model.grid(observation["pixels"][:1]).shape[2:]
+    weights = sight[sight.sites[-1]].weights()[:, 0, 0].view(-1, rows, columns)
+    return levels, np.stack(views), weights.cpu().numpy()
+
+
+class _Step(torch.nn.Module):
+    """One step as a call of a module, which `look` records. All steps of an episode are done at once, as if in so many
+    worlds."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, observation: dict[str, torch.Tensor], state: Any) -> torch.Tensor:
+        return self.model.step(observation, state)
+
+
+def _animate(predictor: Predictor, acted: Acted, path: Path) -> None:
+    from foveate.viewer.episodes import write_gif
+
+    title = f"{acted.instruction} ({'reached' if acted.succeeded else 'not reached'})"
+    try:
+        write_gif(path, *_look(predictor, acted), [ACTIONS[one] for one in acted.actions], title)
+    except OSError as error:
+        raise UserError(f"could not write {path}: {error.strerror}") from None

@@ -1,0 +1,140 @@
+"""Control from end to end: recorded episodes of a user's own, and levels of BabyAI to act in."""
+
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from rich.console import Console
+
+import foveate
+from foveate.cli import main
+from foveate.data.episodes import read_recordings
+from foveate.data.grid_levels import scale_pixels
+from foveate.errors import UserError
+from foveate.sight import look
+from foveate.tasks.control import Control, Episodes, InWorld, _look
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+NEEDS_MINIGRID = pytest.mark.skipif(find_spec("minigrid") is None, reason="minigrid is not installed")
+
+
+def write_episodes(folder: Path, count: int, seed: int) -> Path:
+    """Views of 7 x 7 tiles, one of them lit: action 0 where it is red, 1 where it is green."""
+    generator = np.random.default_rng(seed)
+    folder.mkdir()
+    for number in range(count):
+        steps = int(generator.integers(1, 4))
+        pixels = np.zeros((steps, 56, 56, 3), np.uint8)
+        actions = generator.integers(0, 2, steps)
+        for step, action in enumerate(actions):
+            row, column = 8 * generator.integers(7, size=2)
+            pixels[step, row : row + 8, column : column + 8, action] = 255
+        np.savez(folder / f"{number:03}.npz", pixels=pixels, actions=actions, instruction=np.array("go to the light"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    place = tmp_path_factory.mktemp("control")
+    training = Training(steps=40, learning_rate=0.01, warmup=3, validate_every=40, precision="float32")
+    data = (write_episodes(place / "train", 80, 1),)
+    small = {"widths": (8, 8, 8), "width": 16}
+    task = Control(examples=Episodes(data=data, batch=64), architecture=small, out=place / "run", training=training)
+    task.learn(console=CONSOLE)
+    return place / "run"
+
+
+def test_it_imitates_recorded_episodes(folder: Path, tmp_path: Path) -> None:
+    agent = foveate.load(folder)
+    found = agent.evaluate([write_episodes(tmp_path / "new", 20, 2)], InWorld(), CONSOLE)
+    assert found.figures["ways"]["darqn-tiny"]["action_accuracy"] >= 90
+    assert agent.processor.words == ("go", "light", "the", "to")
+    assert agent.processor.actions == 2
+
+
+@NEEDS_MINIGRID
+def test_it_acts_in_levels_and_is_drawn(folder: Path, tmp_path: Path, capsys) -> None:
+    gif, picture = tmp_path / "episode.gif", tmp_path / "episode.png"
+    flags = ["--world", "babyai/GoToLocal", "--episodes", "1", "--picture", str(gif), "--json"]
+    main(["eval", str(folder), *flags])
+    out = capsys.readouterr().out
+    assert '"levels": 1' in out
+    assert "random actions" in out
+    with PIL.Image.open(gif) as animation:
+        assert animation.n_frames > 1
+    main(["run", str(folder), "babyai/GoToLocal", "--seed", "5", "--picture", str(picture)])
+    instruction, actions, end = capsys.readouterr().out.rstrip("\n").split("\t")
+    assert instruction.startswith("go to ")
+    assert set(actions.split(", ")) <= {"left", "right"}
+    assert end in ("reached", "not reached")
+    assert picture.stat().st_size > 5_000
+
+
+@NEEDS_MINIGRID
+def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> None:
+    agent = foveate.load(folder)
+    acted = agent.run("babyai/GoToLocal")
+    _, views, weights = _look(agent, acted)
+    pixels = torch.from_numpy(scale_pixels(views[:3]))
+    inputs = agent.processor.inputs([acted.instruction])
+    with torch.inference_mode(), look(agent.model) as sight:
+        agent.model(**inputs, pixels=pixels[None, :1])
+    torch.testing.assert_close(sight[sight.sites[0]].weights()[0, 0, 0], torch.from_numpy(weights[0]).flatten())
+    # the third step, as the state before it attends
+    with torch.inference_mode():
+        state = agent.model.start(**inputs)
+        for step in range(2):
+            agent.model.step({"pixels": pixels[step : step + 1]}, state)
+        query = torch.cat([state.hidden[0][-1], state.instruction], -1)
+        score = agent.model.score
+        scores = score.block(score.queries(query), score.keys(agent.model._flat_grid(pixels[2:3])[0]))
+    torch.testing.assert_close(scores[0].softmax(0), torch.from_numpy(weights[2]).flatten(), atol=1e-5, rtol=0)
+
+
+@NEEDS_MINIGRID
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--world", "babyai/Nowhere"], "unknown world 'babyai/Nowhere'"),
+        (["--world", "babyai/GoToLocal", "--picture", "episode.png"], "an episode is written as .gif"),
+        ([], "this model was trained on files: give --data FOLDER"),
+    ],
+)
+def test_bad_input(folder: Path, flags, complaint, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["eval", str(folder), *flags])
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8)}, "is no episode: .*actions"),
+        ({"pixels": np.zeros((2, 8, 8, 3)), "actions": np.zeros(2, int)}, r"not float64 \(2, 8, 8, 3\)"),
+        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(3, int)}, r"and \(3,\)"),
+        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.array([0, -1])}, "numbers from 0 on"),
+        ({"pixels": np.array([{}], object), "actions": np.zeros(1, int)}, "is no episode"),
+    ],
+)
+def test_damaged_episodes(tmp_path: Path, arrays, complaint) -> None:
+    np.savez(tmp_path / "1.npz", **arrays)
+    with pytest.raises(UserError, match=complaint):
+        read_recordings([tmp_path])
+
+
+def test_folders_without_episodes_and_images_of_two_sizes(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has no \.npz files"):
+        read_recordings([tmp_path])
+    for number, side in enumerate((8, 16)):
+        pixels = np.zeros((1, side, side, 3), np.uint8)
+        np.savez(tmp_path / f"{number}.npz", pixels=pixels, actions=np.zeros(1, int))
+    with pytest.raises(UserError, match="all images must have one size"):
+        read_recordings([tmp_path])
