@@ -6,6 +6,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 
@@ -36,6 +37,7 @@ class BertTokenizer:
         if begin is None or end is None:
             raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
         self.begin, self.end = (begin,), (end,)
+        self.mask = _number(tokenizer, ("[MASK]", "<mask>"))
 
     @classmethod
     def load(cls, folder: Path) -> "BertTokenizer":
@@ -57,6 +59,25 @@ class BertTokenizer:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def encode_question(self, text: str) -> list[int]:
+        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
+        if self.mask is None:
+            raise UserError("the vocabulary has neither [MASK] nor <mask>")
+        names = {"[MASK]": self.mask, "[SEP]": self.end[0]}
+        for name, number in names.items():
+            text = text.replace(name, str(self._tokenizer.id_to_token(number)))
+        self._tokenizer.encode_special_tokens = False
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        self._tokenizer.encode_special_tokens = True
+        return [*self.begin, *ids, *self.end]
+
+    def token_types(self, row: Sequence[int]) -> list[int]:
+        """Of each token 0 for the first text and, in BERT, 1 for a second one behind the first separator."""
+        if self._tokenizer.token_to_id(CLASS[0]) is None or self.end[0] not in row:
+            return [0] * len(row)
+        first = list(row).index(self.end[0]) + 1
+        return [0] * first + [1] * (len(row) - first)
+
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
 
@@ -66,6 +87,14 @@ class BertTokenizer:
 
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
+
+
+def load_text_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:
+    """Reads what the `save` of either tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
+    tokenizer = read_tokenizer(path)
+    if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:
+        return BertTokenizer(tokenizer)
+    return load_tokenizer(path)
 
 
 def _number(tokenizer: Tokenizer, names: Sequence[str]) -> int | None:

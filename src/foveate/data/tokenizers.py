@@ -8,7 +8,6 @@ from typing import Any, Literal
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from foveate.contracts import END, PAD, START, UNKNOWN
-from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
 
 SPACE = "▁"
@@ -142,22 +141,27 @@ def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowerca
     return SubwordTokenizer(tokenizer)
 
 
-def load_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:
-    """Reads what a tokenizer's `save` wrote; raises UserError when the file is missing, damaged or another's."""
+def load_tokenizer(path: Path) -> SubwordTokenizer:
+    """Reads what `SubwordTokenizer.save` wrote; raises UserError when the file is missing, damaged or another's."""
+    tokenizer = read_tokenizer(path)
+    if not is_own(tokenizer):
+        raise UserError(f"{path} is not a tokenizer of foveate: its first entries are not {' '.join(SPECIAL)}")
+    return SubwordTokenizer(tokenizer)
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The library's tokenizer in a file. Raises UserError when the file is missing or damaged."""
     if not path.is_file():
         raise UserError(f"there is no tokenizer {path}")
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more precise
         raise UserError(f"{path} is no tokenizer, or is damaged: {error}") from None
-    if tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) == SPECIAL:
-        return SubwordTokenizer(tokenizer)
-    try:
-        return BertTokenizer(tokenizer)
-    except UserError:
-        raise UserError(
-            f"{path} is not a tokenizer of foveate: its first entries are not {' '.join(SPECIAL)}"
-        ) from None
+
+
+def is_own(tokenizer: Tokenizer) -> bool:
+    """Whether the first entries are those of foveate's tokenizers."""
+    return tuple(tokenizer.id_to_token(number) for number in range(len(SPECIAL))) == SPECIAL
 
 
 def _shown(piece: str, before: str) -> str:

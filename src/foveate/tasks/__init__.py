@@ -44,9 +44,9 @@ def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
         if read_json(folder / bundle.CONFIG).get("model_type") in ("bert", "roberta"):
-            from foveate.tasks.embedder import Embedder
+            from foveate.tasks import public_bert
 
-            return Embedder
+            return public_bert.opener(folder)
         from foveate.tasks.completion.completer import Completer
 
         return Completer

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.config import from_dict
 from foveate.contracts import Tokenizer
-from foveate.data import load_tokenizer
-from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.lines import digest
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -78,7 +77,7 @@ def _run_folder(folder: Path) -> Start:
     config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
     tensors = bundle.read_tensors(folder / bundle.WEIGHTS).tensors
     body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
-    return Start(folder, description.family, config, body, load_tokenizer(found.path("tokenizer.json")))
+    return Start(folder, description.family, config, body, load_text_tokenizer(found.path("tokenizer.json")))
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:

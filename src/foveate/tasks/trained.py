@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.config import from_dict
 from foveate.contracts import Picture, Tokenizer
-from foveate.data import load_tokenizer
+from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.lines import digest
 from foveate.decoding import Decoding
 from foveate.errors import TextError, UserError, quoted
@@ -137,7 +137,7 @@ class Opened:
 
     def tokenizer(self, name: str, size: str) -> Tokenizer:
         """The tokenizer in the file `name`, which has as many entries as the architecture's `size`, else UserError."""
-        tokenizer, entries = load_tokenizer(self.files.path(name)), self.description.architecture[size]
+        tokenizer, entries = load_text_tokenizer(self.files.path(name)), self.description.architecture[size]
         if len(tokenizer) != entries:
             raise UserError(
                 f"{self.files.path(name)} has {len(tokenizer)} entries, but the model {entries}: "

@@ -1,0 +1,160 @@
+"""Hugging Face folders of a BERT or RoBERTa: the head that its `config.json` names decides what it is used for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.masking import MASK
+from foveate.errors import UserError, at_least
+from foveate.files import read_json
+from foveate.interop.keys import bert
+from foveate.interop.weight_files import weight_files
+from foveate.nn import skip_init
+from foveate.tasks.blanks import Blank, FilledText
+from foveate.tasks.classifier import Classifier
+from foveate.tasks.embedder import Embedder
+from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
+from foveate.training.hardware import choose_device
+
+
+def opener(folder: Path) -> Any:
+    """What loads the model of a folder: words are filled in, texts get labels or, without a head, vectors.
+
+    Raises UserError for another head.
+    """
+    (name, *_) = read_json(folder / bundle.CONFIG).get("architectures") or ["BertModel"]
+    kinds = {
+        "Model": Embedder,
+        "ForMaskedLM": WordFiller,
+        "ForPreTraining": WordFiller,
+        "ForSequenceClassification": PublicClassifier,
+    }
+    kind = str(name).removeprefix("Roberta").removeprefix("Bert")
+    if kind not in kinds:
+        raise UserError(f"{folder} is a {name}; foveate runs a BERT or RoBERTa {', '.join(kinds)}")
+    return kinds[kind]
+
+
+def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTokenizer, dict[str, Any]]:
+    """The model of a folder in evaluation mode, its tokenizer, and what `config.json` holds.
+
+    Raises UserError, one line, for whatever is missing, damaged or unknown.
+    """
+    values = read_json(folder / bundle.CONFIG)
+    config = bert.read_config(values, str(folder / bundle.CONFIG), head)
+    if head == "text":
+        config.classes = len(_labels(values))
+    parts = [bundle.read_tensors(file).tensors for file in weight_files(folder)]
+    try:
+        state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    with skip_init():
+        model = models.build("bert", config)
+    bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
+    return model.to(choose_device(device)).eval(), BertTokenizer.load(folder), values
+
+
+class PublicClassifier(Classifier):
+    """A BERT with labels of texts."""
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "PublicClassifier":
+        model, tokenizer, values = read_model(Path(folder), "text", device)
+        recipe = {"model": str(folder), "examples": {"source": None, "data": ()}}
+        return cls(model, tokenizer, dict.fromkeys(_labels(values), 0), {"family": "bert", "recipe": recipe})
+
+
+def _labels(values: dict[str, Any]) -> list[str]:
+    """The names of the labels, by their numbers."""
+    named = values.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [str(named[number]) for number in sorted(named, key=int)]
+
+
+@dataclass
+class Best:
+    """How many words are named for each [MASK]."""
+
+    best: int = 5
+    """How many words to name for each [MASK]."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "best", self.best)
+
+
+@dataclass
+class WordFiller:
+    """A BERT that predicts hidden words."""
+
+    model: nn.Module
+    tokenizer: BertTokenizer
+    description: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "WordFiller":
+        """The model of a folder. Raises UserError, one line, for what is missing or damaged."""
+        model, tokenizer, _ = read_model(Path(folder), "words", device)
+        return cls(model, tokenizer, {"family": "bert", "recipe": {"model": str(folder)}})
+
+    @classmethod
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Best:
+        return Best()
+
+    @classmethod
+    def eval_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:
+        return NoOptions()
+
+    def run(self, text: str) -> FilledText:
+        """The best words for each [MASK] of one text."""
+        return self.answer([text], Best())[0]
+
+    def answer(self, texts: Sequence[str], options: Best) -> list[FilledText]:
+        """Each text with the words that fit best in place of each [MASK]; [SEP] stands between two texts."""
+        options.check()
+        rows = [self.tokenizer.encode_question(text) for text in texts]
+        check_positions(self.model, texts, enumerate(map(len, rows)), marks=0)
+        return [
+            FilledText(text, self._blanks(row, options.best) if MASK in text else [])
+            for text, row in zip(texts, rows, strict=True)
+        ]
+
+    def _blanks(self, row: list[int], best: int) -> list[Blank]:
+        places = [place for place, token in enumerate(row) if token == self.tokenizer.mask]
+        inputs = {**self._inputs(row), "places": torch.tensor([places], device=next(self.model.parameters()).device)}
+        with torch.inference_mode():
+            probabilities = self.model(**inputs).logits[0].float().softmax(-1)
+        found = []
+        for shares, ids in zip(*probabilities.topk(min(best, probabilities.shape[-1])), strict=True):
+            words = [self.tokenizer.pieces([token])[0].removeprefix("Ġ") for token in ids.tolist()]
+            found.append(Blank(words, shares.tolist()))
+        return found
+
+    def _inputs(self, row: list[int]) -> dict[str, Tensor]:
+        device = next(self.model.parameters()).device
+        return {
+            "tokens": torch.tensor([row], device=device),
+            "token_types": torch.tensor([self.tokenizer.token_types(row)], device=device),
+        }
+
+    def reading(self, text: str) -> Reading:
+        """What the model is given to read one text, and what to call its places."""
+        row = self.tokenizer.encode_question(text)
+        return Reading(self._inputs(row), self.tokenizer.pieces(row), len(row))
+
+    def too_long(self, texts: Sequence[str]) -> list[int]:
+        return []
+
+    def picture(self, prediction: FilledText) -> None:
+        """None: `foveate look` shows where it looks."""
+
+    def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
+        """UserError: its training text is not known."""
+        raise UserError("a public BERT is measured by a task: train one with --from")
