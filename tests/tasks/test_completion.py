@@ -102,9 +102,13 @@ def test_scores_of_choices_are_those_of_whole_texts(
 def test_calibration_by_hand(made: tuple[Path, nn.Module], shots: Path) -> None:
     task, choices = foveate.load(made[0]), ("up", "dawn")
     plain = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM))
-    calibrated = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM, calibrate=True))
+    calibrated = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM, calibrate="neutral"))
     nothing = torch.tensor(plain.scores(["N/A", "", "[MASK]"])).softmax(1).mean(0).log()
     expected = torch.tensor(plain.scores(["step", "a lamp"])) - nothing
+    torch.testing.assert_close(torch.tensor(calibrated.scores(["step", "a lamp"])), expected, atol=1e-4, rtol=0)
+    calibrated = ChoiceScorer(task.model, task.tokenizer, Prompting(shots, choices, FORM, calibrate="batch"))
+    inputs = torch.tensor(plain.scores(["step", "a lamp"]))
+    expected = inputs - inputs.softmax(1).mean(0).log()
     torch.testing.assert_close(torch.tensor(calibrated.scores(["step", "a lamp"])), expected, atol=1e-4, rtol=0)
 
 
@@ -272,7 +276,7 @@ def test_a_missing_shard(tmp_path: Path) -> None:
         ("the", {"chat": True}, "it has no chat template; leave --chat out"),
         ("the", {"prompting": Prompting(choices=("a", "a"))}, "takes two or more different outputs"),
         ("the", {"prompting": Prompting(form="{input}")}, "must have {input} once, and end with {output}"),
-        ("the", {"prompting": Prompting(calibrate=True)}, "--calibrate is about the scores of --choices"),
+        ("the", {"prompting": Prompting(calibrate="batch")}, "--calibrate is about the scores of --choices"),
         ("the", {"system": "a"}, "--system is a part of a chat"),
     ],
 )

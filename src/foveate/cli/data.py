@@ -1,10 +1,11 @@
-"""`foveate data`: text that can be had by name."""
+"""`foveate data`: data and trained weights that can be had by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
+from foveate.interop.pretrained import PRETRAINED, weights
 
 
 @dataclass
@@ -20,4 +21,8 @@ def main(arguments: Sequence[str]) -> None:
         if source.languages:
             print(f"  languages: {' '.join(source.languages)}")
         print()
+    for name in PRETRAINED:
+        found = weights(name)
+        print(f"{name}\n  {found.about}")
+        print(f"  for foveate run, eval, look; {found.size} to fetch, licence {found.licence}\n")
     print("foveate train TASK NAME, and --from LANGUAGE --to LANGUAGE where there are languages")

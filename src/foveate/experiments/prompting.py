@@ -18,8 +18,8 @@ from foveate.data import open_source
 from foveate.data.labelled import LabelledText
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
-from foveate.experiments.drawing import GREY, legend_below, line, panels
-from foveate.tasks.completion.choices import ChoiceScorer
+from foveate.experiments.drawing import COLOURS, GREY, legend_below, line, panels
+from foveate.tasks.completion.choices import ChoiceScorer, mean_shares
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.prompts import Prompt, Prompting
 
@@ -52,7 +52,13 @@ class Measured:
     examples: int
     draw: int
     plain: float
-    calibrated: float
+    neutral: float
+    """Calibrated by inputs that say nothing."""
+    batch: float
+    """Calibrated by all the texts."""
+
+
+WAYS = {"plain": "plain", "neutral": "calibrated by neutral inputs", "batch": "calibrated by the batch"}
 
 
 def run(options: PromptingExamples, console: Console) -> Comparison:
@@ -76,9 +82,8 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
             pairs = draw_examples(learn, labels, count, options.seed + draw)
             scorer.set_prompt(Prompt("", prompting.lines(options.form), pairs))
             found.append(Measured(count, draw, *_accuracies(scorer, test)))
-            console.print(
-                f"{count} examples, draw {draw + 1}: {found[-1].plain:.1%}, calibrated {found[-1].calibrated:.1%}"
-            )
+            shares = ", ".join(f"{way} {getattr(found[-1], way):.1%}" for way in WAYS)
+            console.print(f"{count} examples, draw {draw + 1}: {shares}")
     frequent = Counter(label for _, label in test).most_common(1)[0][1] / len(test)
     return _report(options, found, frequent, len(test))
 
@@ -96,37 +101,38 @@ def _pairs(text: LabelledText) -> Pairs:
     return [(example.text, example.label) for example in text]
 
 
-def _accuracies(scorer: ChoiceScorer, test: Pairs) -> tuple[float, float]:
-    """The share of right choices, plain and calibrated."""
+def _accuracies(scorer: ChoiceScorer, test: Pairs) -> list[float]:
+    """The share of right choices, in each of the WAYS."""
     plain = scorer.plain_scores([text for text, _ in test])
     shares = []
-    for scores in (plain, plain - scorer.calibration()):
+    for scores in (plain, plain - scorer.neutral_shares(), plain - mean_shares(plain)):
         answers = [scorer.prompting.choices[place] for place in scores.argmax(1).tolist()]
         shares.append(float(np.mean([answer == label for answer, (_, label) in zip(answers, test, strict=True)])))
-    return shares[0], shares[1]
+    return shares
 
 
 def _report(options: PromptingExamples, found: list[Measured], frequent: float, texts: int) -> Comparison:
-    table = Table(["examples", "plain, %", "least to most", "calibrated, %", "least to most"])
-    means: dict[str, list[float]] = {"plain": [], "calibrated": []}
-    figure, ((axes,),) = panels(1, 1, 4.6, 3.4)
+    table = Table(["examples", *(f"{name}, %" for name in WAYS.values())])
+    means: dict[str, list[float]] = {way: [] for way in WAYS}
+    figure, ((axes,),) = panels(1, 1, 6.4, 3.8)
     for count in options.examples:
         row = [str(count)]
         for way in means:
             shares = [100 * getattr(one, way) for one in found if one.examples == count]
             means[way].append(float(np.mean(shares)))
-            row += [f"{means[way][-1]:.1f}", f"{min(shares):.1f} to {max(shares):.1f}"]
+            several = f" ({min(shares):.1f} to {max(shares):.1f})" if len(shares) > 1 else ""
+            row.append(f"{means[way][-1]:.1f}{several}")
         table.rows.append(row)
     for number, (way, shares) in enumerate(means.items()):
-        line(axes, number, list(range(len(options.examples))), shares, way)
+        line(axes, number, list(range(len(options.examples))), shares, WAYS[way])
         for place, count in enumerate(options.examples):
             values = [100 * getattr(one, way) for one in found if one.examples == count]
-            axes.vlines(place, min(values), max(values), color=f"C{number}", linewidth=0.8)
+            axes.vlines(place + (number - 1) / 20, min(values), max(values), color=COLOURS[number], linewidth=0.8)
     style: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":"}
     axes.axhline(100 * frequent, label="always the most frequent label", **style)
     axes.set_xticks(range(len(options.examples)), [str(count) for count in options.examples])
     axes.set(xlabel="examples in the prompt", ylabel="right choices, %")
-    legend_below(figure, axes, 3)
+    legend_below(figure, axes, 2)
     note = (
         f"{options.model} on {texts} texts of {options.source}; the most frequent label is right for {frequent:.1%}. "
         f"Examples are drawn {options.draws} times, all labels in turn."

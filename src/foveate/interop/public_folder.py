@@ -46,6 +46,11 @@ def is_public(folder: Path) -> bool:
     return "format" not in values and "model_type" in values
 
 
+def model_type(folder: Path) -> str | None:
+    """The "model_type" of a public folder; None without a `config.json`, as for an adapter alone."""
+    return read_json(folder / bundle.CONFIG).get("model_type") if (folder / bundle.CONFIG).is_file() else None
+
+
 def layout_of(folder: Path) -> Layout:
     """The layout of a folder's model. UserError where we have no equal model."""
     if not (folder / bundle.CONFIG).is_file():

@@ -6,9 +6,8 @@ from typing import Any
 
 from foveate import bundle
 from foveate.errors import unknown
-from foveate.files import read_json
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import is_public
+from foveate.interop.public_folder import is_public, model_type
 
 TASKS: dict[str, tuple[str, ...]] = {
     "translate": ("foveate.tasks.translate", "foveate.tasks.translator", "Translator"),
@@ -43,7 +42,7 @@ def load(folder: Path | str, device: str = "cpu") -> Any:
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
-        if read_json(folder / bundle.CONFIG).get("model_type") in ("bert", "roberta"):
+        if model_type(folder) in ("bert", "roberta"):
             from foveate.tasks import public_bert
 
             return public_bert.opener(folder)

@@ -66,7 +66,12 @@ class ChoiceScorer:
     def scores(self, inputs: Sequence[str]) -> list[list[float]]:
         """The score of each choice for each input. Raises UserError for a prompt that is longer than the positions."""
         found = self.plain_scores(inputs)
-        return (found - self.calibration() if self.prompting.calibrate else found).tolist()
+        match self.prompting.calibrate:
+            case "neutral":
+                found = found - self.neutral_shares()
+            case "batch":
+                found = found - mean_shares(found)
+        return found.tolist()
 
     def plain_scores(self, inputs: Sequence[str]) -> Float[Tensor, "B K"]:
         """The scores of choices before calibration."""
@@ -74,9 +79,9 @@ class ChoiceScorer:
         shape = len(inputs), len(self.prompting.choices)
         return torch.tensor(self._log_probs(rows)).view(shape) / torch.tensor(self._lengths(rows)).view(shape)
 
-    def calibration(self) -> Float[Tensor, "K"]:
-        """The score of each choice where the input says nothing: the logarithm of its mean share among the choices."""
-        return self.plain_scores(SAYS_NOTHING).softmax(1).mean(0).log()
+    def neutral_shares(self) -> Float[Tensor, "K"]:
+        """The logarithm of each choice's mean share where the input says nothing."""
+        return mean_shares(self.plain_scores(SAYS_NOTHING))
 
     def answer(self, inputs: Sequence[str], as_json: bool = False) -> list[Choice]:
         """The best choice for each input."""
@@ -138,6 +143,11 @@ class ChoiceScorer:
             _, self._state = self.model.prefill(start, torch.tensor([len(prefix)], device=tails.device))
             self._prefix = prefix
         return self.model.read(tails, self._state.repeated(len(tails)))
+
+
+def mean_shares(scores: Float[Tensor, "B K"]) -> Float[Tensor, "K"]:
+    """The logarithm of each choice's mean share among the choices."""
+    return scores.softmax(1).mean(0).log()
 
 
 def _common(contexts: Sequence[tuple[int, ...]]) -> int:

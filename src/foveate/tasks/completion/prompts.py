@@ -27,18 +27,20 @@ class Prompting:
     """What the prompt says before the examples."""
     score: Literal["sum", "mean", "bytes"] = "sum"
     """How choices of several tokens are ranked: by log-probability, by its mean over tokens, or over bytes."""
-    calibrate: bool = False
-    """Subtract the scores of choices for inputs that say nothing, such as "N/A" (Zhao et al. 2021)."""
+    calibrate: Literal["no", "neutral", "batch"] = "no"
+    """Subtract what a choice has anyway: its score for inputs that say nothing, such as "N/A" (neutral, Zhao et al.
+    2021), or its mean share for all the inputs that are given together (batch, Zhou et al. 2024)."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         one_of("score", self.score, ("sum", "mean", "bytes"))
+        one_of("calibrate", self.calibrate, ("no", "neutral", "batch"))
         form = self.lines(self.form)
         if form.count(INPUT) != 1 or form.count(OUTPUT) != 1 or not form.endswith(OUTPUT):
             raise UserError(f"the form '{self.form}' must have {INPUT} once, and end with {OUTPUT}")
         if len(set(self.choices)) != len(self.choices) or len(self.choices) == 1 or "" in self.choices:
             raise UserError("--choices takes two or more different outputs, none of them empty")
-        if self.calibrate and not self.choices:
+        if self.calibrate != "no" and not self.choices:
             raise UserError("--calibrate is about the scores of --choices: give them too")
 
     @property
