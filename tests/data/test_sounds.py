@@ -137,9 +137,12 @@ def test_spectrograms_that_cannot_be(values: dict, message: str) -> None:
 def test_normalized() -> None:
     spectrogram = np.random.default_rng(5).normal(3, 2, (997, 7)).astype(np.float32)
     spectrogram[:, 2] = 5  # a band without changes
-    found = normalize(spectrogram)
+    found = normalize(spectrogram, each_band=True)
     assert np.allclose(found.mean(0), 0, atol=1e-4)
     assert np.allclose(found.std(0), [0.95, 0.95, 0, 0.95, 0.95, 0.95, 0.95], atol=0.02)
+    whole = normalize(spectrogram, each_band=False)
+    assert np.allclose([whole.mean(), whole.std()], [0, 0.95], atol=0.02)
+    assert (whole[:, 2] > 0.5).all()
 
 
 def test_masks_by_a_generator() -> None:

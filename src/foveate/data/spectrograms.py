@@ -86,10 +86,15 @@ def _hertz(mels: Float[Tensor, "M"]) -> Float[Tensor, "M"]:
     )
 
 
-def normalize(spectrogram: Float32[np.ndarray, "S F"]) -> Float32[np.ndarray, "S F"]:
-    """Each band with a mean of 0 and a variance of 1 over the sound, so that loudness and microphone matter less."""
-    centred = spectrogram - spectrogram.mean(0)
-    return centred / (centred.std(0) + 0.1)
+def normalize(spectrogram: Float32[np.ndarray, "S F"], each_band: bool) -> Float32[np.ndarray, "S F"]:
+    """A spectrogram with a mean of 0 and a deviation of nearly 1, so that loudness does not matter.
+
+    With `each_band` it is each band that has them, so that the microphone matters less; what tells voices apart is
+    weaker then.
+    """
+    axis = 0 if each_band else None
+    centred = spectrogram - spectrogram.mean(axis)
+    return centred / (centred.std(axis) + 0.1)
 
 
 @dataclass(frozen=True)

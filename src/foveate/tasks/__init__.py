@@ -22,6 +22,8 @@ TASKS: dict[str, tuple[str, ...]] = {
     "read": ("foveate.tasks.read", "Read"),
     "walk": ("foveate.tasks.walk", "Walk"),
     "control": ("foveate.tasks.control", "Control"),
+    "classify-sound": ("foveate.tasks.classify_sound", "ClassifySound"),
+    "transcribe": ("foveate.tasks.transcribe", "Transcribe"),
 }
 """Each task's page and its class, a `foveate.tasks.task.Task`.
 

@@ -18,6 +18,7 @@ from foveate.data.sources import (
     moby_dick,
     movies,
     sotu,
+    spoken,
     words,
 )
 from foveate.data.sources.source import Source
@@ -44,6 +45,7 @@ SOURCES: dict[str, Source] = {
         words.SOURCE,
         halls.SOURCE,
         babyai.SOURCE,
+        spoken.SOURCE,
     )
 }
 

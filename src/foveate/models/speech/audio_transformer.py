@@ -49,7 +49,7 @@ class AudioTransformer(nn.Module):
     def __init__(self, config: AudioTransformerConfig) -> None:
         super().__init__()
         self.config = config
-        rows, columns = self._grid(config.bands, config.frames)
+        rows, columns = self.grid_size(config.bands, config.frames)
         self.patches = nn.Conv2d(1, config.width, config.patch, config.stride)
         self.tokens = nn.Parameter(torch.empty(1, 2, config.width))
         self.positions = nn.Parameter(torch.empty(1, 2 + rows * columns, config.width))
@@ -68,24 +68,25 @@ class AudioTransformer(nn.Module):
 
     def encode(self, pixels: Float[Tensor, "B 1 F S"]) -> Float[Tensor, "B T C"]:
         """The two tokens and the patches, band by band."""
-        rows, columns = self._grid(*pixels.shape[2:])
+        patch, (bands, frames) = self.config.patch, pixels.shape[2:]
+        if min(bands, frames) < patch:
+            raise UserError(
+                f"a spectrogram of {bands} bands and {frames} frames is smaller than a patch of {patch} x {patch}"
+            )
+        rows, columns = self.grid_size(bands, frames)
         places = torch.cat([self.tokens.expand(len(pixels), -1, -1), self.patches(pixels).flatten(2).mT], 1)
         x = self.dropout(places + self._positions(rows, columns))
         for block in self.blocks:
             x = block(x)
         return self.norm(x)
 
-    def _grid(self, bands: int, frames: int) -> tuple[int, int]:
-        """Rows and columns of patches. Raises UserError for a spectrogram that is smaller than a patch."""
+    def grid_size(self, bands: int, frames: int) -> tuple[int, int]:
+        """Rows and columns of the patches of a spectrogram."""
         patch, stride = self.config.patch, self.config.stride
-        if min(bands, frames) < patch:
-            raise UserError(
-                f"a spectrogram of {bands} bands and {frames} frames is smaller than a patch of {patch} x {patch}"
-            )
-        return (bands - patch) // stride + 1, (frames - patch) // stride + 1
+        return max(0, bands - patch) // stride + 1, max(0, frames - patch) // stride + 1
 
     def _positions(self, rows: int, columns: int) -> Float[Tensor, "1 T C"]:
-        known = self._grid(self.config.bands, self.config.frames)
+        known = self.grid_size(self.config.bands, self.config.frames)
         if (rows, columns) == known:
             return self.positions
         tokens, places = self.positions.tensor_split([2], 1)

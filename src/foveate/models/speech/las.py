@@ -111,7 +111,6 @@ PRESETS = {
             "pyramids": 2,
             "embedding": 64,
             "layers": 1,
-            "score": "additive",
             "ctc": True,
             "dropout": 0.2,
         },

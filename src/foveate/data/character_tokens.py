@@ -1,0 +1,40 @@
+"""Characters as tokens: their ids follow the special ones."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN
+
+SPECIAL = UNKNOWN + 1
+"""The number of token ids before those of characters."""
+
+
+def find_characters(texts: Iterable[str]) -> str:
+    """All characters of the texts, the most frequent first."""
+    counts = Counter(character for text in texts for character in text)
+    return "".join(sorted(counts, key=lambda character: (-counts[character], character)))
+
+
+def encode(text: str, characters: str) -> list[int]:
+    """The token ids of a text; a character that is not known is UNKNOWN."""
+    places = {character: place for place, character in enumerate(characters, SPECIAL)}
+    return [places.get(character, UNKNOWN) for character in text]
+
+
+def decode(tokens: Sequence[int], characters: str) -> str:
+    """The text of token ids; what is not known is '⁇'."""
+    return "".join(characters[token - SPECIAL] if token >= SPECIAL else "⁇" for token in tokens)
+
+
+def teacher_forcing(texts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+    """What a decoder is given, START and the tokens, and its labels, the tokens and END."""
+    longest = max(map(len, texts)) + 1
+    target, labels = torch.full((len(texts), longest), PAD), torch.full((len(texts), longest), IGNORE)
+    for row, tokens in enumerate(texts):
+        target[row, : len(tokens) + 1] = torch.tensor([START, *tokens])
+        labels[row, : len(tokens) + 1] = torch.tensor([*tokens, END])
+    return target, labels

@@ -1,0 +1,139 @@
+"""Transcription: a model writes what is said in a sound, one character after the other."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from foveate.contracts import START
+from foveate.data.character_tokens import encode, find_characters
+from foveate.data.dataset import Dataset
+from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
+from foveate.data.sounds import read_sound
+from foveate.data.speech_processor import SpeechProcessor
+from foveate.errors import at_least
+from foveate.sight import look
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
+from foveate.tasks.task import Examples, Task
+from foveate.tasks.transcripts import Search, SearchAndShow, Transcript, text_metrics, transcribe_sounds
+from foveate.training import Objective, Training
+from foveate.training.joint_ctc import JointCTC
+
+
+@dataclass
+class SpokenTexts(Examples):
+    """Which sounds to learn from, a table with sound<TAB>text on each line, and what becomes of them."""
+
+    batch: int = 6000
+    """Frames of a batch, padding included; there are a hundred in a second."""
+    validation_examples: int = 200
+    """Sounds that each validation during training transcribes."""
+    rate: int | None = None
+    """Sampling rate that sounds are resampled to. By default that of the first sound, at most 16,000 Hz."""
+    bands: int | None = None
+    """Bands of the spectrogram. By default 40 up to 8,000 Hz, else 80."""
+    augment: bool = True
+    """Mask bands and stretches of time in training, at random (SpecAugment)."""
+
+
+@dataclass
+class Transcribe(Task[Architecture]):
+    """Train a model that writes what is said in sounds.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "transcribe"
+    families = ("las", "speech-transformer")
+    unit = "characters"
+    files = "TABLE"
+    takes = "audio"
+    metric = "character_error_rate"
+    higher_is_better = False
+    processor = SpeechProcessor
+    options = SearchAndShow
+    usual = Training(epochs=20, schedule="cosine", warmup=200, label_smoothing=0.05, validate_every=300, save_every=300)
+
+    examples: Annotated[SpokenTexts, tyro.conf.arg(name="")] = field(default_factory=SpokenTexts)
+    ctc: float = 0.3
+    """Weight of the CTC loss of the encoder, for models that have an output layer for it."""
+    model: str = "las-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/transcribe")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    def check(self) -> None:
+        super().check()
+        at_least(0, "ctc", self.ctc)
+
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Search:
+        return Search()
+
+    def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
+        return labelled_sounds(paths)
+
+    def fit(self, learn: Dataset[LabelledSound]) -> SpeechProcessor:
+        chosen, texts = self.examples, Counter(one.label for one in learn)
+        log_mel = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
+        (frequent, _), *_ = texts.most_common(1)
+        longest = max(one.seconds for one in learn)
+        return SpeechProcessor(log_mel, find_characters(texts.elements()), longest, frequent, chosen.augment)
+
+    def objective(self) -> Objective:
+        return JointCTC(super().objective(), self.ctc)
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        return sound_files(places)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: SearchAndShow) -> list[Transcript]:
+        """What is said in the sound of each file; a file that cannot be used is reported and gets no text."""
+        options.check()
+        sounds, errors = read_or_report(texts)
+        found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
+        hypotheses = transcribe_sounds(predictor, [*sounds.values()], options)
+        for (place, sound), one in zip(sounds.items(), hypotheses, strict=True):
+            text = predictor.processor.text(one.tokens)
+            found[place] = Transcript(place, text, one.log_prob, sound.seconds, options.json)
+        return [found[place] for place in texts]
+
+    def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search) -> Measured:
+        found = transcribe_sounds(predictor, [one.read() for one in examples], options)
+        texts = [predictor.processor.text(one.tokens) for one in found]
+        return Measured(texts, text_metrics(texts, [one.label for one in examples]))
+
+    def baselines(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> dict[str, dict[str, float]]:
+        """The most frequent transcript of the training part."""
+        right, frequent = [one.label for one in examples], predictor.processor.frequent
+        return {"the most frequent transcript": text_metrics([frequent] * len(right), right)}
+
+    def notes(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> list[str]:
+        """How many sounds are longer than those of the training."""
+        longest = predictor.processor.longest
+        count = sum(one.seconds > longest for one in examples)
+        return [f"{count:,} are longer than any in training ({longest:.1f} seconds)"] if count else []
+
+    def picture(self, predictor: Predictor, prediction: Transcript) -> Any:
+        """The spectrogram, and below it where the model looked when it wrote each character.
+
+        Of several layers it is the one that looks most decidedly, as the mean of its heads.
+        """
+        from foveate.viewer.speech_figure import draw
+
+        processor: SpeechProcessor = predictor.processor
+        sound = read_sound(Path(prediction.place))
+        spectrogram = processor.spectrogram(sound)
+        tokens = [START, *encode(prediction.text, processor.characters)]
+        inputs = {**processor.inputs([spectrogram]), "target": torch.tensor([tokens])}
+        with torch.inference_mode(), look(predictor.model, sites=["speller", "*cross"]) as sight:
+            predictor.forward(inputs)
+        maps = [sight[site].weights()[0].mean(0).float().cpu() for site in sight.sites]
+        weights = max(maps, key=lambda found: float(found.amax(-1).mean()))
+        return draw(spectrogram, weights.numpy(), [*prediction.text, "end"], sound.seconds, prediction.text)

@@ -1,0 +1,106 @@
+"""Transcripts of sounds: how they are searched, printed and measured."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from foveate.contracts import Hypothesis
+from foveate.data.sounds import Sound
+from foveate.data.speech_processor import SpeechProcessor
+from foveate.decoding import beam, greedy
+from foveate.errors import at_least, printable
+from foveate.tasks.error_rates import error_rate
+from foveate.tasks.predictor import Predictor
+
+BATCH = 16_000
+"""Frames, padding included, that are transcribed together."""
+
+FASTEST = 30
+"""Characters of a second that are written at most."""
+
+
+@dataclass
+class Search:
+    """How the transcript is searched."""
+
+    width: int = 5
+    """Width of the beam search; 1 is greedy search."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "width", self.width)
+
+
+@dataclass
+class SearchAndShow(Search):
+    """How the transcript is searched and printed."""
+
+    json: bool = False
+    """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
+
+
+@dataclass
+class Transcript:
+    """What a model heard in a sound."""
+
+    place: str
+    """The file of the sound."""
+    text: str = ""
+    log_prob: float = 0.0
+    """Log-probability of the text."""
+    seconds: float = 0.0
+    as_json: bool = False
+    error: str | None = None
+    """What is wrong with a file that cannot be used."""
+
+    @property
+    def line(self) -> str:
+        """File and text with a tab between them, or a JSON object; without JSON nothing for a file with an error."""
+        if not self.as_json:
+            return "" if self.error else f"{printable(self.place)}\t{printable(self.text)}"
+        if self.error:
+            return json.dumps({"file": self.place, "error": self.error})
+        found = {"text": self.text, "seconds": round(self.seconds, 3), "log_prob": round(self.log_prob, 4)}
+        return json.dumps({"file": self.place, **found})
+
+
+def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
+    """WER, CER and wrong transcripts, in percent."""
+    wrong = sum(one != other for one, other in zip(found, right, strict=True))
+    return {
+        "word_error_rate": error_rate([text.split() for text in found], [text.split() for text in right]),
+        "character_error_rate": error_rate(found, right),
+        "wrong_transcripts": 100 * wrong / max(1, len(right)),
+    }
+
+
+def transcribe_sounds(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[Hypothesis]:
+    """The best transcript of each sound. Sounds of like length are decoded together."""
+    model: Any = predictor.model
+    processor: SpeechProcessor = predictor.processor
+    spectrograms = [processor.spectrogram(sound) for sound in sounds]
+    found: dict[int, Hypothesis] = {}
+    for rows in _batches([len(one) for one in spectrograms]):
+        inputs = predictor.on_device(processor.inputs([spectrograms[row] for row in rows]))
+        most = torch.tensor([math.ceil(FASTEST * sounds[row].seconds) + 10 for row in rows], device=predictor.device)
+        if options.width == 1:
+            best = greedy(model, inputs, most)
+        else:
+            best = [some[0] for some in beam(model, inputs, most, options.width)]
+        found.update(zip(rows, best, strict=True))
+    return [found[row] for row in range(len(sounds))]
+
+
+def _batches(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows of like length, with at most `BATCH` frames together, or alone."""
+    batches: list[list[int]] = []
+    for row in np.argsort(lengths, kind="stable").tolist():
+        if not batches or (len(batches[-1]) + 1) * lengths[row] > BATCH:
+            batches.append([])
+        batches[-1].append(row)
+    return batches

@@ -1,0 +1,181 @@
+"""Transcription from end to end: trained, saved, loaded, used, measured."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import soundfile
+import torch
+from rich.console import Console
+from spoken_tones import RATE, random_texts, speak, write_table
+
+import foveate
+from foveate.cli import main
+from foveate.errors import UserError
+from foveate.tasks.transcribe import SpokenTexts, Transcribe
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+SIZES = {
+    "las-tiny": {"width": 32, "embedding": 8, "dropout": 0.0},
+    "speech-transformer-tiny": {
+        "width": 32,
+        "heads": 2,
+        "feedforward": 64,
+        "convolution": 32,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "dropout": 0.0,
+    },
+}
+
+
+def recipe(out: Path, data: Path, model: str, steps: int, validation: tuple[Path, ...] = ()) -> Transcribe:
+    training = Training(
+        steps=steps,
+        learning_rate=7e-3,
+        schedule="cosine",
+        warmup=20,
+        label_smoothing=0.0,
+        validate_every=500,
+        save_every=500,
+        precision="float32",
+    )
+    examples = SpokenTexts(data=(data,), validation=validation, batch=1500, augment=False)
+    return Transcribe(examples=examples, model=model, architecture=SIZES[model], out=out, training=training)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tones")
+    write_table(folder, "train", random_texts(200, 1), 1)
+    write_table(folder, "test", random_texts(20, 2), 2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model of tones, which makes no mistake."""
+    torch.manual_seed(0)
+    out = tmp_path_factory.mktemp("transcribe") / "run"
+    task = recipe(out, tables / "train.tsv", "speech-transformer-tiny", 240, (tables / "test.tsv",))
+    task.learn(console=CONSOLE)
+    return out
+
+
+def test_it_learns(run: Path, tables: Path, capsys: pytest.CaptureFixture) -> None:
+    main(["eval", str(run), "--data", str(tables / "test.tsv"), "--json"])
+    ways = json.loads(capsys.readouterr().out)["ways"]
+    assert ways["speech-transformer-tiny"]["character_error_rate"] < 10
+    assert ways["the most frequent transcript"]["character_error_rate"] > 50
+
+
+def test_listen_attend_and_spell_learns_too(tables: Path, tmp_path: Path) -> None:
+    """It aligns after more steps than there is time for. The loss of its listener falls first."""
+    torch.manual_seed(0)
+    task = recipe(tmp_path / "run", tables / "train.tsv", "las-tiny", 60)
+    task.training.log_every = 20
+    predictor = task.learn(console=CONSOLE)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    first, *_, last = [line["ctc"] for line in lines if "ctc" in line]
+    assert last < 0.7 * first
+    assert predictor.run(tables / "test0.wav").text
+
+
+def test_run_prints_a_line_for_each_file(
+    run: Path, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """Stereo of another rate is read too; files that cannot be used are reported, and the others answered."""
+    generator = np.random.default_rng(5)
+    stereo = np.repeat(speak("abc", generator), 2)
+    soundfile.write(tmp_path / "abc.wav", np.stack([stereo, stereo], 1), 2 * RATE)
+    (tmp_path / "broken.wav").write_bytes((tables / "test0.wav").read_bytes()[:30])
+    soundfile.write(tmp_path / "empty.wav", np.zeros(0), RATE)
+    soundfile.write(tmp_path / "nan.wav", np.array([0.1, np.nan]), RATE, subtype="FLOAT")
+    soundfile.write(tmp_path / "silent.wav", np.zeros(4000), RATE)
+    names = ["broken.wav", "abc.wav", "empty.wav", "nan.wav", "silent.wav", "missing.wav"]
+    main(["run", str(run), *(str(tmp_path / name) for name in names)])
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[1] == f"{tmp_path / 'abc.wav'}\tabc"
+    assert [line for line in lines if line] == [lines[1]]
+    reported = printed.err.splitlines()
+    assert len(reported) == 5
+    for part in ("is truncated", "has no samples", "not numbers", "is silent", "there is no file"):
+        assert sum(part in line for line in reported) == 1
+    main(["run", str(run), "--json", str(tmp_path / "silent.wav"), str(tmp_path / "abc.wav")])
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"file": str(tmp_path / "silent.wav"), "error": f"{tmp_path / 'silent.wav'} is silent"}
+    assert (second["text"], second["seconds"]) == ("abc", 0.55)
+    assert -1 < second["log_prob"] < 0
+
+
+def test_folders_and_greedy_search(run: Path, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    for number in (0, 1):
+        (tmp_path / f"{number}.wav").write_bytes((tables / f"test{number}.wav").read_bytes())
+    main(["run", str(run), str(tmp_path), "--width", "1"])
+    greedy = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[1] for line in greedy] == random_texts(20, 2)[:2]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match=r"none has no sounds$"):
+        foveate.load(run).expand([str(tmp_path / "none")])
+
+
+def test_a_picture_of_the_alignment(run: Path, tmp_path: Path) -> None:
+    """A spectrogram above the weights."""
+    soundfile.write(tmp_path / "cab.wav", speak("cab", np.random.default_rng(7)), RATE)
+    predictor = foveate.load(run)
+    figure = predictor.picture(predictor.run(tmp_path / "cab.wav"))
+    spectrogram, weights = (axes.images[0].get_array() for axes in figure.axes[:2])
+    assert spectrogram.shape == (40, 55)
+    assert weights.shape == (4, 14)  # three letters and the end, at a quarter of the frames
+    assert np.allclose(weights.sum(1), 1, atol=1e-4)
+    main(["run", str(run), str(tmp_path / "cab.wav"), "--picture", str(tmp_path / "alignment.png")])
+    with PIL.Image.open(tmp_path / "alignment.png") as image:
+        assert image.width > 400
+
+
+def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Path) -> None:
+    table = tmp_path / "train.tsv"
+    soundfile.write(tmp_path / "silent.wav", np.zeros(4000), RATE)
+    table.write_text(f"silent.wav\ta\n{tables / 'test0.wav'}\tb\n")
+    dataset = recipe(tmp_path, table, "las-tiny", 1).read([table])
+    assert dataset.report == (
+        f"train.tsv: 1 sounds (0.0 minutes; left out 1, the first because {tmp_path / 'silent.wav'} is silent)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x.wav a", "line 1: one tab must stand between the path of a sound and its label"),
+        ("\n\nx.wav\ta", "line 3: there is no file .*x.wav"),
+        ("{0}\t ", "line 1: one tab must stand"),
+    ],
+)
+def test_tables_that_cannot_be_read(content: str, message: str, tables: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text(content.format(tables / "test0.wav"))
+    with pytest.raises(UserError, match=f"t.tsv, {message}"):
+        recipe(tmp_path, tmp_path / "t.tsv", "las-tiny", 1).read([tmp_path / "t.tsv"])
+
+
+def test_a_sound_longer_than_a_batch(tables: Path, tmp_path: Path) -> None:
+    task = recipe(tmp_path / "run", tables / "train.tsv", "las-tiny", 1)
+    task.examples.batch = 30
+    with pytest.raises(UserError, match=r"takes \d+ places, but a batch has only 30: raise --batch"):
+        task.learn(console=CONSOLE)
+
+
+def test_the_same_training_twice_is_the_same(tables: Path, tmp_path: Path) -> None:
+    weights = []
+    for name in ("one", "two"):
+        torch.manual_seed(0)
+        task = recipe(tmp_path / name, tables / "test.tsv", "las-tiny", 2, (tables / "test.tsv",))
+        task.examples.augment = True
+        task.learn(console=CONSOLE)
+        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]
