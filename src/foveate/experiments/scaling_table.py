@@ -5,6 +5,7 @@ Compute that was published comes from each paper, for BERT, RoBERTa and GPT-3 fr
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from foveate import models
 from foveate.experiments.size import measure_preset
@@ -116,7 +117,7 @@ def count(row: Published) -> Counted | None:
     if row.preset is None:
         return None
     size = measure_preset(row.preset, row.sizes, 1, row.length)
-    config = models.create(row.preset, device="meta", **row.sizes).config
+    config: Any = models.create(row.preset, device="meta", **row.sizes).config
     layers = getattr(config, "layers", None)
     depth = f"{layers}" if layers else f"{config.encoder_layers}+{config.decoder_layers}"
     per_token = size.training_flops / size.tokens

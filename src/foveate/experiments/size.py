@@ -115,7 +115,8 @@ def measure_preset(name: str, sizes: Mapping[str, Any], batch: int, length: int)
     as `measure_size` and `models.create` do.
     """
     model = models.create(name, device="meta", **sizes)
-    layers = getattr(model.config, "layers", None)
+    config: Any = model.config
+    layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
         return measure_size(model, batch, length)
     two, four = (
@@ -136,7 +137,7 @@ def measure_preset(name: str, sizes: Mapping[str, Any], batch: int, length: int)
 def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:
     """Inputs of these sizes by the names of the model's forward, and how many tokens or examples they are."""
     names = inspect.signature(model.forward).parameters
-    config = model.config
+    config: Any = model.config
     tokens = torch.zeros(batch, length, dtype=torch.long, device="meta")
     if "pixels" in names:
         side = getattr(config, "image_size", IMAGE_SIZE)
@@ -152,7 +153,7 @@ def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor
 
 def _cache(model: nn.Module, batch: int, length: int) -> int:
     """Keys and values of all blocks in single precision."""
-    config = model.config
+    config: Any = model.config
     if not hasattr(model, "prefill") or not hasattr(config, "heads"):
         return 0
     heads = getattr(config, "key_value_heads", None) or config.heads
