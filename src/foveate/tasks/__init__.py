@@ -24,6 +24,8 @@ TASKS: dict[str, tuple[str, ...]] = {
     "control": ("foveate.tasks.control", "Control"),
     "classify-sound": ("foveate.tasks.classify_sound", "ClassifySound"),
     "transcribe": ("foveate.tasks.transcribe", "Transcribe"),
+    "reward": ("foveate.tasks.reward", "TrainReward"),
+    "rlhf": ("foveate.tasks.rlhf", "TrainRLHF"),
 }
 """Each task's page and its class, a `foveate.tasks.task.Task`.
 

@@ -1,0 +1,88 @@
+"""Pairs of texts of which people like the first one better."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from foveate.contracts import PAD, START, Batch, Tokenizer
+from foveate.data.dataset import Dataset
+from foveate.data.lines import read_sentences
+from foveate.data.processor import Processor
+from foveate.data.rows import padded
+from foveate.data.tokenizers import load_tokenizer
+from foveate.errors import UserError
+
+TOKENIZER = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Two texts, the better one first."""
+
+    place: str
+    better: str
+    worse: str
+
+    def content(self) -> bytes:
+        return f"{self.better}\0{self.worse}".encode()
+
+
+def read_preferences(paths: Sequence[Path]) -> Dataset[Preference]:
+    """Files of `better<TAB>worse` on each line. Raises UserError, which names the line, for any other."""
+    examples = []
+    for path in paths:
+        for number, line in enumerate(read_sentences(path), 1):
+            if not line.strip():
+                continue
+            parts = [part.strip() for part in line.split("\t")]
+            if len(parts) != 2 or not all(parts):
+                raise UserError(f"{path}, line {number}: one tab must stand between the better text and the worse one")
+            examples.append(Preference(f"line {number} of {path.name}", *parts))
+    if not examples:
+        raise UserError(f"{paths[0]}: there is no pair in it")
+    return Dataset(paths[0].name, examples, "pairs")
+
+
+class PreferenceBatch(Batch):
+    """Pairs of rows, the better text of each first. An example is a pair."""
+
+    def rows(self, chosen: slice) -> "PreferenceBatch":
+        texts = torch.arange(2 * len(self.weight)).view(-1, 2)[chosen].flatten()
+        inputs = {name: value[texts] for name, value in self.inputs.items()}
+        return replace(self, inputs=inputs, weight=self.weight[chosen])
+
+
+@dataclass
+class PreferenceProcessor(Processor[Preference]):
+    """Turns pairs into inputs `tokens` (2 B, S), each beginning with START, and `lengths` (2 B,)."""
+
+    tokenizer: Tokenizer
+
+    def prepare(self, dataset: Dataset[Preference]) -> list[tuple[list[int], list[int]]]:
+        better = self.tokenizer.encode([example.better for example in dataset])
+        worse = self.tokenizer.encode([example.worse for example in dataset])
+        return list(zip(better, worse, strict=True))
+
+    def cost(self, prepared: Any) -> int:
+        """Tokens of both texts as they are filled up."""
+        return 2 * (1 + max(map(len, prepared)))
+
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        rows = [np.array([START, *text]) for pair in prepared for text in pair]
+        tokens, lengths = padded(rows, PAD)
+        weight = torch.ones(len(prepared), dtype=torch.long)
+        return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {}, weight, "")
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": len(self.tokenizer), "classes": 1}
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        return {TOKENIZER: self.tokenizer.save}
+
+    @classmethod
+    def load(cls, folder: Path) -> "PreferenceProcessor":
+        return cls(load_tokenizer(folder / TOKENIZER))

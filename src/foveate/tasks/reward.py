@@ -1,0 +1,134 @@
+"""Reward models: a number for a text, learned from pairs of which people like the first text better."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from foveate.data import TRAINERS, Tokens, text_batches
+from foveate.data.dataset import Dataset
+from foveate.data.preferences import Preference, PreferenceProcessor, read_preferences
+from foveate.errors import UserError
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.tasks.texts import check_vocabulary
+from foveate.tasks.trained import NoOptions
+from foveate.training import Objective, Training
+from foveate.training.preferences import BradleyTerry
+
+MOST_TOKENS = 8192
+"""Tokens of texts that are judged together."""
+
+
+@dataclass
+class Pairs(Examples):
+    """Which pairs to learn from, better<TAB>worse on each line, and how texts become tokens."""
+
+    tokens: Tokens = "subwords"
+    """What a text is cut into."""
+    vocabulary: int = 4000
+    """How many of them to learn, at most."""
+    lowercase: bool = True
+    """Read lower case only."""
+    batch: int = 4096
+    """Tokens of a batch."""
+
+    def check(self) -> None:
+        super().check()
+        check_vocabulary(self.vocabulary)
+
+
+@dataclass
+class Reward:
+    """What a text is worth."""
+
+    text: str
+    reward: float
+
+    @property
+    def line(self) -> str:
+        """The reward; nothing for an empty text."""
+        return f"{self.reward:.3f}" if self.text.strip() else ""
+
+
+@dataclass
+class TrainReward(Task[Architecture]):
+    """Train a reward model: the better text of each pair is to get the larger number.
+
+    `foveate train rlhf` then tunes a language model to please it. `--config FILE` takes settings from a TOML or JSON
+    file; a flag counts more than the file.
+    """
+
+    task = "reward"
+    families = ("rnn-classifier", "transformer-classifier")
+    unit = "pairs"
+    files = "FILE"
+    processor = PreferenceProcessor
+    usual = Training(epochs=3, learning_rate=2e-3, schedule="linear", warmup=50, validate_every=100, save_every=100)
+
+    examples: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)
+    model: str = "rnn-attentive-classifier"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/reward")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    def read(self, paths: Sequence[Path]) -> Dataset[Preference]:
+        return read_preferences(paths)
+
+    def fit(self, learn: Dataset[Preference]) -> PreferenceProcessor:
+        chosen = self.examples
+        texts = (text for example in learn for text in (example.better, example.worse))
+        return PreferenceProcessor(TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase))
+
+    def objective(self) -> Objective:
+        return BradleyTerry()
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Reward]:
+        return [Reward(text, reward) for text, reward in zip(texts, rewards(predictor, texts), strict=True)]
+
+    def measure(self, predictor: Predictor, examples: Sequence[Preference], options: NoOptions) -> Measured:
+        """The share of pairs whose better text has the larger reward."""
+        better = rewards(predictor, [example.better for example in examples])
+        worse = rewards(predictor, [example.worse for example in examples])
+        right = sum(one > other for one, other in zip(better, worse, strict=True))
+        answers = [f"{one:.3f}\t{other:.3f}" for one, other in zip(better, worse, strict=True)]
+        return Measured(answers, {"accuracy": 100 * right / len(examples)})
+
+    def baselines(self, predictor: Predictor, examples: Sequence[Preference]) -> dict[str, dict[str, float]]:
+        longer = sum(len(one.better) > len(one.worse) for one in examples)
+        return {"the longer text": {"accuracy": 100 * longer / len(examples)}}
+
+    def picture(self, predictor: Predictor, prediction: Reward) -> Any:
+        """Where a model with attention pooling looked."""
+        from foveate.sight import look
+        from foveate.viewer import Alignment, plot_alignments
+
+        inputs, pieces = reading(predictor, prediction.text)
+        with torch.inference_mode(), look(predictor.model) as sight:
+            predictor.forward(inputs)
+        if not sight.sites:
+            return None
+        weights = sight[sight.sites[-1]].weights()[0].mean((0, 1))[None]
+        return plot_alignments([Alignment(weights.cpu(), [prediction.line], pieces, sight.sites[-1])])
+
+
+def reading(predictor: Predictor, text: str) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """The model's inputs for one text, and names of its places. Raises UserError for an empty text."""
+    (tokens,) = predictor.processor.tokenizer.encode([text])
+    if not tokens:
+        raise UserError("the text is empty: there is nothing to look at")
+    ((_, inputs),) = text_batches([tokens], MOST_TOKENS)
+    return inputs, ["<start>", *predictor.processor.tokenizer.pieces(tokens)]
+
+
+def rewards(predictor: Predictor, texts: Sequence[str]) -> list[float]:
+    """The reward of each text, in their order."""
+    found = [0.0] * len(texts)
+    for places, inputs in text_batches(predictor.processor.tokenizer.encode(list(texts)), MOST_TOKENS):
+        for place, reward in zip(places, predictor.forward(inputs).logits.flatten().tolist(), strict=True):
+            found[place] = reward
+    return found

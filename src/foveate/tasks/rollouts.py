@@ -1,0 +1,122 @@
+"""Texts that a language model writes for prompts, what they are worth, and batches to learn from them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
+from foveate.data.rows import padded
+from foveate.decoding.sampling import sample
+from foveate.training.preferences import leave_one_out
+
+RewardOf = Callable[[Sequence[str]], Sequence[float]]
+"""What texts are worth."""
+
+
+@dataclass
+class Rollouts:
+    """Texts written for prompts, several for each, in the order of the prompts."""
+
+    inputs: dict[str, Tensor]
+    """`tokens` (R, T), each row beginning with START, and `lengths` (R,)."""
+    labels: Tensor
+    """(R, T), with IGNORE at the prompt."""
+    texts: list[str]
+    kl: Tensor
+    """(R,): the log-probability of each text to its writer less that to the base model, in nats."""
+    length: Tensor
+    """(R,): tokens written, END included."""
+
+
+def write(
+    model: nn.Module,
+    base: nn.Module,
+    tokenizer: Tokenizer,
+    prompts: Sequence[Sequence[int]],
+    samples: int,
+    most: int,
+    generator: torch.Generator,
+) -> Rollouts:
+    """`samples` texts of at most `most` tokens for each prompt, drawn from the model; its mode stays as it was."""
+    training = model.training
+    starts, lengths = padded([np.array([START, *prompt]) for prompt in prompts], PAD)
+    drawn = sample(model.eval(), {"tokens": starts, "lengths": lengths}, most, samples, generator=generator)  # type: ignore[arg-type]
+    rows, written, known = [], [], []
+    for prompt, outputs in zip(prompts, drawn, strict=True):
+        for one in outputs:
+            rows.append(np.array([START, *prompt, *one.tokens, *[END] * one.ended]))
+            written.append([*prompt, *one.tokens])
+            known.append(len(prompt))
+    tokens, row_lengths = padded([row[:-1] for row in rows], PAD)
+    labels, _ = padded([row[1:] for row in rows], IGNORE)
+    for row, count in enumerate(known):
+        labels[row, :count] = IGNORE
+    inputs = {"tokens": tokens, "lengths": row_lengths}
+    own, other = (log_probs(each, inputs, labels) for each in (model, base))
+    model.train(training)
+    return Rollouts(inputs, labels, tokenizer.decode(written), own - other, (labels != IGNORE).sum(1))
+
+
+@torch.no_grad()
+def log_probs(model: nn.Module, inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
+    """The log-probability of each row's labels, in nats."""
+    logits = model(**inputs).logits.float()
+    return -F.cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none").sum(1)
+
+
+@dataclass
+class RolloutBatches:
+    """Batches of texts that the model itself writes, each when it is asked for: on-policy.
+
+    What is drawn depends on the model's weights, the seed and the batch's number alone.
+    """
+
+    model: nn.Module
+    base: nn.Module
+    tokenizer: Tokenizer
+    reward: RewardOf
+    prompts: list[list[int]]
+    batch: int
+    """Prompts of a batch."""
+    samples: int
+    """Texts for each prompt."""
+    most: int
+    """Tokens of a text."""
+    kl_weight: float
+    seed: int
+
+    def __len__(self) -> int:
+        return max(1, len(self.prompts) // self.batch)
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, counted from 0, without the first `skip`."""
+        order = np.random.default_rng((self.seed, number)).permutation(len(self.prompts))
+        for place in range(skip, len(self)):
+            chosen = order[place * self.batch : (place + 1) * self.batch]
+            generator = torch.Generator().manual_seed(hash((self.seed, number, place)) % 2**63)
+            yield self._batch(
+                [self.prompts[row] for row in chosen], generator, f"step {place + 1} of pass {number + 1}"
+            )
+
+    def _batch(self, prompts: list[list[int]], generator: torch.Generator, source: str) -> Batch:
+        found = write(self.model, self.base, self.tokenizer, prompts, self.samples, self.most, generator)
+        reward = torch.tensor(list(self.reward(found.texts)))
+        advantage = leave_one_out((reward - self.kl_weight * found.kl).view(-1, self.samples)).flatten()
+        targets = {
+            "labels": found.labels,
+            "advantage": advantage,
+            "reward": reward,
+            "kl": found.kl,
+            "length": found.length.float(),
+        }
+        return Batch(found.inputs, targets, torch.ones(len(reward), dtype=torch.long), source)
+
+
+def distinct(texts: Sequence[str], size: int = 2) -> float:
+    """The share of different n-grams of words among all of them, from 0 to 100 (Li et al. 2016)."""
+    found = [tuple(words[i : i + size]) for words in map(str.split, texts) for i in range(len(words) - size + 1)]
+    return 100 * len(set(found)) / max(1, len(found))
