@@ -1,0 +1,41 @@
+"""What CONTRIBUTING says that a new model and a new task take."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from foveate.models import FAMILIES
+from foveate.tasks import TASKS
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "foveate"
+
+
+def files(section: str) -> list[Path]:
+    """The files that a section lists."""
+    steps = TEXT.split(f"## {section}\n")[1].split("\n## ")[0]
+    return [ROOT / name for name in re.findall(r"^\d\. `(src/[^`]+)`", steps, re.MULTILINE)]
+
+
+@pytest.mark.parametrize(("section", "name"), [("Add a model", "resnet"), ("Add a task", "classify_image")])
+def test_the_files_that_are_named_are_all_that_know_it(section: str, name: str) -> None:
+    named = files(section)
+    assert len(named) == 3
+    assert all(path.is_file() for path in named)
+    module = re.compile(rf"\b{name}\b")
+    knowing = {path for path in SOURCE.rglob("*.py") if module.search(path.read_text(encoding="utf-8"))}
+    importing = re.compile(rf"import .*\b{name}\b|{name} import|\.{name}\"")
+    importers = {path for path in knowing if importing.search(path.read_text(encoding="utf-8"))}
+    assert importers <= set(named)
+
+
+def test_each_is_one_row() -> None:
+    assert [*FAMILIES.values()].count("foveate.models.vision.resnet") == 1
+    assert TASKS["classify-image"] == ("foveate.tasks.classify_image", "ClassifyImage")
+
+
+def test_the_page_of_image_classification_is_short() -> None:
+    lines = (SOURCE / "tasks" / "classify_image.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 220
