@@ -1,6 +1,6 @@
 """A run folder: everything that is needed to use a model, read and written as plain JSON and safetensors.
 
-    config.json         {"format": "foveate/2", ...}: what the model is; written last, so a folder that has it is whole
+    config.json         {"format": "foveate/1", ...}: what the model is; written last, so a folder that has it is whole
     model.safetensors   the weights; tied ones once
     ...                 files beside them, such as tokenizers, each written by whoever owns it
 
@@ -22,10 +22,7 @@ from torch import Tensor, nn
 from foveate.errors import UserError
 from foveate.files import read_json, written
 
-FORMAT = "foveate/2"
-
-READERS = {"foveate/1": "commit b441e8c"}
-"""What reads older formats."""
+FORMAT = "foveate/1"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 CHECKPOINTS = "checkpoints"
@@ -93,8 +90,7 @@ def load(folder: Path | str) -> Bundle:
     description = read_json(folder / CONFIG)
     found = description.pop("format", None)
     if found != FORMAT:
-        older = f"; {READERS[str(found)]} of foveate reads it" if str(found) in READERS else ""
-        raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only{older}")
+        raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only")
     if not (folder / WEIGHTS).is_file():
         raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
     _opened(folder / WEIGHTS)
