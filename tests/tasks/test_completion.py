@@ -20,10 +20,13 @@ import foveate
 from foveate.cli import main
 from foveate.data.chat import TEMPLATES, Message, chat_template
 from foveate.data.public_tokenizer import PublicTokenizer, byte_level
+from foveate.data.tokenizers import train_bpe
 from foveate.decoding import Generation
 from foveate.errors import UserError
+from foveate.tasks.author import Author
 from foveate.tasks.completion.answers import Completing, TextStream
 from foveate.tasks.completion.choices import ChoiceScorer
+from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.completion.prompts import Prompting
 
@@ -152,6 +155,28 @@ def test_an_exported_folder_is_one_of_transformers(made: tuple[Path, nn.Module],
     assert ids == foveate.load(made[0]).tokenizer.encode(["the keeper lit"])[0]
     with torch.no_grad():
         assert torch.equal(again(torch.tensor([ids])).logits, made[1](torch.tensor([ids])).logits)
+
+
+def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
+    tokenizer = train_bpe(["the keeper lit the lamp, the keeper climbed the stairs"] * 3, 40)
+    sizes = {"width": 12, "heads": 3, "feedforward": 14, "layers": 2, "max_length": 29}
+    model = foveate.create("gpt-tiny", vocabulary=len(tokenizer), **sizes).eval()
+    author = Author(model, tokenizer, [], {"family": "gpt"})
+    as_completer(author).save(tmp_path)
+    words = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    text = "the lamp lit"
+    expected = author.reading(text).inputs["tokens"]
+    ids = words(text)["input_ids"]
+    assert [ids] == expected.tolist()
+    assert words.decode(ids, skip_special_tokens=True) == text
+    assert words.eos_token_id == 2
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(expected).logits, model(expected).logits, atol=2e-5, rtol=0)
+    again = foveate.load(tmp_path).run(text, Completing(Generation(max_new_tokens=5)))
+    assert again.line.startswith(text)
+    with pytest.raises(UserError, match="only language models are exported"):
+        as_completer(model)
 
 
 def test_old_tokenizer_files_give_the_ids_of_transformers(tmp_path: Path) -> None:

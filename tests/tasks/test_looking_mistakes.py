@@ -230,16 +230,19 @@ def test_what_is_no_folder_of_a_model(tmp_path: Path, copied: Folders) -> None:
 
 
 def test_without_transformers_the_command_is_told(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, real = folders("gpt2"), builtins.__import__
+    """Language models that foveate has itself need none."""
+    folder, real = folders("bert"), builtins.__import__
 
-    def absent(name: str, *rest: Any) -> Any:
+    def absent(name: str, *rest: Any, **more: Any) -> Any:
         if name == "transformers":
             raise ImportError(name)
-        return real(name, *rest)
+        return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(UserError, match=r"needs the transformers library: pip install 'transformers>=5,<6'$"):
         open_model(folder)
+    seen = open_model(folders("gpt2")).look("the keeper lit", 83)
+    assert seen.sight.sites == [f"stack.blocks.{block}.self" for block in range(3)]
 
 
 def test_no_network_is_asked_even_by_what_the_library_calls() -> None:

@@ -61,6 +61,15 @@ def import_transformers() -> Any:
     return transformers
 
 
+def has_transformers() -> bool:
+    """Whether transformers is installed."""
+    try:
+        import_transformers()
+    except UserError:
+        return False
+    return True
+
+
 @contextmanager
 def short_errors(what: str) -> Iterator[None]:
     """Turn any error of another library into a UserError of one line; such errors may be pages long."""

@@ -3,7 +3,7 @@ the text of tokens as they come."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import tyro
@@ -35,6 +35,11 @@ class Completing:
     """Print each answer as a JSON object, with the log-probabilities of its tokens."""
     seed: int = 1
     """Seed of random draws."""
+
+    @property
+    def brief(self) -> "Completing":
+        """The same for a line below a picture: a few tokens, no line break."""
+        return replace(self, generation=replace(self.generation, max_new_tokens=16, stop=("\n",)))
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

@@ -10,7 +10,9 @@ import torch
 from foveate import bundle, tasks
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
+from foveate.interop.public_folder import MODEL_TYPES
 from foveate.sight import look
 from foveate.tasks.looking.inputs import read_input
 from foveate.tasks.looking.matchers import MatcherViewer
@@ -41,7 +43,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         )
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
-        if named:
+        if named or (description["model_type"] in MODEL_TYPES and not has_transformers()):
             return SingleTextViewer(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 

@@ -23,7 +23,8 @@ class SingleTextViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         self.task = tasks.load(folder, device)
-        self.options = self.task.run_options(self.task.description["recipe"], str(folder))
+        options = self.task.run_options(self.task.description["recipe"], str(folder))
+        self.options = getattr(options, "brief", options)
         self.name = model_name(self.task.description, folder)
 
     def smallest_input(self) -> tuple[nn.Module, dict[str, Tensor]]:
