@@ -1,5 +1,6 @@
 """Walking from end to end: trained, saved, loaded, used, measured."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -82,6 +83,23 @@ def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
     ways = walker.task.baselines(walker, examples)
     assert ways["staying"]["success"] == pytest.approx(100 / 3)
     assert ways["always left stop"]["success"] == pytest.approx(100 / 3)
+
+
+def test_a_users_routes_are_measured_on_the_maps_that_were_left_out(folder: Path, map_file: Path) -> None:
+    other = map_file.with_name("other.xml")
+    other.write_text(XML.replace("'square'", "'other'"))
+    path = [[1, 1, 0], [1, 1, 270]]
+    some = [{"instruction": "left", "map": name, "path": path} for name in ("square.xml", "other.xml", "other.xml")]
+    file = map_file.with_name("routes.json")
+    file.write_text(json.dumps(some))
+    walker = foveate.load(folder)
+    assert len(walker.task.examples_to_measure([file], OnMaps())) == 3
+    assert len(walker.task.examples_to_measure([file], OnMaps(only=("square",)))) == 1
+    walker.task.examples.leave_out = ("other",)
+    assert len(walker.task.read([file])) == 1
+    assert len(walker.task.examples_to_measure([file], OnMaps())) == 2
+    found = walker.evaluate([file], OnMaps(), CONSOLE)
+    assert found.figures["ways"]["walker-tiny"]["success"] == 100
 
 
 def test_arrivals_by_hand() -> None:

@@ -74,7 +74,7 @@ class OnMaps:
     """On which routes to measure, and how actions are searched."""
 
     only: tuple[str, ...] = ()
-    """Names of the maps whose routes count; by default all."""
+    """Names of the maps whose routes count; by default those that were left out in training, or all."""
     width: int = 1
     """Width of the beam search; 1 is greedy search."""
 
@@ -135,6 +135,12 @@ class Walk(Task[Architecture]):
 
     def fit(self, learn: Dataset[Route]) -> RouteProcessor:
         return fit_routes(learn)
+
+    def examples_to_measure(self, data: Sequence[Path], options: OnMaps) -> Dataset[Any]:
+        """A user's routes, by default those on the maps that were left out in training."""
+        if not data:
+            return super().examples_to_measure(data, options)
+        return read_routes(data, only=options.only or self.examples.leave_out)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Walking) -> list[Walked]:
         """The walk for each instruction, each from the same start."""
