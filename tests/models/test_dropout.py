@@ -43,6 +43,7 @@ PLACES = {
         **{f"encoder.{layer}.dropout 3 7 12": 1 for layer in range(2)},
         **{f"decoder.{layer}.dropout 3 5 12": 1 for layer in range(3)},
     },
+    "detr": {**blocks("encoder", 2, 110), **blocks("decoder", 3, 7, "around_cross.dropout 3 {0} 12")},
     "efficientnet": {"dropout 3 29": 1},
     "googlenet": {"dropout 3 202": 1},
     "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},

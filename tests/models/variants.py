@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import StepDecoder
+from foveate.models.vision.detr import DETR
 from foveate.nn import FeatureMapAttention
 
 SMALL = {
@@ -55,6 +56,9 @@ SMALL = {
     "image_encoder": "resnet-light",
     "image_positions": "sinusoidal",
     "coverage": True,
+    "backbone": "resnet20",
+    "queries": 7,
+    "denoising": None,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -160,6 +164,8 @@ class Variant:
                 nn.init.constant_(layer.scale, 0.5)  # else it gives nothing
             if isinstance(layer, Monotonic):
                 nn.init.constant_(layer.offset, 0.0)  # else it may pass every place
+            if isinstance(layer, DETR):
+                nn.init.normal_(layer.box[-1].weight)  # else boxes are not corrected
         return model
 
     @property
@@ -197,6 +203,8 @@ class Variant:
     def logits(self) -> tuple[int, ...]:
         """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
         config = self.config
+        if hasattr(config, "queries"):
+            return 3, config.queries, config.classes + config.no_object
         if "pixels" in self.inputs and hasattr(config, "classes"):
             return 3, config.classes
         if self.predicts_each_token and hasattr(config, "head"):

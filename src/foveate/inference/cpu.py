@@ -149,16 +149,22 @@ class JointSelfAttention(MultiHeadAttention):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         raise _cannot_save()
 
-    def _project(self, x: Float[Tensor, "B T C"]) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(
+        self, x: Float[Tensor, "B T C"], positions: Float[Tensor, "... T C"] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, values = self.joint(x).split(self.widths, -1)
+        if positions is not None:
+            queries, keys, _ = self.joint(x + positions).split(self.widths, -1)
         return (
             split_heads(queries, self.head_width),
             split_heads(keys, self.head_width),
             split_heads(values, self.value_width),
         )
 
-    def _keys_values(self, source: Float[Tensor, "B S C"]) -> tuple[Tensor, Tensor]:
-        return self._project(source)[1:]
+    def _keys_values(
+        self, source: Float[Tensor, "B S C"], positions: Float[Tensor, "... S C"] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        return self._project(source, positions)[1:]
 
 
 class PackedLayer(nn.Module):

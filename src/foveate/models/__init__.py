@@ -21,6 +21,7 @@ FAMILIES = {
     "convnext": "foveate.models.vision.convnext",
     "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
     "darqn": "foveate.models.multimodal.darqn",
+    "detr": "foveate.models.vision.detr",
     "efficientnet": "foveate.models.vision.efficientnet",
     "googlenet": "foveate.models.vision.googlenet",
     "elmo": "foveate.models.text.elmo",

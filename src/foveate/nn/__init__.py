@@ -3,6 +3,7 @@
 from foveate.nn.attention import MultiHeadAttention, UnequalHeads
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
+from foveate.nn.boxes import box_centres, box_corners, generalized_iou
 from foveate.nn.convolution import (
     ChannelNorm,
     ConvNorm,
@@ -17,6 +18,7 @@ from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, wo
 from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
+from foveate.nn.image_positions import coordinate_waves, grid_positions
 from foveate.nn.init import (
     TooManyWeightsError,
     initialize,
@@ -25,6 +27,7 @@ from foveate.nn.init import (
     skip_init,
 )
 from foveate.nn.norms import norm
+from foveate.nn.object_queries import BoxQueries, LearnedQueries
 from foveate.nn.pooled_attention import PooledAttention
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
 from foveate.nn.positions import (
@@ -60,6 +63,7 @@ __all__ = [
     "AttentiveDecoderState",
     "BahdanauDecoder",
     "BeamSources",
+    "BoxQueries",
     "ChannelNorm",
     "ContextDecoder",
     "ConvNorm",
@@ -76,6 +80,7 @@ __all__ = [
     "GatedConvolution",
     "GatedFeedForward",
     "LearnedPositions",
+    "LearnedQueries",
     "LuongDecoder",
     "MeanPooling",
     "MultiHeadAttention",
@@ -103,9 +108,14 @@ __all__ = [
     "WindowAttention",
     "WordEmbedding",
     "concatenate_choices",
+    "box_centres",
+    "box_corners",
+    "coordinate_waves",
     "cpu_has_bfloat16",
     "decoder_block",
     "depth_rates",
+    "generalized_iou",
+    "grid_positions",
     "initialize",
     "initialize_convolutions",
     "initialize_language_model",

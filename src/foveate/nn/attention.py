@@ -79,18 +79,23 @@ class MultiHeadAttention(nn.Module):
         past: Memory | None = None,
         beams: BeamSources | None = None,
         rotation: Rotation | None = None,
+        positions: Float[Tensor, "... T C"] | None = None,
+        source_positions: Float[Tensor, "... S E"] | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to a source or a memory of it; without a source, to x itself (self-attention).
 
         With `beams`, several rows of x share a row of the source. `past` is for self-attention step by step: the keys
         and values of x are appended to it, and x attends to all of them. The `rotation` of x's positions turns queries
-        and keys of self-attention.
+        and keys of self-attention. `positions` are added to x and `source_positions` to the source where they become
+        queries and keys, and not where they become values (Carion et al. 2020).
         """
         if source is not None:
-            memory = source if isinstance(source, Memory) else self._memory(*self._keys_values(source))
-            queries = self.query(x) if beams is None else beams.gather(self.query(x))
-            return self._attend(split_heads(queries, self.head_width), memory, mask, bias, beams)
-        queries, keys, values = self._project(x)
+            if not isinstance(source, Memory):
+                source = self._memory(*self._keys_values(source, source_positions))
+            queries = self.query(_sum(x, positions))
+            queries = queries if beams is None else beams.gather(queries)
+            return self._attend(split_heads(queries, self.head_width), source, mask, bias, beams)
+        queries, keys, values = self._project(x, positions)
         if rotation is not None:
             queries, keys = rotation(queries), rotation(keys)
         if past is None:
@@ -125,12 +130,13 @@ class MultiHeadAttention(nn.Module):
         """Keys or values with a dimension of 1 for the heads of a group."""
         return x if self.group == 1 else x.unsqueeze(2)
 
-    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of self-attention."""
-        return split_heads(self.query(x), self.head_width), *self._keys_values(x)
+        return split_heads(self.query(_sum(x, positions)), self.head_width), *self._keys_values(x, positions)
 
-    def _keys_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        return split_heads(self.key(source), self.head_width), split_heads(self.value(source), self.value_width)
+    def _keys_values(self, source: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        keys, values = self.key(_sum(source, positions)), self.value(source)
+        return split_heads(keys, self.head_width), split_heads(values, self.value_width)
 
 
 class UnequalHeads(nn.Module):
@@ -154,6 +160,10 @@ class UnequalHeads(nn.Module):
         mask: Mask | Tensor | None = None,
     ) -> Float[Tensor, "B T C"]:
         return torch.stack([head(x, source, mask) for head in self.heads]).sum(0)
+
+
+def _sum(x: Tensor, positions: Tensor | None) -> Tensor:
+    return x if positions is None else x + positions
 
 
 def _linear(width: int, heads: int, head_width: int, bias: bool) -> nn.Linear:

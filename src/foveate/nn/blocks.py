@@ -1,6 +1,7 @@
 """Transformer blocks: attention and feed-forward layers, each with a residual connection and a layer norm."""
 
 from collections.abc import Callable
+from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -33,9 +34,12 @@ class TransformerBlock(nn.Module):
         bias: Bias | None = None,
         past: Memory | None = None,
         rotation: Rotation | None = None,
+        positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """`past` is the memory of the tokens so far; those of x are appended."""
-        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past, rotation=rotation))
+        """`past` is the memory of the tokens so far; those of x are appended. `positions` of x are added to queries and
+        keys, not to values."""
+        attention = partial(self.self, mask=mask, bias=bias, past=past, rotation=rotation, positions=positions)
+        x = self.around_self(x, attention)
         return self.around_feedforward(x, self.feedforward)
 
 
@@ -52,10 +56,10 @@ class ParallelBlock(TransformerBlock):
         bias: Bias | None = None,
         past: Memory | None = None,
         rotation: Rotation | None = None,
+        positions: Float[Tensor, "... T C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        attended = self.around_self.branch(
-            x, lambda y: self.self(y, mask=mask, bias=bias, past=past, rotation=rotation)
-        )
+        attention = partial(self.self, mask=mask, bias=bias, past=past, rotation=rotation, positions=positions)
+        attended = self.around_self.branch(x, attention)
         return x + attended + self.around_feedforward.branch(x, self.feedforward)
 
 
@@ -81,17 +85,20 @@ class DecoderBlock(nn.Module):
         self,
         x: Float[Tensor, "B T C"],
         source: Tensor | Memory,
-        mask: Mask | None = None,
-        source_mask: Mask | None = None,
+        mask: Mask | Tensor | None = None,
+        source_mask: Mask | Tensor | None = None,
         past: Memory | None = None,
         bias: Bias | None = None,
         beams: BeamSources | None = None,
+        positions: Float[Tensor, "... T C"] | None = None,
+        source_positions: Float[Tensor, "... S C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """`mask` and `bias` are for self-attention, `source_mask` for attention to the source.
 
         `past` is the memory of the tokens so far; those of x are appended. With `beams`, several rows of x share a row
-        of the source.
+        of the source. `positions` of x and of the source are added to queries and keys, not to values.
         """
-        x = self.around_self(x, lambda y: self.self(y, mask=mask, bias=bias, past=past))
-        x = self.around_cross(x, lambda y: self.cross(y, source, mask=source_mask, beams=beams))
+        x = self.around_self(x, partial(self.self, mask=mask, bias=bias, past=past, positions=positions))
+        cross = partial(self.cross, source=source, mask=source_mask, beams=beams)
+        x = self.around_cross(x, partial(cross, positions=positions, source_positions=source_positions))
         return self.around_feedforward(x, self.feedforward)

@@ -26,6 +26,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "transcribe": ("foveate.tasks.transcribe", "Transcribe"),
     "reward": ("foveate.tasks.reward", "TrainReward"),
     "rlhf": ("foveate.tasks.rlhf", "TrainRLHF"),
+    "detect": ("foveate.tasks.detect", "Detect"),
 }
 """Each task's page and its class, a `foveate.tasks.task.Task`.
 

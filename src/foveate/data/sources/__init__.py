@@ -11,6 +11,7 @@ from foveate.data.sources import (
     debian_descriptions,
     emoji,
     emoji_captions,
+    emoji_scenes,
     fashion_mnist,
     gettext_debian,
     halls,
@@ -49,6 +50,8 @@ SOURCES: dict[str, Source] = {
         halls.SOURCE,
         babyai.SOURCE,
         spoken.SOURCE,
+        emoji_scenes.SOURCE,
+        emoji_scenes.GROUPS,
     )
 }
 

@@ -145,6 +145,10 @@ PRESETS = {
         {"blocks": (1, 1), "widths": (32, 96)},
     ),
     "plain34": ("34 layers without shortcuts, to compare with", {"blocks": (3, 4, 6, 3), "shortcut": "none"}),
+    "resnet14": (
+        "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128",
+        {"blocks": (2, 2, 2), "widths": (32, 64, 128)},
+    ),
     "resnet20": ("20 layers for small images (He et al. 2016, section 4.2)", {**_SMALL, "blocks": (3, 3, 3)}),
     "resnet56": ("56 layers for small images", {**_SMALL, "blocks": (9, 9, 9)}),
     "plain20": ("20 layers for small images, no shortcuts", {**_SMALL, "blocks": (3, 3, 3), "shortcut": "none"}),

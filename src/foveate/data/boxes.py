@@ -1,0 +1,197 @@
+"""Images with boxes around objects, of a user's COCO JSON or Pascal VOC files."""
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+
+from foveate.data.dataset import Dataset
+from foveate.data.images import images_below, read_image
+from foveate.errors import UserError
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom, in pixels."""
+
+
+@dataclass(frozen=True)
+class BoxedImage:
+    """An image with a box and a label for each object in it. It may have none."""
+
+    place: str
+    boxes: tuple[Box, ...]
+    labels: tuple[str, ...]
+    read: Callable[[], PIL.Image.Image] = field(repr=False, compare=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    identity: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
+    """Something shorter that stands for the pixels, if there is."""
+
+    def content(self) -> bytes:
+        """Boxes, labels and pixels."""
+        pixels = self.read().tobytes() if self.identity is None else self.identity()
+        return f"{self.boxes}{self.labels}\0".encode() + pixels
+
+
+def boxed_images(paths: Sequence[Path]) -> Dataset[BoxedImage]:
+    """The images of a COCO JSON file, or of a folder with Pascal VOC annotations (.xml) and images in it.
+
+    Boxes are cut at the border of their image; those without area are left out, and counted in the notes. Raises
+    UserError for anything that is neither, and for missing images.
+    """
+    if len(paths) != 1:
+        raise UserError(f"images with boxes are one COCO JSON file or one folder; {len(paths)} were given")
+    (path,) = paths
+    if not path.exists():
+        raise UserError(f"there is no file or folder {path}")
+    left_out: Counter[str] = Counter()
+    examples = _of_folder(path, left_out) if path.is_dir() else _of_coco(path, left_out)
+    if not examples:
+        raise UserError(f"{path}: there is no image in it")
+    objects = Counter(label for example in examples for label in example.labels)
+    if not objects:
+        raise UserError(f"{path}: no image has a box")
+    notes = [f"{objects.total():,} objects of {len(objects):,} classes"]
+    notes += [f"left out: {count:,} {what}" for what, count in left_out.items()]
+    return Dataset(path.name or str(path), examples, "images", notes)
+
+
+def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
+    """Pascal VOC: one .xml for each image."""
+    annotations = sorted(file for file in folder.rglob("*.xml") if file.is_file())
+    if not annotations:
+        raise UserError(
+            f"{folder} has no annotations: it needs a Pascal VOC .xml file for each image, or give COCO JSON"
+        )
+    images: dict[str, list[Path]] = {}
+    for file in images_below(folder):
+        images.setdefault(file.name, []).append(file)
+    examples, used = [], dict[Path, Path]()
+    for annotation in annotations:
+        root = _parse_xml(annotation)
+        file = _image_of(annotation, root, images)
+        if file in used:
+            raise UserError(f"{annotation} and {used[file]} are both about the image {file}")
+        used[file] = annotation
+        objects = [(_name(annotation, thing), _corners(annotation, thing)) for thing in root.iter("object")]
+        size = tuple(_number(root, f"size/{name}", 0.0) for name in ("width", "height"))
+        examples.append(_example(file, size, objects, left_out))
+    return examples
+
+
+def _parse_xml(path: Path) -> ElementTree.Element:
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read as XML: {' '.join(str(error).split())}") from None
+    if root.tag != "annotation":
+        raise UserError(f"{path} is no Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
+    return root
+
+
+def _image_of(annotation: Path, root: ElementTree.Element, images: dict[str, list[Path]]) -> Path:
+    """The image file that an annotation names; else the one with its own name."""
+    name = Path((root.findtext("filename") or "").strip()).name
+    own = [file for file in images if Path(file).stem == annotation.stem]
+    for candidate in (name, *own):
+        found = images.get(candidate, [])
+        if len(found) > 1:
+            raise UserError(f"{annotation} is about {candidate}, but there are {found[0]} and {found[1]}")
+        if found:
+            return found[0]
+    raise UserError(f"{annotation} is about the image {name or annotation.stem}, which is not in the folder")
+
+
+def _name(annotation: Path, thing: ElementTree.Element) -> str:
+    name = (thing.findtext("name") or "").strip()
+    if not name:
+        raise UserError(f"{annotation} has an object without a name")
+    return name
+
+
+def _corners(annotation: Path, thing: ElementTree.Element) -> Box:
+    """Pascal VOC counts pixels from 1 and names the last ones inside."""
+    left, top, right, bottom = (_number(thing, f"bndbox/{name}") for name in ("xmin", "ymin", "xmax", "ymax"))
+    if not all(map(math.isfinite, (left, top, right, bottom))):
+        raise UserError(f"{annotation} has an object whose box is not four numbers")
+    return left - 1, top - 1, right, bottom
+
+
+def _number(element: ElementTree.Element, path: str, default: float = math.nan) -> float:
+    try:
+        return float(element.findtext(path) or default)
+    except ValueError:
+        return math.nan
+
+
+def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
+    table = _parse_json(path)
+    try:
+        names = {category["id"]: str(category["name"]) for category in table["categories"]}
+        objects: dict[Any, list[tuple[str, Box]]] = {image["id"]: [] for image in table["images"]}
+        if len(objects) < len(table["images"]):
+            raise UserError(f"{path} has two images with the same id")
+        for annotation in table["annotations"]:
+            if annotation.get("iscrowd"):
+                left_out["boxes around crowds"] += 1
+                continue
+            left, top, width, height = map(float, annotation["bbox"])
+            if annotation["image_id"] not in objects or annotation["category_id"] not in names:
+                raise UserError(f"{path} has an annotation of an image or a category that it does not list")
+            box = left, top, left + width, top + height
+            objects[annotation["image_id"]].append((names[annotation["category_id"]], box))
+        examples = []
+        for image in table["images"]:
+            size = (float(image.get("width") or 0), float(image.get("height") or 0))
+            examples.append(_example(_find(path, str(image["file_name"])), size, objects[image["id"]], left_out))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{path} is not in COCO's format: {type(error).__name__} {error}") from None
+    _check_names(path, [example.place for example in examples])
+    return examples
+
+
+def _parse_json(path: Path) -> Any:
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read as JSON: {' '.join(str(error).split())}") from None
+    missing = [name for name in ("images", "annotations", "categories") if name not in table]
+    if not isinstance(table, dict) or missing:
+        raise UserError(f"{path} is not in COCO's format: it has no {' and no '.join(missing or ['tables'])}")
+    return table
+
+
+def _find(path: Path, name: str) -> Path:
+    """The image file: its name counts from the JSON file's folder, or from an `images` folder there or beside it."""
+    for folder in (path.parent, path.parent / "images", path.parent.parent / "images", path.parent.parent):
+        if (folder / name).is_file():
+            return folder / name
+    raise UserError(f"{path} lists the image {name}, which is neither in {path.parent} nor in {path.parent / 'images'}")
+
+
+def _check_names(path: Path, places: Iterable[str]) -> None:
+    for place, count in Counter(places).items():
+        if count > 1:
+            raise UserError(f"{path} lists {count} images with the file {place}")
+
+
+def _example(
+    file: Path, size: Sequence[float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
+) -> BoxedImage:
+    """The image with those of the objects that have an area inside it."""
+    if not all(side >= 1 for side in size):
+        size = read_image(file).size
+    width, height = size
+    kept = []
+    for label, (left, top, right, bottom) in objects:
+        box = max(left, 0.0), max(top, 0.0), min(right, width), min(bottom, height)
+        if box[2] > box[0] and box[3] > box[1]:
+            kept.append((label, box))
+        else:
+            left_out["boxes without an area in their image"] += 1
+    labels, boxes = tuple(label for label, _ in kept), tuple(box for _, box in kept)
+    return BoxedImage(str(file), boxes, labels, lambda: read_image(file))

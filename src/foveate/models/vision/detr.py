@@ -1,0 +1,240 @@
+"""DETR: a Transformer whose queries each find one object (Carion et al. 2020, https://arxiv.org/abs/2005.12872).
+
+With `boxes="refined"` each query starts from a learned box, and each layer corrects it (Liu et al. 2022, DAB-DETR,
+https://arxiv.org/abs/2201.12329); with `denoising`, such queries also learn to correct boxes that are known up to noise
+(Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.errors import UserError, check_literals
+from foveate.models.vision.image_encoder import image_encoder
+from foveate.nn import (
+    BoxQueries,
+    DecoderBlock,
+    FeedForward,
+    LearnedQueries,
+    MultiHeadAttention,
+    Residual,
+    TransformerBlock,
+    grid_positions,
+)
+
+
+@dataclass
+class DETRConfig:
+    """The sizes of a DETR. Defaults are those of the paper."""
+
+    classes: FromData
+    """How many classes of objects there are."""
+    channels: int = 3
+    """Channels of the images: 3 for colour, 1 for grey."""
+    backbone: str = "resnet50"
+    """Preset of the model whose feature map is read: any that has one."""
+    image_size: int = 224
+    """Height and width of the images, for a backbone that learns positions."""
+    width: int = 256
+    """Width C of all layers, a multiple of 4."""
+    heads: int = 8
+    """Attention heads of each layer."""
+    feedforward: int = 2048
+    """Inner width of the feed-forward layers."""
+    encoder_layers: int = 6
+    """Blocks of self-attention between the places of the feature map."""
+    decoder_layers: int = 6
+    """Blocks in which queries attend to each other and to the feature map."""
+    queries: int = 100
+    """The most objects that can be found in an image."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer norm after each residual sum, or before each layer, which learns faster."""
+    boxes: Literal["direct", "refined"] = "direct"
+    """Each layer predicts whole boxes from its queries (the paper), or corrects the boxes of the layer before."""
+    no_object: bool = True
+    """Queries without an object have a class of their own (softmax). Otherwise classes are decided one by one (sigmoid,
+    for focal loss)."""
+    denoising: int | None = None
+    """Groups of queries that start from noisy boxes of the objects, in training only. Needs boxes="refined"."""
+    dropout: float = 0.1
+    """Share of layer outputs that is dropped in training."""
+
+
+@dataclass(kw_only=True)
+class Detections(Output):
+    """What each of Q queries found: logits (B, Q, N), of no object last, and a box."""
+
+    boxes: Float[Tensor, "B Q 4"]
+    """Centre x, centre y, width and height, as shares of the image's width and height."""
+    earlier: tuple["Detections", ...] = ()
+    """The same of the decoder's earlier layers, to train them too."""
+    denoised: "Detections | None" = None
+    """The same of the denoising queries: Q is groups times objects."""
+
+
+class DETR(nn.Module):
+    """Reads images of any size that its backbone reads."""
+
+    backbone: Any
+    """A `foveate.contracts.GridEncoder`."""
+
+    def __init__(self, config: DETRConfig) -> None:
+        super().__init__()
+        check_literals(config)
+        if config.width % 4:
+            raise UserError(f"width is {config.width}, but must be a multiple of 4: waves of rows and of columns")
+        if config.denoising and config.boxes != "refined":
+            raise UserError('denoising needs boxes="refined": its queries start from boxes')
+        self.config, width, pre = config, config.width, config.norm == "pre"
+        self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
+        self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
+        self.encoder = nn.ModuleList(encoder_block(config) for _ in range(config.encoder_layers))
+        self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.queries = object_queries(config)
+        self.decoder = nn.ModuleList(decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder_norm = nn.LayerNorm(width)
+        self.output = nn.Linear(width, config.classes + config.no_object)
+        self.box = box_layers(width)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        for part in (self.encoder, self.decoder):
+            for parameter in part.parameters():
+                if parameter.ndim > 1:
+                    nn.init.xavier_uniform_(parameter)
+        if not self.config.no_object:
+            nn.init.constant_(self.output.bias, -math.log(99))  # almost no query has an object: Lin et al. 2017
+        if self.config.boxes == "refined":
+            for parameter in self.box[-1].parameters():
+                nn.init.zeros_(parameter)
+
+    def forward(
+        self,
+        pixels: Float[Tensor, "B c h w"],
+        sizes: Int[Tensor, "B 2"] | None = None,
+        noisy_boxes: Float[Tensor, "B G K 4"] | None = None,
+        noisy_labels: Int[Tensor, "B G K"] | None = None,
+    ) -> Detections:
+        """What each query finds.
+
+        `sizes` are the height and the width of each image, where images are padded at the right and the bottom; boxes
+        are shares of these. Noisy boxes are G variants of the K objects of each image, with IGNORE as label of padding.
+        """
+        encoded, places, inside = self.encode(pixels, sizes)
+        x, anchors, seen = self.queries(len(pixels), noisy_boxes, noisy_labels)
+        layers = []
+        for block in self.decoder:
+            positions = self.queries.positions(anchors)
+            x = block(x, encoded, mask=seen, source_mask=inside, positions=positions, source_positions=places)
+            y = self.decoder_norm(x)
+            boxes = self.box(y)
+            if anchors is not None:
+                boxes = boxes + anchors
+                anchors = boxes.detach()
+            layers.append((self.output(y), boxes.sigmoid()))
+        return detections(layers, self.config.queries)
+
+    def encode(
+        self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None
+    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"], Bool[Tensor, "B 1 1 S"] | None]:
+        """The encoded places of the feature map row by row, their positions, and which are no padding."""
+        grid = self.project(self.backbone.grid(pixels))
+        inside = inside_images(pixels, grid, sizes)
+        positions = grid_positions(inside, self.config.width, grid.dtype)
+        mask = None if sizes is None else inside.flatten(1)[:, None, None]
+        x = grid.flatten(2).mT
+        for block in self.encoder:
+            x = block(x, mask=mask, positions=positions)
+        return self.encoder_norm(x), positions, mask
+
+
+def inside_images(
+    pixels: Float[Tensor, "B c h w"], grid: Float[Tensor, "B C i j"], sizes: Int[Tensor, "B 2"] | None
+) -> Bool[Tensor, "B i j"]:
+    """Which places of a feature map are no padding: those whose first pixel is inside the image."""
+    (height, width), (rows, columns) = pixels.shape[2:], grid.shape[2:]
+    if sizes is None:
+        return torch.ones(len(grid), rows, columns, dtype=torch.bool, device=grid.device)
+    tops = torch.arange(rows, device=grid.device) * height // rows
+    lefts = torch.arange(columns, device=grid.device) * width // columns
+    return (tops < sizes[:, :1])[:, :, None] & (lefts < sizes[:, 1:])[:, None]
+
+
+def detections(layers: list[tuple[Tensor, Tensor]], queries: int) -> Detections:
+    """The logits and boxes of all layers as one output, those of denoising queries apart."""
+    parts = []
+    for logits, boxes in layers:
+        noisy = Detections(logits=logits[:, queries:], boxes=boxes[:, queries:]) if logits.shape[1] > queries else None
+        parts.append(Detections(logits=logits[:, :queries], boxes=boxes[:, :queries], denoised=noisy))
+    *earlier, last = parts
+    last.earlier = tuple(earlier)
+    return last
+
+
+def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
+    """What the decoder starts from."""
+    if config.boxes == "direct":
+        return LearnedQueries(config.queries, config.width)
+    return BoxQueries(config.queries, config.width, config.classes if config.denoising else None)
+
+
+def box_layers(width: int) -> nn.Sequential:
+    """From a query's vector to a box before the sigmoid."""
+    inner = nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
+    return nn.Sequential(*inner, nn.Linear(width, 4))
+
+
+def encoder_block(config: DETRConfig) -> TransformerBlock:
+    """Self-attention between the places of the feature map."""
+    return TransformerBlock(attention(config), feedforward(config), residual(config))
+
+
+def decoder_block(config: DETRConfig) -> DecoderBlock:
+    """Attention between queries, and from them to the feature map."""
+    return DecoderBlock(attention(config), attention(config), feedforward(config), residual(config))
+
+
+def attention(config: DETRConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.width, config.heads, dropout=config.dropout)
+
+
+def feedforward(config: DETRConfig) -> FeedForward:
+    return FeedForward(config.width, config.feedforward, "relu", config.dropout)
+
+
+def residual(config: DETRConfig) -> partial[Residual]:
+    return partial(Residual, config.width, config.norm, config.dropout)
+
+
+MODEL, CONFIG = DETR, DETRConfig
+
+TRAINED = {"learning_rate": 1e-4, "schedule": "constant", "weight_decay": 1e-4, "clip": 0.1}
+
+_REFINED = {"norm": "pre", "boxes": "refined", "no_object": False, "denoising": 3}
+
+_TINY = {
+    "backbone": "resnet14",
+    "width": 128,
+    "heads": 4,
+    "feedforward": 512,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "queries": 25,
+    "dropout": 0.0,
+}
+
+PRESETS = {
+    "detr-resnet50": ("ResNet-50 and 6+6 layers, 100 queries, as in the paper (Carion et al. 2020)", {}, TRAINED),
+    "detr-tiny": ("14-layer ResNet and 2+3 layers, 25 queries, as in the paper: hard to train on few images", _TINY),
+    "detr-refined-tiny": (
+        "The same with boxes refined layer by layer, denoising queries and focal loss (Liu, Li et al. 2022)",
+        {**_TINY, **_REFINED},
+    ),
+}

@@ -1,0 +1,28 @@
+"""Positions in an image as sine and cosine waves (Carion et al. 2020, section A.4)."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+
+def coordinate_waves(values: Float[Tensor, "..."], width: int) -> Float[Tensor, "... width"]:
+    """`width` waves, an even number, of coordinates from 0 to 1: sines and cosines interleaved.
+
+    The longest wave has 10,000 times the length of the shortest, one of whose periods is the image.
+    """
+    frequencies = 10_000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64, device=values.device) / width)
+    angles = 2 * math.pi * values[..., None] * frequencies.to(values.dtype)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)
+
+
+def grid_positions(inside: Bool[Tensor, "B h w"], width: int, dtype: torch.dtype) -> Float[Tensor, "B T C"]:
+    """Waves of the row and then of the column of each place of a feature map, row by row; `width` in all.
+
+    `inside` is False for padding at the right and the bottom: rows and columns are counted as shares of what is inside.
+    """
+    counts = inside.to(dtype)
+    rows, columns = counts.cumsum(1), counts.cumsum(2)
+    rows, columns = rows / (rows[:, -1:] + 1e-6), columns / (columns[:, :, -1:] + 1e-6)
+    return torch.cat([coordinate_waves(each, width // 2) for each in (rows, columns)], -1).flatten(1, 2)

@@ -1,0 +1,94 @@
+"""COCO's measure of detections: average precision (Lin et al. 2014, https://arxiv.org/abs/1405.0312).
+
+For each class, detections in the order of their scores are given the objects that they overlap most, if the overlap
+(IoU) is at least a threshold, and each object once. The precision, made to never rise with recall, is averaged over 101
+recalls. AP50 is for a threshold of 0.5, AP the mean over thresholds from 0.5 to 0.95.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+THRESHOLDS = np.linspace(0.5, 0.95, 10)
+
+RECALLS = np.linspace(0, 1, 101)
+
+MOST = 100
+"""Detections of a class in an image that count: the most probable ones."""
+
+
+@dataclass
+class Boxes:
+    """Boxes (K, 4), by their corners, and the number of each one's class; for detections also scores."""
+
+    boxes: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray | None = None
+
+    def of(self, label: int | None) -> "Boxes":
+        """Those of a class, or all of them as one class; detections in the order of their scores."""
+        chosen = np.arange(len(self.labels)) if label is None else np.flatnonzero(self.labels == label)
+        if self.scores is None:
+            return Boxes(self.boxes[chosen], self.labels[chosen])
+        chosen = chosen[np.argsort(-self.scores[chosen], kind="stable")][:MOST]
+        return Boxes(self.boxes[chosen], self.labels[chosen], self.scores[chosen])
+
+
+def detection_metrics(found: Sequence[Boxes], right: Sequence[Boxes]) -> dict[str, float]:
+    """AP50 and AP, the means over the classes that there are objects of, and AP50 as if there was one class: of each
+    image the detections and the objects. From 0 to 100."""
+    labels = sorted({int(label) for each in right for label in each.labels})
+    by_class = np.array([average_precision(found, right, label) for label in labels])
+    whole = average_precision(found, right, None)
+    return {
+        "AP50": 100 * float(by_class[:, 0].mean()),
+        "AP": 100 * float(by_class.mean()),
+        "AP50_any_class": 100 * float(whole[0]),
+    }
+
+
+def average_precision(found: Sequence[Boxes], right: Sequence[Boxes], label: int | None) -> np.ndarray:
+    """The average precision of one class, or of all as one, for each threshold. There must be an object of it."""
+    scores: list[np.ndarray] = []
+    hits, objects = [], 0
+    for detections, things in zip(found, right, strict=True):
+        detections, things = detections.of(label), things.of(label)
+        objects += len(things.boxes)
+        scores.append(np.asarray(detections.scores))
+        hits.append(match(detections.boxes, things.boxes))
+    order = np.argsort(-np.concatenate(scores), kind="stable")
+    right_ones = np.concatenate(hits, 1)[:, order].cumsum(1)
+    recalls = right_ones / objects
+    precisions = right_ones / np.arange(1, len(order) + 1)
+    precisions = np.maximum.accumulate(precisions[:, ::-1], 1)[:, ::-1]
+    return np.array([_at_recalls(*each) for each in zip(recalls, precisions, strict=True)])
+
+
+def match(boxes: np.ndarray, things: np.ndarray) -> np.ndarray:
+    """Whether each detection, in the order given, gets an object, for each threshold."""
+    hits = np.zeros((len(THRESHOLDS), len(boxes)), bool)
+    if not len(boxes) or not len(things):
+        return hits
+    overlaps = iou(boxes, things)
+    for row, threshold in enumerate(THRESHOLDS):
+        free = np.ones(len(things), bool)
+        for place in np.flatnonzero(overlaps.max(1) >= threshold):
+            best = int(np.where(free, overlaps[place], -1).argmax())
+            if free[best] and overlaps[place, best] >= threshold:
+                free[best], hits[row, place] = False, True
+    return hits
+
+
+def iou(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The intersection over the union of each of (M, 4) with each of (K, 4) boxes, by their corners."""
+    first, last = np.maximum(one[:, None, :2], other[:, :2]), np.minimum(one[:, None, 2:], other[:, 2:])
+    shared = (last - first).clip(0).prod(-1)
+    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(-1) for boxes in (one, other)]
+    return shared / np.maximum(areas[0][:, None] + areas[1] - shared, 1e-12)
+
+
+def _at_recalls(recalls: np.ndarray, precisions: np.ndarray) -> float:
+    """The mean precision at 101 recalls; 0 at recalls that are not reached."""
+    places = np.searchsorted(recalls, RECALLS)
+    return float(np.append(precisions, 0.0)[places].mean())
