@@ -20,6 +20,7 @@ from foveate.experiments.drawing import COLOURS, line, panels
 from foveate.experiments.flops import flops
 from foveate.experiments.layers import LAYERS, Layers
 from foveate.experiments.norms import Norms
+from foveate.experiments.positions import Positions
 from foveate.experiments.products import WAYS, Products
 from foveate.experiments.teacher_forcing import TeacherForcing
 
@@ -30,6 +31,7 @@ TINY = {
     "teacher-forcing": TeacherForcing(
         models=("rnn", "convolutional-tiny"), lengths=(3, 5), width=8, vocabulary=17, repeats=1
     ),
+    "positions": Positions(length=6, lengths=(6, 9), back=1, vocabulary=5, steps=2, width=8),
     "products": Products(widths=(2, 3), side=4, repeats=1),
 }
 
@@ -255,3 +257,12 @@ def test_more_cases_than_colours_are_still_told_apart() -> None:
     for number in range(2 * len(COLOURS)):
         line(axes, number, [1, 2], [1, 2])
     assert len({(drawn.get_color(), drawn.get_marker()) for drawn in axes.lines}) == 2 * len(COLOURS)
+
+
+def test_kinds_of_positions_differ_where_positions_matter() -> None:
+    """Without positions the token before cannot be told from others; with them it can, after few steps."""
+    options = Positions(length=8, lengths=(8, 12), back=1, vocabulary=4, steps=120, width=16)
+    found = {(one["kind"], one["length"]): one for one in compare("positions", options, QUIET).raw}
+    assert found["none", 8]["accuracy"] < 75 < 95 < found["relative", 8]["accuracy"]
+    assert found["relative", 12]["beyond"] > 95
+    assert found["none", 8]["beyond"] is None

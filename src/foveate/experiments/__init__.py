@@ -22,6 +22,10 @@ COMPARISONS = {
         "recurrent, convolution, self-attention, restricted self-attention: cost against length and width",
     ),
     "dot-scaling": ("foveate.experiments.dot_scaling", "dot against scaled dot, by the width of the keys"),
+    "positions": (
+        "foveate.experiments.positions",
+        "kinds of positions: trained on short sequences, tested on long ones",
+    ),
     "norms": ("foveate.experiments.norms", "post-norm against pre-norm, by depth and learning rate"),
     "teacher-forcing": (
         "foveate.experiments.teacher_forcing",

@@ -1,7 +1,9 @@
-"""Dot product against scaled dot product: entropy of the weights and size of the gradient, by the width D of the keys.
+"""Dot product against scaled dot product, by the width D of the keys: variance of the scores, entropy of the weights
+and size of the gradient.
 
 The dot product of two random vectors of width D has a standard deviation of sqrt(D). Large scores saturate the softmax,
-so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1).
+so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1). So does the norm of a constant vector grow: that of
+(a, ..., a) is a sqrt(D).
 """
 
 import math
@@ -49,6 +51,8 @@ class Measured:
     score: str
     projected: bool
     width: int
+    variance: float
+    """Of the scores of all pairs of different vectors."""
     entropy: float
     """The mean entropy of a query's weights, in nats; the logarithm of the positions for uniform weights."""
     gradient: float
@@ -71,36 +75,43 @@ def run(options: DotScaling, console: Console) -> Comparison:
             for projected in (False, True):
                 pairs = zip(draws, projections, strict=True)
                 parts = [_measure(x, x @ key if projected else x, score) for x, key in pairs]
-                entropy, gradient = torch.tensor(parts).mean(0).tolist()
-                found.append(Measured(name, projected, width, entropy, gradient))
+                variance, entropy, gradient = torch.tensor(parts).mean(0).tolist()
+                found.append(Measured(name, projected, width, variance, entropy, gradient))
     return _report(options, found)
 
 
-def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> tuple[float, float]:
-    """The mean entropy of the weights, and the size of the gradient of the scores."""
+def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> tuple[float, float, float]:
+    """The variance of the scores, the mean entropy of the weights, and the size of the gradient of the scores."""
+    scores = (q @ k.mT * (score.scale(q.shape[-1]) or 1.0))[~torch.eye(len(q), dtype=torch.bool)]
     bias = torch.zeros(len(q), len(k), requires_grad=True)  # its gradient is that of the scores
     weights = attend(q, k, torch.eye(len(k)), score=score, bias=bias, kernel="eager")
     (gradient,) = torch.autograd.grad(weights, bias, torch.randn_like(weights))
     weights = weights.detach()
     entropy = -torch.special.xlogy(weights, weights).sum(-1).mean()
-    return float(entropy), float(gradient.square().mean(-1).sqrt().median())
+    return float(scores.var()), float(entropy), float(gradient.square().mean(-1).sqrt().median())
 
 
 def _report(options: DotScaling, found: list[Measured]) -> Comparison:
     cases = [(score, projected) for projected in (False, True) for score in SCORES]
     names = {case: f"{case[0]}, {'keys projected' if case[1] else 'bare vectors'}" for case in cases}
     chosen = {case: [part for part in found if (part.score, part.projected) == case] for case in cases}
-    entropies, gradients = (
+    variances, entropies, gradients = (
         Table(["D", *names.values()], title=title)
-        for title in ("Entropy of the weights, in nats", "Gradient that arrives at the scores")
+        for title in (
+            "Variance of the scores",
+            "Entropy of the weights, in nats",
+            "Gradient that arrives at the scores",
+        )
     )
     for place, width in enumerate(options.widths):
         parts = [chosen[case][place] for case in cases]
+        variances.rows.append([f"{width:,}", *(f"{part.variance:.2f}" for part in parts)])
         entropies.rows.append([f"{width:,}", *(f"{part.entropy:.2f}" for part in parts)])
         gradients.rows.append([f"{width:,}", *(f"{part.gradient:.1e}" for part in parts)])
-    figure, (axes,) = panels(1, 2, 4.2, 3.4)
+    figure, (axes,) = panels(1, 3, 4.2, 3.4)
     for number, case in enumerate(cases):
         parts = chosen[case]
+        line(axes[2], number, options.widths, [part.variance for part in parts], names[case])
         line(axes[0], number, options.widths, [part.entropy for part in parts], names[case])
         line(axes[1], number, options.widths, [max(part.gradient, ZERO) for part in parts], names[case])
     most, top = math.log(options.positions), max(0.1, 1.5 * max(part.gradient for part in found))
@@ -109,13 +120,16 @@ def _report(options: DotScaling, found: list[Measured]) -> Comparison:
     axes[0].set(title="entropy of the weights, nats", ylim=(0, 1.12 * most))
     axes[1].set(title="gradient that arrives at the scores", yscale="log", ylim=(LEAST, top))
     axes[1].text(options.widths[0], 1.5 * LEAST, "lower ones are not shown", **WORDS)
+    axes[2].plot(options.widths, [width**0.5 for width in options.widths], color=GREY, linestyle=":", linewidth=1)
+    axes[2].text(options.widths[-1], options.widths[-1] ** 0.5, "norm of (1, ..., 1)", ha="right", **WORDS)
+    axes[2].set(title="variance of the scores", yscale="log")
     for each in axes:
         powers_of_two(each, options.widths)
         each.set_xlabel("width D")
     legend_below(figure, axes[0], 2)
     return Comparison(
         "Dot against scaled dot",
-        [entropies, gradients],
+        [variances, entropies, gradients],
         {"": figure},
         [asdict(part) for part in found],
         [

@@ -1,6 +1,6 @@
 """The decoder blocks of a Transformer that writes: for a whole target, or step by step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol, runtime_checkable
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, RelativePosition, causal, padding
+from foveate.attention import Mask, Memory, RelativePosition, causal, padding, window
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock
@@ -68,7 +68,14 @@ class DecoderStackState:
 
 
 class DecoderStack(nn.ModuleList):
-    """Blocks of causal self-attention, attention to a source and a feed-forward layer (Vaswani et al. 2017)."""
+    """Blocks of causal self-attention, attention to a source and a feed-forward layer (Vaswani et al. 2017).
+
+    With a `window`, self-attention looks at most so many positions back.
+    """
+
+    def __init__(self, blocks: Iterable[DecoderBlock] = (), window: int | None = None) -> None:
+        super().__init__(blocks)
+        self.window = window
 
     def __iter__(self) -> Iterator[DecoderBlock]:
         return super().__iter__()  # type: ignore[return-value]
@@ -81,8 +88,9 @@ class DecoderStack(nn.ModuleList):
         distances: RelativePosition | None = None,
     ) -> Float[Tensor, "B T C"]:
         """A whole target x. `distances` is the bias of relative positions for self-attention."""
+        mask = causal() if self.window is None else causal() & window(self.window)
         for block in self:
-            x = block(x, source, mask=causal(), source_mask=source_mask, bias=distances)
+            x = block(x, source, mask=mask, source_mask=source_mask, bias=distances)
         return x
 
     def start(
@@ -101,6 +109,7 @@ class DecoderStack(nn.ModuleList):
     ) -> Float[Tensor, "R 1 C"]:
         """One more token of each row."""
         source_mask, bias = padding(state.source_lengths), distances.with_start(state.steps) if distances else None
+        mask = None if self.window is None else window(self.window, state.steps)
         for block, past, source in zip(self, state.past, state.source, strict=True):
-            x = block(x, source, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
+            x = block(x, source, mask=mask, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
         return x

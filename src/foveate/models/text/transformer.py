@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, padding
+from foveate.attention import Mask, padding, window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import check_literals
@@ -60,6 +60,10 @@ class TransformerConfig:
     """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     max_length: int = 1024
     """Rows of the learned table."""
+    window: int | None = None
+    """Self-attention looks at most so many positions away; by default everywhere. Attention to the source stays whole."""
+    split: bool = False
+    """Each head of self-attention and of attention to the source reads its own slice of the input."""
     tie: Literal["none", "output", "all"] = "output"
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
@@ -79,7 +83,7 @@ class Transformer(nn.Module):
         self.target_positions, self.target_distances = position_encoding(*scheme)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = DecoderStack(decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack((decoder_block(config) for _ in range(config.decoder_layers)), config.window)
         # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
@@ -105,8 +109,9 @@ class Transformer(nn.Module):
     def encode(self, source: Int[Tensor, "B S"], mask: Mask) -> Float[Tensor, "B S C"]:
         """The output of the encoder."""
         x = self._embed(source, self.source_embedding, self.source_positions)
+        near = mask if self.config.window is None else mask & window(self.config.window)
         for block in self.encoder:
-            x = block(x, mask=mask, bias=self.source_distances)
+            x = block(x, mask=near, bias=self.source_distances)
         return self.encoder_norm(x)
 
     def start(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> DecoderStackState:
@@ -123,7 +128,7 @@ class Transformer(nn.Module):
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout)
+    return MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout, split=config.split)
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:
