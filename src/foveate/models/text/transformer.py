@@ -61,7 +61,7 @@ class TransformerConfig:
     max_length: int = 1024
     """Rows of the learned table."""
     window: int | None = None
-    """Self-attention looks at most so many positions away; by default everywhere. Attention to the source stays whole."""
+    """Self-attention looks at most so many positions away; by default everywhere, as attention to the source does."""
     split: bool = False
     """Each head of self-attention and of attention to the source reads its own slice of the input."""
     tie: Literal["none", "output", "all"] = "output"
