@@ -5,6 +5,7 @@ import shutil
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import verdicts
@@ -13,9 +14,12 @@ from tiny_bert import write_folder
 
 import foveate
 from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks.classify import FINE_TUNING, Classify, Text, run
+from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.start import open_start
 from foveate.tasks.trained import NoOptions
 from foveate.training import Training
@@ -120,6 +124,30 @@ def test_folders_that_cannot_be(folder: Path, tmp_path: Path, changes: dict, mes
     (copy / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(UserError, match=message):
         open_start(copy)
+
+
+def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
+    """Begun with two labels, gone on with three."""
+    generator = np.random.default_rng(1)
+
+    def images(labels: str) -> Splits:
+        parts = [images_of_arrays("noise", generator.integers(0, 255, (6, 12, 12)).astype(np.uint8), labels * 2)] * 3
+        return Splits(*parts)
+
+    def settings(name: str, start: Path | None, model: str = "cnn-attentive-tiny") -> ClassifyImage:
+        training = Training(steps=1, validate_every=1, save_every=1, average=1)
+        return ClassifyImage(examples=Images(batch=6), model=model, out=tmp_path / name, training=training, start=start)
+
+    first = settings("first", None).learn(images("abb"), CONSOLE)
+    body = {name: value for name, value in first.model.state_dict().items() if not name.startswith("output.")}
+    model = settings("second", tmp_path / "first").build(classes=3, channels=1)
+    assert len(body) > 5
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in body.items())
+    second = settings("second", tmp_path / "first").learn(images("abc"), CONSOLE)
+    assert second.model.output.weight.shape[0] == 3
+    assert str(tmp_path / "first") in second.description["contents"]
+    with pytest.raises(UserError, match="first is a cnn, which no resnet can begin from"):
+        settings("third", tmp_path / "first", "resnet20").learn(images("abc"), CONSOLE)
 
 
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -17,7 +16,7 @@ from foveate.tasks.classifier import Classifier
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.measures import accuracy, macro_f1
 from foveate.tasks.recipe import AS_USUAL, Architecture, Recipe
-from foveate.tasks.start import Start, open_start
+from foveate.tasks.start import FromWeights, open_start
 from foveate.tasks.texts import check_vocabulary, learn_and_check, spread
 from foveate.training import Training, Validation
 
@@ -66,7 +65,7 @@ FINE_TUNING = Training(
 
 
 @dataclass
-class Classify(Recipe[Architecture]):
+class Classify(FromWeights, Recipe[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
@@ -108,30 +107,15 @@ class Classify(Recipe[Architecture]):
             longest = self.architecture.max_length - 2  # type: ignore[attr-defined]
             self.examples = replace(self.examples, max_length=min(self.examples.max_length, longest))
 
-    @cached_property
-    def trained_body(self) -> Start | None:
-        """What `start` names."""
-        return None if self.start is None else open_start(self.start)
-
     def build(self, **sizes: int) -> nn.Module:
-        body = self.trained_body
-        if body is not None:
-            sizes["vocabulary"] = body.config.vocabulary
-        model = super().build(**sizes)
-        if body is not None and next(model.parameters()).device.type != "meta":
-            body.fill(model)
-        return model
-
-    def contents(self) -> dict[str, str]:
-        body = self.trained_body
-        return super().contents() | ({} if body is None else {str(self.start): body.digest})
-
-    def identity(self) -> dict[str, Any]:
-        return super().identity() | ({} if self.start is None else {"start": str(self.start)})
+        """The model; the size of its vocabulary is that of the trained weights, if there are any."""
+        if self.trained_body is not None:
+            sizes["vocabulary"] = self.trained_body.config.vocabulary
+        return super().build(**sizes)
 
     def tokenizer(self, texts: Iterable[str]) -> Tokenizer:
         """That of the trained weights, or one that is learned from the texts."""
-        if self.trained_body is not None:
+        if self.trained_body is not None and self.trained_body.tokenizer is not None:
             return self.trained_body.tokenizer
         chosen = self.examples
         return TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)

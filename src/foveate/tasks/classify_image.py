@@ -17,6 +17,7 @@ from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start import FromWeights
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.trained import NoOptions, unlearned
 from foveate.training import Training
@@ -62,7 +63,7 @@ class ImageDecision:
 
 
 @dataclass
-class ClassifyImage(Task[Architecture]):
+class ClassifyImage(FromWeights, Task[Architecture]):
     """Train an image classifier, which gives an image one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

@@ -69,6 +69,8 @@ class Embedder:
     def load(cls, folder: Path | str, device: str = "cpu") -> "Embedder":
         """The model of a Hugging Face folder, in evaluation mode. Raises UserError for what is missing or damaged."""
         start = open_start(folder)
+        if start.tokenizer is None or start.family != "bert":
+            raise UserError(f"{folder} is no BERT, so it gives no vectors of sentences")
         pooling, normalized = _pooling(start.folder)
         start.config.pooling = pooling
         model = models.build(start.family, start.config)

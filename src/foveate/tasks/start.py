@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import tyro
 from torch import Tensor, nn
 
 from foveate import bundle, models
@@ -20,7 +22,10 @@ from foveate.interop.pretrained import locate
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.trained import describe
 
-HEAD = "head."
+if TYPE_CHECKING:
+    from foveate.tasks.recipe import Recipe
+
+HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
 
@@ -33,7 +38,8 @@ class Start:
     config: Any
     """The config of the trained model."""
     body: dict[str, Tensor] = field(repr=False)
-    tokenizer: Tokenizer = field(repr=False)
+    tokenizer: Tokenizer | None = field(repr=False)
+    """None for a model that reads no text."""
 
     @property
     def digest(self) -> str:
@@ -43,7 +49,7 @@ class Start:
     def fill(self, model: nn.Module) -> None:
         """Give a model the trained body; its head stays as it is. Raises UserError where the body does not fit."""
         state = model.state_dict()
-        wanted = {name: tensor for name, tensor in state.items() if not name.startswith(HEAD)}
+        wanted = {name: tensor for name, tensor in state.items() if not name.startswith(HEADS)}
         for name, tensor in wanted.items():
             if name not in self.body:
                 raise UserError(f"{self.folder} has no tensor '{name}': it is another model")
@@ -72,12 +78,13 @@ def open_start(place: Path | str) -> Start:
 
 
 def _run_folder(folder: Path) -> Start:
-    found = bundle.load(folder)
-    description = describe(found)
+    description = describe(bundle.load(folder))
     config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
     tensors = bundle.read_tensors(folder / bundle.WEIGHTS).tensors
-    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEAD)}
-    return Start(folder, description.family, config, body, load_text_tokenizer(found.path("tokenizer.json")))
+    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
+    reads_text = (folder / "tokenizer.json").is_file()
+    tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
+    return Start(folder, description.family, config, body, tokenizer)
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
@@ -93,3 +100,37 @@ def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
 def _sizes(config: Any) -> tuple[Any, ...]:
     names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
     return tuple(getattr(config, name, None) for name in names)
+
+
+@dataclass(kw_only=True)
+class FromWeights:
+    """What the settings of a task have beside a `Recipe`'s where a training can begin from trained weights."""
+
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Begin from the trained weights of this folder, with a new head."""
+
+    @cached_property
+    def trained_body(self) -> Start | None:
+        """What `start` names."""
+        return None if self.start is None else open_start(self.start)
+
+    def build(self, **sizes: int) -> nn.Module:
+        """The model, with the trained body if there is one."""
+        body, recipe = self.trained_body, cast("Recipe[Any]", super())
+        model = recipe.build(**sizes)
+        if body is None or next(model.parameters()).device.type == "meta":
+            return model
+        if body.family != (own := cast("Recipe[Any]", self).preset.family):
+            raise UserError(f"{self.start} is a {body.family}, which no {own} can begin from")
+        body.fill(model)
+        return model
+
+    def contents(self) -> dict[str, str]:
+        """Digests of what is learned from, and of the weights."""
+        body, recipe = self.trained_body, cast("Recipe[Any]", super())
+        return recipe.contents() | ({} if body is None else {str(self.start): body.digest})
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same when a training is resumed: these weights too."""
+        recipe = cast("Recipe[Any]", super())
+        return recipe.identity() | ({} if self.start is None else {"start": str(self.start)})
