@@ -12,6 +12,7 @@ import transformers
 from sound_files import tone, wav
 
 from foveate.data import sounds
+from foveate.data.cutting import cut_at_silences
 from foveate.data.sounds import Sound, decode_sound, read_sound, resample
 from foveate.data.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
@@ -161,3 +162,14 @@ def test_masks_by_a_generator() -> None:
         kept = np.outer(~(one == 0).all(1), ~(one == 0).all(0))
         assert np.array_equal(one, kept)
     assert spectrogram.all()
+
+
+def test_cut_at_the_quietest_places() -> None:
+    """Pauses are around 1.0 and 2.5 s; a part of at most 2 s lasts at least 1, so the one at 0.3 s is none."""
+    samples = tone(4, 8000).astype(np.float32)
+    for second in (0.3, 1.05, 2.5):
+        samples[int(8000 * second) - 400 : int(8000 * second) + 400] = 0
+    parts = cut_at_silences(Sound(samples, 8000), 2.0)
+    assert [part.seconds for part in parts] == pytest.approx([1.05, 1.45, 1.5], abs=0.05)
+    assert np.array_equal(np.concatenate([part.samples for part in parts]), samples)
+    assert [part.seconds for part in cut_at_silences(Sound(samples, 8000), 4.0)] == [4.0]

@@ -16,6 +16,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
+from foveate.tasks.transcripts import Search
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -123,6 +124,16 @@ def test_folders_and_greedy_search(run: Path, tables: Path, tmp_path: Path, caps
     (tmp_path / "none").mkdir()
     with pytest.raises(UserError, match=r"none has no sounds$"):
         foveate.load(run).expand([str(tmp_path / "none")])
+
+
+def test_long_sounds_are_cut(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """By default if they are longer than any in training, 0.7 s; each of the two parts is read on its own."""
+    text = "ab" + "  " + "ca"
+    soundfile.write(tmp_path / "long.wav", speak(text, np.random.default_rng(9)), RATE)
+    main(["run", str(run), str(tmp_path / "long.wav")])
+    assert capsys.readouterr().out.split("\t")[1] == "ab ca\n"
+    with pytest.raises(UserError, match=r"^cut is 0.1, but must be at least 0.5 seconds$"):
+        Search(cut=0.1).check()
 
 
 def test_a_picture_of_the_alignment(run: Path, tmp_path: Path) -> None:

@@ -98,15 +98,13 @@ class Transcribe(Task[Architecture]):
         options.check()
         sounds, errors = read_or_report(texts)
         found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
-        hypotheses = transcribe_sounds(predictor, [*sounds.values()], options)
-        for (place, sound), one in zip(sounds.items(), hypotheses, strict=True):
-            text = predictor.processor.text(one.tokens)
-            found[place] = Transcript(place, text, one.log_prob, sound.seconds, options.json)
+        transcripts = transcribe_sounds(predictor, [*sounds.values()], options)
+        for (place, sound), (text, log_prob) in zip(sounds.items(), transcripts, strict=True):
+            found[place] = Transcript(place, text, log_prob, sound.seconds, options.json)
         return [found[place] for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search) -> Measured:
-        found = transcribe_sounds(predictor, [one.read() for one in examples], options)
-        texts = [predictor.processor.text(one.tokens) for one in found]
+        texts = [text for text, _ in transcribe_sounds(predictor, [one.read() for one in examples], options)]
         return Measured(texts, text_metrics(texts, [one.label for one in examples]))
 
     def baselines(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> dict[str, dict[str, float]]:

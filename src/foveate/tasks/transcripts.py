@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from foveate.contracts import Hypothesis
+from foveate.data.cutting import SHORTEST, cut_at_silences
 from foveate.data.sounds import Sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.decoding import beam, greedy
-from foveate.errors import at_least, printable
+from foveate.errors import UserError, at_least, printable
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.predictor import Predictor
 
@@ -30,10 +31,14 @@ class Search:
 
     width: int = 5
     """Width of the beam search; 1 is greedy search."""
+    cut: float | None = None
+    """Sounds of more seconds are cut at their quietest places. By default those longer than any in training."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         at_least(1, "width", self.width)
+        if self.cut is not None and not self.cut >= SHORTEST:
+            raise UserError(f"cut is {self.cut}, but must be at least {SHORTEST} seconds")
 
 
 @dataclass
@@ -79,8 +84,22 @@ def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]
     }
 
 
-def transcribe_sounds(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[Hypothesis]:
-    """The best transcript of each sound. Sounds of like length are decoded together."""
+def transcribe_sounds(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[tuple[str, float]]:
+    """The best transcript of each sound and its log-probability. Those of a sound's parts are joined by spaces."""
+    processor: SpeechProcessor = predictor.processor
+    longest = processor.longest if options.cut is None else options.cut
+    parts = [cut_at_silences(sound, longest) for sound in sounds]
+    found = iter(_search(predictor, [part for some in parts for part in some], options))
+    transcripts = []
+    for some in parts:
+        own = [next(found) for _ in some]
+        text = " ".join(filter(None, (processor.text(one.tokens).strip() for one in own)))
+        transcripts.append((text, sum(one.log_prob for one in own)))
+    return transcripts
+
+
+def _search(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[Hypothesis]:
+    """The best tokens for each sound. Sounds of like length are decoded together."""
     model: Any = predictor.model
     processor: SpeechProcessor = predictor.processor
     spectrograms = [processor.spectrogram(sound) for sound in sounds]
