@@ -44,6 +44,10 @@ COMPARISONS = {
         "foveate.experiments.prompting",
         "a trained language model with a prompt of 0, 1, 2, 4, 8 examples: accuracy of its choices",
     ),
+    "elmo-features": (
+        "foveate.experiments.elmo_features",
+        "a classifier of texts with word vectors of its own, with those of a trained ELMo, with both",
+    ),
 }
 """The module of each comparison, and what it compares."""
 
