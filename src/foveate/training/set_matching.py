@@ -3,7 +3,7 @@
 B  batch    Q  queries    K  objects of an image, padded    N  classes
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ BOX, IOU = 5.0, 2.0
 """Weights of the distance of boxes and of their generalized IoU, in the loss and in matching."""
 
 
+@runtime_checkable
 class ClassLoss(Protocol):
     """How classes are decided."""
 

@@ -1,0 +1,173 @@
+"""Images with boxes from COCO JSON and Pascal VOC, and what is wrong with them; how they become tensors."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from foveate.contracts import IGNORE
+from foveate.data.box_processor import BoxProcessor
+from foveate.data.boxes import BoxedImage, boxed_images
+from foveate.errors import UserError
+
+
+def voc(name: str, *objects: tuple[str, int, int, int, int]) -> str:
+    things = "".join(
+        f"<object><name>{label}</name><bndbox><xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax>"
+        f"<ymax>{bottom}</ymax></bndbox></object>"
+        for label, left, top, right, bottom in objects
+    )
+    size = "<size><width>40</width><height>30</height></size>"
+    return f"<annotation><filename>{name}</filename>{size}{things}</annotation>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two images of 40 x 30 with annotations in a folder of their own."""
+    for part in ("images", "annotations"):
+        (tmp_path / part).mkdir()
+    for name in ("a", "b"):
+        PIL.Image.new("RGB", (40, 30), "red").save(tmp_path / "images" / f"{name}.png")
+    (tmp_path / "annotations/a.xml").write_text(voc("a.png", ("cell", 1, 1, 10, 20), ("cell", 31, 11, 99, 99)))
+    (tmp_path / "annotations/b.xml").write_text(voc("b.png", ("plate", 5, 5, 4, 9)))
+    return tmp_path
+
+
+def coco(folder: Path) -> dict[str, Any]:
+    return {
+        "images": [
+            {"id": 7, "file_name": "a.png", "width": 40, "height": 30},
+            {"id": 3, "file_name": "b.png"},
+        ],
+        "categories": [{"id": 90, "name": "cell"}, {"id": 2, "name": "plate"}],
+        "annotations": [
+            {"image_id": 7, "category_id": 90, "bbox": [0, 0, 10, 20]},
+            {"image_id": 3, "category_id": 2, "bbox": [-5, 20, 15, 20]},
+            {"image_id": 3, "category_id": 2, "bbox": [50, 20, 15, 20]},
+            {"image_id": 3, "category_id": 2, "bbox": [0, 0, 9, 9], "iscrowd": 1},
+        ],
+    }
+
+
+def test_pascal_voc(folder: Path) -> None:
+    """Pixels count from 1, and the last ones are inside; boxes end at the border."""
+    found = boxed_images([folder])
+    assert [example.boxes for example in found] == [((0, 0, 10, 20), (30, 10, 40, 30)), ()]
+    assert found[0].labels == ("cell", "cell")
+    assert found[1].read().size == (40, 30)
+    assert found.report.endswith("2 images (2 objects of 1 classes; left out: 1 boxes without an area in their image)")
+
+
+def test_coco(folder: Path) -> None:
+    (folder / "all.json").write_text(json.dumps(coco(folder)))
+    found = boxed_images([folder / "all.json"])
+    assert [(Path(example.place).name, example.boxes, example.labels) for example in found] == [
+        ("a.png", ((0, 0, 10, 20),), ("cell",)),
+        ("b.png", ((0, 20, 10, 30),), ("plate",)),
+    ]
+    assert "1 boxes around crowds" in found.report
+    assert "1 boxes without an area" in found.report
+
+
+def change(where: str, value: Any) -> Callable[[Path], Path]:
+    """The COCO file with one change."""
+
+    def changed(folder: Path) -> Path:
+        table = coco(folder)
+        place: Any = table
+        *path, last = (int(part) if part.isdigit() else part for part in where.split("."))
+        for part in path:
+            place = place[part]
+        place[last] = value
+        (folder / "all.json").write_text(json.dumps(table))
+        return folder / "all.json"
+
+    return changed
+
+
+def write(name: str, text: str) -> Callable[[Path], Path]:
+    def written(folder: Path) -> Path:
+        (folder / name).write_text(text)
+        return folder / name if name.endswith("json") else folder
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: folder / "none", "there is no file or folder"),
+        (lambda folder: folder / "images", "has no annotations: it needs a Pascal VOC .xml file"),
+        (write("all.json", "{"), "all.json cannot be read as JSON: Expecting property name"),
+        (write("all.json", "[]"), "is not in COCO's format: it has no images and no annotations and no categories"),
+        (change("images.0.file_name", "c.png"), "lists the image c.png, which is neither in"),
+        (change("images.1.file_name", "a.png"), "lists 2 images with the file .*a.png"),
+        (change("images.1.id", 7), "has two images with the same id"),
+        (change("annotations.0.category_id", 4), "an annotation of an image or a category that it does not list"),
+        (change("annotations.0.bbox", [1, 2]), "is not in COCO's format: ValueError not enough values"),
+        (change("annotations", []), "no image has a box"),
+        (write("annotations/a.xml", "<annotation"), "a.xml cannot be read as XML"),
+        (write("annotations/a.xml", "<svg/>"), "is no Pascal VOC annotation: it is <svg>"),
+        (write("annotations/c.xml", voc("c.png")), "c.xml is about the image c.png, which is not in the folder"),
+        (write("annotations/c.xml", voc("a.png")), "c.xml and .*a.xml are both about the image"),
+        (write("annotations/a.xml", voc("a.png", ("", 1, 1, 2, 2))), "a.xml has an object without a name"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folder: Path, spoil: Callable[[Path], Path], message: str) -> None:
+    with pytest.raises(UserError, match=message) as found:
+        boxed_images([spoil(folder)])
+    assert "\n" not in str(found.value)
+
+
+def test_images_of_one_name(folder: Path) -> None:
+    (folder / "more").mkdir()
+    PIL.Image.new("RGB", (40, 30)).save(folder / "more/a.png")
+    with pytest.raises(UserError, match=r"a.xml is about a.png, but there are .*images/a.png and .*more/a.png"):
+        boxed_images([folder])
+
+
+def image() -> BoxedImage:
+    """20 x 10 pixels, of which a box of 10 x 5 at the top left is white."""
+    pixels = np.zeros((10, 20, 3), np.uint8)
+    pixels[:5, :10] = 255
+    return BoxedImage("x", ((0, 0, 10, 5), (5, 0, 20, 10)), ("white", "new"), lambda: PIL.Image.fromarray(pixels))
+
+
+def test_tensors() -> None:
+    """Images are padded to a square; boxes are shares of the image. Classes that were not learned are left out."""
+    processor = BoxProcessor(40, {"black": 1, "white": 3}, (0.5, 0.5, 1, 1), denoising=None)
+    alone = BoxedImage("y", (), (), lambda: PIL.Image.new("L", (5, 40)))
+    batch = processor.batch([image(), alone], None)
+    assert batch.inputs["pixels"].shape == (2, 3, 40, 40)
+    assert batch.inputs["sizes"].tolist() == [[20, 40], [40, 5]]
+    assert batch.targets["labels"].tolist() == [[1, IGNORE], [IGNORE, IGNORE]]
+    assert batch.targets["boxes"][0, 0].tolist() == [0.25, 0.25, 0.5, 0.5]
+    assert batch.weight.tolist() == [1, 0]
+    white = batch.inputs["pixels"][0, 0] > 1.9
+    assert white[:9, :19].all()
+    assert not white[11:].any()
+    assert processor.sizes() == {"classes": 2, "image_size": 40}
+
+
+def test_augmented_boxes_stay_on_what_they_are_around() -> None:
+    processor = BoxProcessor(40, {"white": 3}, (0.5, 0.5, 1, 1), denoising=3)
+    flipped = 0
+    for seed in range(13):
+        batch = processor.batch([image()], np.random.default_rng(seed))
+        height, width = batch.inputs["sizes"][0].tolist()
+        assert 28 <= width <= 40
+        pixels = batch.inputs["pixels"][0, 0, :height, :width] > 0
+        columns = pixels.any(0).nonzero().flatten().tolist()
+        x, _, w, _ = batch.targets["boxes"][0, 0].tolist()
+        assert columns[0] == pytest.approx((x - w / 2) * width, abs=1)
+        assert columns[-1] + 1 == pytest.approx((x + w / 2) * width, abs=1)
+        flipped += x > 0.5
+        assert batch.inputs["noisy_boxes"].shape == (1, 3, 2, 4)
+        noise = batch.inputs["noisy_boxes"][0, :, 0] - batch.targets["boxes"][0, 0]
+        assert (noise[:, :2].abs() <= 0.4 * 0.25 + 1e-6).all()
+        assert (noise[:, 2:].abs() <= 0.4 * 0.5 + 1e-6).all()
+    assert 0 < flipped < 13
