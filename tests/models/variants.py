@@ -59,6 +59,7 @@ SMALL = {
     "backbone": "resnet20",
     "queries": 7,
     "denoising": None,
+    "classifier": 31,
 }
 """Sizes for tests, by the name of the field."""
 
@@ -208,7 +209,7 @@ class Variant:
         config = self.config
         if hasattr(config, "queries"):
             return 3, config.queries, config.classes + config.no_object
-        if "pixels" in self.inputs and hasattr(config, "classes"):
+        if "pixels" in self.inputs and "tokens" not in self.inputs and hasattr(config, "classes"):
             return 3, config.classes
         if self.predicts_each_token and hasattr(config, "head"):
             return 3, 7, {"words": config.vocabulary, "tokens": config.classes, "none": config.width}[config.head]
@@ -227,6 +228,8 @@ class Variant:
         config = self.config
         if any(hasattr(config, name) for name in ("heads", "head_width", "kernel")):
             return True
+        if hasattr(config, "glimpses"):
+            return config.glimpses is not None
         if "pixels" in self.inputs and not self.writes:
             return bool(getattr(config, "attend_after", ()))
         if hasattr(config, "pooling"):

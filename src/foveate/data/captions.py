@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import PIL.Image
@@ -58,8 +59,7 @@ def captioned_images(paths: Sequence[Path]) -> Dataset[CaptionedImage]:
     if not found:
         raise UserError(f"{path}: there is no captioned image in it")
     examples = [
-        CaptionedImage(str(file), tuple(captions), lambda file=file: read_image(file))  # type: ignore[misc]
-        for file, captions in found.items()
+        CaptionedImage(str(file), tuple(captions), partial(read_image, file)) for file, captions in found.items()
     ]
     return Dataset(path.name, examples, "images", [f"{sum(map(len, found.values())):,} captions"])
 

@@ -39,6 +39,7 @@ FAMILIES = {
     "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
     "rnn-tagger": "foveate.models.text.rnn_tagger",
     "sar": "foveate.models.multimodal.sar",
+    "show-ask": "foveate.models.multimodal.show_ask",
     "siamese": "foveate.models.text.siamese",
     "speech-transformer": "foveate.models.speech.speech_transformer",
     "swin": "foveate.models.vision.swin",

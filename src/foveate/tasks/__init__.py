@@ -17,6 +17,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "autoencode": ("foveate.tasks.autoencode", "foveate.tasks.autoencoder", "Autoencoder"),
     "cloze": ("foveate.tasks.cloze", "Cloze"),
     "language": ("foveate.tasks.language", "foveate.tasks.author", "Author"),
+    "answer": ("foveate.tasks.answer", "AnswerTask"),
     "caption": ("foveate.tasks.caption", "CaptionTask"),
     "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
     "read": ("foveate.tasks.read", "Read"),

@@ -1,0 +1,107 @@
+"""Questions about images become tensors: pixels, the tokens of the question, the number of the answer."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch import Tensor
+
+from foveate.config import from_dict
+from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.image_processor import decode, normalize
+from foveate.data.images import ImageFormat
+from foveate.data.processor import PROCESSOR, Processor
+from foveate.data.questions import ImageQuestion
+from foveate.data.rows import padded
+from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer
+from foveate.files import read_json
+
+TOKENIZER = "tokenizer.json"
+
+Prepared = tuple[np.ndarray, list[int], int]
+"""An image (C, h, w) in 8 bits, the tokens of a question about it, and the number of the answer."""
+
+
+@dataclass(frozen=True)
+class PreparedQuestions(Sequence[Prepared]):
+    """Images, each decoded once, with all questions about it."""
+
+    pixels: np.ndarray
+    images: list[int]
+    """The number of each question's image."""
+    questions: list[list[int]]
+    answers: list[int]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.pixels[self.images[number]], self.questions[number], self.answers[number]
+
+
+@dataclass
+class QuestionProcessor(Processor[ImageQuestion]):
+    """Turns questions into inputs `pixels` (B, C, h, w), `tokens` (B, T), `lengths` (B,) and labels (B, 1)."""
+
+    format: ImageFormat
+    tokenizer: SubwordTokenizer
+    answers: dict[str, int]
+    """How often each answer occurs in training; the classes of the model in their order."""
+
+    def prepare(self, dataset: Dataset[ImageQuestion]) -> PreparedQuestions:
+        first = {one.image: one for one in reversed(list(dataset))}
+        numbers = {image: number for number, image in enumerate(first)}
+        classes = {answer: number for number, answer in enumerate(self.answers)}
+        pixels = decode(Dataset(dataset.name, list(first.values()), "images"), self.format)
+        images = [numbers[one.image] for one in dataset]
+        answers = [classes.get(one.answer, IGNORE) for one in dataset]
+        return PreparedQuestions(pixels, images, self.tokens([one.question for one in dataset]), answers)
+
+    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
+        inputs = {
+            "pixels": normalize(np.stack([image for image, _, _ in prepared])),
+            **self.ask([tokens for _, tokens, _ in prepared]),
+        }
+        return label_batch(inputs, torch.tensor([[answer] for _, _, answer in prepared]), "questions")
+
+    def tokens(self, questions: Sequence[str]) -> list[list[int]]:
+        """The tokens of each question; one UNKNOWN for an empty one."""
+        return [found or [UNKNOWN] for found in self.tokenizer.encode(questions)]
+
+    def ask(self, tokens: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Questions as a model reads them."""
+        table, lengths = padded([np.array(one) for one in tokens], PAD)
+        return {"tokens": table, "lengths": lengths}
+
+    def pixels(self, images: Sequence[PIL.Image.Image]) -> Tensor:
+        """Images as a model reads them, (B, C, h, w)."""
+        return normalize(np.stack([self.format.pixels(image) for image in images]))
+
+    def sizes(self) -> dict[str, int]:
+        return {
+            "vocabulary": len(self.tokenizer),
+            "classes": len(self.answers),
+            "channels": self.format.channels,
+            "image_size": self.format.size,
+        }
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        text = json.dumps({"format": asdict(self.format), "answers": self.answers}, ensure_ascii=False)
+        return {TOKENIZER: self.tokenizer.save, PROCESSOR: lambda path: path.write_text(text, encoding="utf-8")}
+
+    @classmethod
+    def load(cls, folder: Path) -> "QuestionProcessor":
+        saved = from_dict(_Saved, read_json(folder / PROCESSOR), str(folder / PROCESSOR))
+        return cls(saved.format, load_tokenizer(folder / TOKENIZER), saved.answers)
+
+
+@dataclass
+class _Saved:
+    format: ImageFormat
+    answers: dict[str, int]

@@ -1,0 +1,100 @@
+"""Questions about scenes of emoji: what stands beside what, colours, how many things there are, whether one is there.
+
+One in ten pairs of neighbours is asked for in dev and test data only.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from foveate.data.dataset import Dataset
+from foveate.data.emoji_vocabulary import COLOURED, NAMES
+from foveate.data.questions import ImageQuestion
+from foveate.data.scenes import Scene, Scenes, Thing
+from foveate.data.sources.cache import BeforeFetch
+from foveate.data.sources.emoji_captions import neighbours, scene_drawings, scenes_of
+from foveate.data.sources.emoji_images import LICENCE, SIZE
+from foveate.data.sources.source import Source
+from foveate.data.sources.splits import Splits
+
+COUNT = "how many things are there?"
+
+NEW = "new relation"
+"""The kind of questions about pairs that training never asks for."""
+
+
+def open_emoji_questions(before_fetch: BeforeFetch) -> Splits[Dataset[ImageQuestion]]:
+    """Questions about 20,000 scenes to learn from, about 2,000 to validate on and about 2,000 to test on."""
+    drawings = scene_drawings(before_fetch)
+    parts = {part: questions(scenes_of(drawings, part), part != "train") for part in ("train", "dev", "test")}
+    return Splits(*(Dataset(f"emoji-questions.{part}", found, "questions") for part, found in parts.items()))
+
+
+def questions(scenes: Scenes, new: bool) -> list[ImageQuestion]:
+    """The questions about some scenes; with `new`, also those about pairs that are held out."""
+    found = [question for scene in scenes for question in ask(scene)]
+    return [question for question in found if new or question.kind != NEW]
+
+
+def is_new(left: str, right: str) -> bool:
+    """Whether a pair of neighbours is one of those that training never asks for."""
+    return (7 * NAMES.index(left) + 11 * NAMES.index(right)) % 10 == 3
+
+
+def ask(scene: Scene) -> list[ImageQuestion]:
+    """Questions about a scene: at most one of each kind."""
+    generator = np.random.default_rng(scene.number)
+    names = [thing.drawing.name for thing in scene.things]
+    alone = {name for name, count in Counter(names).items() if count == 1}
+    found = [_question(scene, COUNT, str(len(names)), "count")]
+    found += _of_relation(scene, alone, generator)
+    found += _of_colour(scene)
+    there = bool(generator.integers(2))
+    pool = sorted(set(names)) if there else [name for name in NAMES if name not in names]
+    name = pool[int(generator.integers(len(pool)))]
+    box = next((thing for thing in scene.things if thing.drawing.name == name), None)
+    article = "an" if name[0] in "aeiou" else "a"
+    found.append(_question(scene, f"is there {article} {name}?", "yes" if there else "no", "presence", box))
+    return found
+
+
+def _of_relation(scene: Scene, alone: set[str], generator: np.random.Generator) -> list[ImageQuestion]:
+    """What stands left or right of something, the only one with its name."""
+    pairs = [(one, other, "right") for one, other in neighbours(scene)]
+    pairs += [(other, one, "left") for one, other in neighbours(scene)]
+    pairs = [pair for pair in pairs if pair[0].drawing.name in alone]
+    if not pairs:
+        return []
+    named, answer, side = pairs[int(generator.integers(len(pairs)))]
+    one, other = named.drawing.name, answer.drawing.name
+    kind = NEW if (is_new(one, other) if side == "right" else is_new(other, one)) else "relation"
+    return [_question(scene, f"what is {side} of the {one}?", other, kind, answer)]
+
+
+def _of_colour(scene: Scene) -> list[ImageQuestion]:
+    """The colour of the only heart, apple or book."""
+    for noun in COLOURED:
+        things = [thing for thing in scene.things if thing.drawing.name.endswith(f" {noun}")]
+        if len(things) == 1:
+            colour = things[0].drawing.name.split()[0]
+            return [_question(scene, f"what colour is the {noun}?", colour, "colour", things[0])]
+    return []
+
+
+def _question(scene: Scene, question: str, answer: str, kind: str, seen: Thing | None = None) -> ImageQuestion:
+    box = None
+    if seen is not None:
+        left, top, right, bottom = (part / scene.size for part in seen.box)
+        box = left, top, right, bottom
+    place = f"scene {scene.number}"
+    return ImageQuestion(place, question, answer, scene.draw, place, kind, box, composed=True)
+
+
+SOURCE = Source(
+    name="emoji-questions",
+    tasks=("answer",),
+    about="60,000 questions about scenes of emoji: relations, colours, counts, presence; from the same packages",
+    size=SIZE,
+    licence=LICENCE,
+    open=open_emoji_questions,
+)

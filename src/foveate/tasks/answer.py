@@ -1,0 +1,230 @@
+"""Answers to questions about images."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import PIL.Image
+import torch
+import tyro
+
+from foveate.data import TRAINERS
+from foveate.data.dataset import Dataset
+from foveate.data.image_processor import choose_format
+from foveate.data.images import ImageFormat, read_image
+from foveate.data.question_processor import QuestionProcessor
+from foveate.data.questions import ImageQuestion, image_questions
+from foveate.errors import UserError, at_least, printable
+from foveate.sight import look
+from foveate.tasks.image_files import read_or_report
+from foveate.tasks.labelling import choose_label
+from foveate.tasks.measures import accuracy
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.tasks.texts import check_vocabulary
+from foveate.tasks.trained import NoOptions, unlearned
+from foveate.tasks.word_maps import area, share_in_box
+from foveate.training import Training
+from foveate.viewer.figures import plot_word_strip
+
+BATCH = 128
+"""Questions that are answered together."""
+
+SHOWN = 256
+"""Height and width of the images in a picture, in pixels."""
+
+
+@dataclass
+class Questions(Examples):
+    """Which questions to learn from, a table with image<TAB>question<TAB>answer on each line, and what becomes of
+    them."""
+
+    batch: int = 64
+    """Questions of a batch."""
+    validation_examples: int = 1000
+    """Questions that each validation during training answers."""
+    size: int | None = None
+    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
+    64."""
+    vocabulary: int = 10_000
+    """How many words of the questions to learn, at most."""
+    answers: int = 1_000
+    """How many answers to learn, at most: the most frequent ones. Questions with another answer are left out."""
+
+    def check(self) -> None:
+        super().check()
+        check_vocabulary(self.vocabulary)
+        at_least(2, "answers", self.answers)
+        if self.size is not None:
+            at_least(1, "size", self.size)
+
+
+@dataclass
+class Answer:
+    """The answer to a question about an image."""
+
+    place: str
+    """The file of the image."""
+    question: str
+    text: str
+    """The most probable answer; empty for a file that could not be read."""
+    probability: float
+    probabilities: dict[str, float] = dataclass_field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """The file, the question, the answer and its probability, with tabs between them."""
+        parts = map(printable, (self.place, self.question, self.text))
+        return "\t".join([*parts, f"{self.probability:.3f}"]) if self.text else ""
+
+
+@dataclass
+class AnswerTask(Task[Architecture]):
+    """Train a model that answers questions about images.
+
+    `foveate run RUN photo.jpg "what is left of the apple?"` then answers; an image may have several questions.
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "answer"
+    families = ("show-ask",)
+    unit = "questions"
+    files = "TABLE"
+    takes = "image"
+    processor = QuestionProcessor
+    usual = Training(
+        epochs=10,
+        learning_rate=2e-3,
+        schedule="cosine",
+        warmup=200,
+        label_smoothing=0.0,
+        validate_every=300,
+        save_every=300,
+    )
+
+    examples: Annotated[Questions, tyro.conf.arg(name="")] = dataclass_field(default_factory=Questions)
+    model: str = "show-ask-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/answer")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    def read(self, paths: Sequence[Path]) -> Dataset[ImageQuestion]:
+        return image_questions(paths)
+
+    def fit(self, learn: Dataset[ImageQuestion]) -> QuestionProcessor:
+        chosen = self.examples
+        frequent = Counter(one.answer for one in learn).most_common(chosen.answers)
+        if len(frequent) < 2:
+            raise UserError(f"{learn.name}: all questions have the same answer")
+        tokenizer = TRAINERS["words"]((one.question for one in learn), chosen.vocabulary, True)
+        alike = [learn[0]] if learn[0].composed else learn  # composed images are alike: one tells of all
+        return QuestionProcessor(choose_format(alike, chosen.size), tokenizer, dict(sorted(frequent)))
+
+    def expand(self, places: Sequence[str]) -> list[str]:
+        """Each image with each question after it, as "image<TAB>question"; lines of a file have both."""
+        found, image = [], ""
+        for place in places:
+            if "\t" in place:
+                found.append(place)
+            elif not image or Path(place).is_file():
+                image = place
+            else:
+                found.append(f"{image}\t{place}")
+        if not found:
+            raise UserError('no question: give an image and a question, such as photo.jpg "what is this?"')
+        return found
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Answer]:
+        """The answer to each "image<TAB>question"; an image that cannot be read is reported and gets none."""
+        asked = [(place.strip(), question.strip()) for place, _, question in (text.partition("\t") for text in texts)]
+        images = {place: read_or_report(place) for place in dict.fromkeys(place for place, _ in asked)}
+        readable = [(image, question) for place, question in asked if (image := images[place]) is not None]
+        shares = iter(_decide(predictor, [image for image, _ in readable], [question for _, question in readable]))
+        return [
+            Answer(place, question, "", 0.0)
+            if images[place] is None
+            else Answer(place, question, *choose_label(predictor.processor.answers, next(shares)))
+            for place, question in asked
+        ]
+
+    def measure(self, predictor: Predictor, examples: Sequence[ImageQuestion], options: NoOptions) -> Measured:
+        """The share of right answers, by kind of question where it is known, and the share of the attention that is
+        where the answer can be seen, beside that of uniform attention."""
+        shares = _decide(predictor, [one.read() for one in examples], [one.question for one in examples])
+        answers = [choose_label(predictor.processor.answers, one)[0] for one in shares]
+        metrics = answer_metrics(answers, examples)
+        boxed = [one for one in examples if one.box is not None][:BATCH]
+        maps = _maps(predictor, [one.read() for one in boxed], [one.question for one in boxed]) if boxed else None
+        if maps is not None:
+            inside = [share_in_box(one.mean(0), example.box) for one, example in zip(maps, boxed, strict=True)]  # type: ignore[arg-type]
+            metrics["attention_in_box"] = 100 * float(np.mean(inside))
+            metrics["uniform_in_box"] = 100 * float(np.mean([area(one.box) for one in boxed]))  # type: ignore[arg-type]
+        return Measured(answers, metrics)
+
+    def baselines(self, predictor: Predictor, examples: Sequence[ImageQuestion]) -> dict[str, dict[str, float]]:
+        """The most frequent answer of all, and the most frequent one to the same question in training."""
+        by_question: dict[str, Counter[str]] = {}
+        for one in self.open()[0]:
+            by_question.setdefault(one.question, Counter())[one.answer] += 1
+        frequent = max(predictor.processor.answers, key=predictor.processor.answers.__getitem__)
+        blind = [
+            by_question[one.question].most_common(1)[0][0] if one.question in by_question else frequent
+            for one in examples
+        ]
+        return {
+            "the most frequent answer": answer_metrics([frequent] * len(examples), examples),
+            "the question alone": answer_metrics(blind, examples),
+        }
+
+    def notes(self, predictor: Predictor, examples: Sequence[ImageQuestion]) -> list[str]:
+        return unlearned("answers", [one.answer for one in examples], predictor.processor.answers)
+
+    def picture(self, predictor: Predictor, prediction: Answer) -> Any:
+        """The image once for each glimpse, sharp and bright where the model looked."""
+        image = read_image(Path(prediction.place))
+        maps = _maps(predictor, [image], [prediction.question])
+        if maps is None:
+            return None
+        shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
+        names = [f"glimpse {number + 1}" for number in range(len(maps[0]))]
+        return plot_word_strip(shown, names, maps[0], f"{prediction.question}  {prediction.text}")
+
+
+def answer_metrics(answers: Sequence[str], examples: Sequence[ImageQuestion]) -> dict[str, float]:
+    """The accuracy in percent, over all and for each kind of question."""
+    metrics = {"accuracy": accuracy(answers, [one.answer for one in examples])}
+    for kind in sorted({one.kind for one in examples if one.kind is not None}):
+        chosen = [number for number, one in enumerate(examples) if one.kind == kind]
+        metrics[kind] = accuracy([answers[n] for n in chosen], [examples[n].answer for n in chosen])
+    return metrics
+
+
+def _inputs(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> dict[str, Any]:
+    processor = predictor.processor
+    return {"pixels": processor.pixels(images), **processor.ask(processor.tokens(questions))}
+
+
+def _decide(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> list[list[float]]:
+    """The probability of each answer to each question."""
+    found: list[list[float]] = []
+    for begin in range(0, len(images), BATCH):
+        inputs = _inputs(predictor, images[begin : begin + BATCH], questions[begin : begin + BATCH])
+        found += predictor.forward(inputs).logits[:, 0].float().softmax(-1).tolist()
+    return found
+
+
+def _maps(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> Any:
+    """The weights (G, i, j) of the glimpses at each image; None if the model does not attend."""
+    with torch.inference_mode(), look(predictor.model, sites=["glimpses*"]) as sight:
+        predictor.forward(_inputs(predictor, images, questions))
+    if not sight.sites:
+        return None
+    weights = torch.cat([sight[site].weights()[:, :, 0] for site in sight.sites], 1).float().cpu()
+    return weights.unflatten(-1, (round(weights.shape[-1] ** 0.5), -1))

@@ -1,0 +1,62 @@
+"""Questions about images: tables, their mistakes, and tensors."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from foveate.contracts import IGNORE, UNKNOWN
+from foveate.data.images import ImageFormat
+from foveate.data.question_processor import QuestionProcessor
+from foveate.data.questions import image_questions
+from foveate.data.tokenizers import train_words
+from foveate.errors import UserError
+
+
+def table(folder: Path, text: str) -> Path:
+    for name, colour in {"a.png": "red", "b.png": "blue"}.items():
+        PIL.Image.new("RGB", (5, 3), colour).save(folder / name)
+    path = folder / "questions.tsv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_tensors_and_files(tmp_path: Path) -> None:
+    lines = "a.png\tis it red?\tyes\nb.png\tis it?\tno\na.png\tis it blue?\tperhaps\n"
+    found = image_questions([table(tmp_path, lines)])
+    assert found.report == "questions.tsv: 3 questions (2 images)"
+    assert found[1].place == "line 2 of questions.tsv"
+    processor = QuestionProcessor(ImageFormat(7, 3), train_words(["is it?", "is it?"], 99), {"no": 3, "yes": 2})
+    prepared = processor.prepare(found)
+    assert prepared.pixels.shape == (2, 3, 7, 7)
+    assert prepared.images == [0, 1, 0]
+    batch = processor.batch([prepared[0], prepared[1]], None)
+    (known,) = processor.tokenizer.encode(["is it?"])
+    assert batch.inputs["tokens"].tolist() == [[*known[:2], UNKNOWN, known[2]], [*known, 0]]
+    assert batch.inputs["lengths"].tolist() == [4, 3]
+    assert batch.labels.tolist() == [[1], [0]]
+    assert processor.batch([prepared[2]], np.random.default_rng(1)).labels.tolist() == [[IGNORE]]
+    assert processor.tokens([""]) == [[UNKNOWN]]
+    for name, write in processor.files().items():
+        write(tmp_path / name)
+    again = QuestionProcessor.load(tmp_path)
+    assert (again.format, again.answers, again.tokens(["it"])) == (
+        processor.format,
+        processor.answers,
+        processor.tokens(["it"]),
+    )
+    assert processor.sizes() == {"vocabulary": 7, "classes": 2, "channels": 3, "image_size": 7}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a.png\tis it red?", "line 1: tabs must stand between the path of an image, a question and its answer"),
+        ("c.png\tis it red?\tyes", "line 1: there is no file"),
+        ("", "there is no question in it"),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        image_questions([table(tmp_path, f"{line}\n")])

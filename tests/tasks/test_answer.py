@@ -1,0 +1,98 @@
+"""Answers to questions about images: training, the folder, `foveate run`'s arguments, measures, baselines, glimpses."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+from foveate import tasks
+from foveate.data.dataset import Dataset
+from foveate.data.questions import ImageQuestion
+from foveate.data.sources import Splits
+from foveate.errors import UserError
+from foveate.tasks.answer import AnswerTask, Questions
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+
+COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}
+
+
+def question(left: str, right: str, side: str, number: int) -> ImageQuestion:
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[4:12, 1:7], pixels[4:12, 9:15] = COLOURS[left], COLOURS[right]
+    at = 1 / 16 if side == "left" else 9 / 16
+    return ImageQuestion(
+        f"image {number}",
+        f"what is {side}?",
+        left if side == "left" else right,
+        lambda: PIL.Image.fromarray(pixels),
+        str(number),
+        kind=side,
+        box=(at, 4 / 16, at + 6 / 16, 12 / 16),
+        composed=True,
+    )
+
+
+def questions(name: str, count: int, seed: int) -> Dataset[ImageQuestion]:
+    generator, names = np.random.default_rng(seed), [*COLOURS]
+    drawn = generator.integers(0, [3, 3, 2], size=(count, 3)).tolist()
+    found = [question(names[a], names[b], ["left", "right"][c], number) for number, (a, b, c) in enumerate(drawn)]
+    return Dataset(name, found, "questions")
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("runs") / "answer"
+    task = AnswerTask(
+        out=out,
+        model="show-ask-tiny",
+        examples=Questions(batch=16, validation_examples=8),
+        training=Training(steps=90, learning_rate=1e-2, schedule="constant", warmup=5, validate_every=90, average=1),
+        architecture={"width": 16, "embedding": 16, "hidden": 16, "classifier": 32, "dropout": 0.0},
+    )
+    task.learn(Splits(questions("train", 64, 1), questions("dev", 8, 2), questions("test", 8, 3)))
+    return tasks.load(out)
+
+
+def test_it_has_learned_where_to_look(predictor: Predictor) -> None:
+    """Without an image, a third is right."""
+    examples = [*questions("test", 40, 4)]
+    measured = predictor.task.measure(predictor, examples, NoOptions())
+    assert measured.metrics["accuracy"] > 66
+    assert min(measured.metrics["left"], measured.metrics["right"]) > 50
+    assert measured.metrics["uniform_in_box"] == pytest.approx(100 * 48 / 256)
+    assert "attention_in_box" in measured.metrics
+
+
+def test_images_and_questions_of_the_command_line(
+    predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "image.png"
+    question("red", "blue", "left", 0).read().save(place)
+    asked = predictor.expand([str(place), "what is left?", "what is right?", "none.png\twhat is left?"])
+    assert asked == [f"{place}\twhat is left?", f"{place}\twhat is right?", "none.png\twhat is left?"]
+    answers = predictor.answer(asked, NoOptions())
+    assert answers[0].line == f"{place}\twhat is left?\t{answers[0].text}\t{answers[0].probability:.3f}"
+    assert answers[0].text in COLOURS
+    assert answers[2].line == ""
+    assert "there is no file none.png" in capsys.readouterr().err
+    titles = [axes.get_title() for axes in predictor.picture(answers[0]).axes]
+    assert titles == ["", "glimpse 1", "glimpse 2"]
+    with pytest.raises(UserError, match="no question: give an image and a question"):
+        predictor.expand([str(place)])
+
+
+def test_baselines_by_hand(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training has "left" with red, green, red and "right" with blue; "what is up?" is new, so that red is said."""
+    learn = [question(*one, number) for number, one in enumerate([("red", "red", "left"), ("green", "red", "left")])]
+    learn += [question("red", "red", "left", 2), question("red", "blue", "right", 3)]
+    monkeypatch.setattr(AnswerTask, "open", lambda self: (learn, learn))
+    monkeypatch.setattr(predictor.processor, "answers", {"blue": 1, "green": 1, "red": 2})
+    asked = [question("red", "red", "left", 4), question("red", "red", "right", 5), question("red", "blue", "right", 6)]
+    found = predictor.task.baselines(predictor, asked)
+    assert found["the most frequent answer"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})
+    assert found["the question alone"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})
