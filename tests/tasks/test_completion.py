@@ -1,5 +1,6 @@
 """Public language models in use: folders, prompts, choices, measures, the command line, and their mistakes."""
 
+import io
 import json
 import shutil
 import sys
@@ -18,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 import foveate
 from foveate.cli import main
-from foveate.data.chat import TEMPLATES, Message, chat_template
+from foveate.data.chat import TEMPLATES, ChatML, Message, chat_template
 from foveate.data.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokenizers import train_bpe
 from foveate.decoding import Generation
@@ -189,6 +190,37 @@ def test_old_tokenizer_files_give_the_ids_of_transformers(tmp_path: Path) -> Non
     assert ours.decode([[0, 1, 4, 11]]) == ["lower low"]
     assert ours.pieces([0, 1, 4, 11]) == ["low", "·er", "low", "<|endoftext|>"]
     assert ours.encode_inside(["low"]) == [[0]]
+
+
+class Terminal(io.StringIO):
+    """Lines that are typed."""
+
+    @property
+    def buffer(self) -> io.BytesIO:
+        return io.BytesIO(self.getvalue().encode())
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_chat_in_the_terminal_remembers(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    (template,) = TEMPLATES
+    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    asked: list[list[Message]] = []
+
+    def encode(self: ChatML, tokenizer: PublicTokenizer, messages: list[Message]) -> list[int]:
+        asked.append(list(messages))
+        return [1, 2, 3]
+
+    monkeypatch.setattr(ChatML, "encode", encode)
+    monkeypatch.setattr("sys.stdin", Terminal("the lamp\nof stairs\n"))
+    main(["run", str(copied), "--chat", "--system", "climbed", "--max-new-tokens", "2"])
+    first, second = capsys.readouterr().out.splitlines()
+    start = [Message("system", "climbed"), Message("user", "the lamp")]
+    assert asked == [start, [*start, Message("assistant", first), Message("user", "of stairs")]]
+    assert first == second
 
 
 def test_a_chat_is_that_of_its_template() -> None:

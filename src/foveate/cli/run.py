@@ -11,6 +11,7 @@ import tyro
 from foveate import tasks
 from foveate.cli.folders import check_place, parse_with_task
 from foveate.data import read_lines, utf8
+from foveate.data.chat import Message
 from foveate.errors import TextError, UserError
 from foveate.tasks.trained import Prediction, Trained
 from foveate.viewer.figures import check_extension, save_figure
@@ -50,6 +51,9 @@ def main(arguments: Sequence[str]) -> None:
         check_extension(asked.picture)
         check_place(asked.picture)
     task: Trained = tasks.load(asked.folder, asked.device)
+    if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
+        _chat(task, asked)
+        return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
@@ -86,6 +90,18 @@ def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterat
         if good := texts[: error.place]:
             yield from zip(good, task.answer(good, options), strict=True)
         raise UserError(f"{'text' if asked.text else 'line'} {before + error.place + 1}: {error}") from None
+
+
+def _interactive() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _chat(task: Any, asked: Run) -> None:
+    """Answers each line that is typed, in the light of all before it."""
+    before: list[Message] = []
+    for text in read_lines(sys.stdin.buffer):
+        (found,) = task.stream([text], asked.options, _show, before)
+        before += [Message("user", text), Message("assistant", found.text)]
 
 
 def _streams(task: Trained, asked: Run) -> bool:

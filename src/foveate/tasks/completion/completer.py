@@ -81,16 +81,20 @@ class Completer:
         return self.answer([text], options or Completing())[0]
 
     def answer(
-        self, texts: Sequence[str], options: Completing, show: Show | None = None
+        self,
+        texts: Sequence[str],
+        options: Completing,
+        show: Show | None = None,
+        before: Sequence[Message] = (),
     ) -> Sequence[Completion | Choice]:
         """What the model writes after each text, or the best of the choices.
 
-        `show` receives the answer to the only text in parts, as it is written.
+        `show` receives the answer to the only text in parts, as it is written. `before` is a chat so far.
         """
         options.check()
         if options.prompting.choices:
             return ChoiceScorer(self.model, self.tokenizer, options.prompting).answer(texts, options.json)
-        prompts = self._prompts(texts, options)
+        prompts = self._prompts(texts, options, before)
         generator = torch.Generator(self.model.embedding.weight.device).manual_seed(options.seed)
         stop = options.generation.stop
         if options.prompting.used and not stop:
@@ -117,21 +121,24 @@ class Completer:
                 )
         return [found[place] for place in range(len(texts))]
 
-    def stream(self, texts: Sequence[str], options: Completing, show: Show) -> Sequence[Completion | Choice]:
+    def stream(
+        self, texts: Sequence[str], options: Completing, show: Show, before: Sequence[Message] = ()
+    ) -> Sequence[Completion | Choice]:
         """`answer` to the only text, with each part shown as it is written, the prompt first."""
         alone = options.chat or options.prompting.used
         if not alone:
             show(texts[0])
-        found = self.answer(texts, options, show)
+        found = self.answer(texts, options, show, before)
         show(f"{found[0].text}\n" if options.prompting.choices else "\n")
         return found
 
-    def _prompts(self, texts: Sequence[str], options: Completing) -> list[list[int]]:
+    def _prompts(self, texts: Sequence[str], options: Completing, before: Sequence[Message] = ()) -> list[list[int]]:
         """The tokens of each prompt. Raises TextError for one that is empty, or longer than the positions."""
         if options.chat:
             template = chat_template(self.tokenizer)
             system = [] if options.system is None else [Message("system", options.system)]
-            prompts = [template.encode(self.tokenizer, [*system, Message("user", text)]) for text in texts]
+            chats = [[*system, *before, Message("user", text)] for text in texts]
+            prompts = [template.encode(self.tokenizer, chat) for chat in chats]
         else:
             prompt = options.prompting.prompt() if options.prompting.used else None
             prompts = self.tokenizer.encode([text if prompt is None else prompt.ask(text) for text in texts])
