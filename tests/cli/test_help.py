@@ -53,6 +53,7 @@ LEAST = {
     "bench": 6,
     "models": 1,
     "data": 0,
+    "size": 8,
 }
 """How many options a command has at least."""
 

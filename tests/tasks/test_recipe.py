@@ -42,7 +42,7 @@ def test_a_recipe_survives_json(name: str) -> None:
         ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
         ({"architecture": 5}, "here: architecture is 5, but must be a table of fields"),
         ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width?"),
-        ({"model": "rn"}, "unknown model 'rn'; did you mean rnn?"),
+        ({"model": "rn"}, "unknown model 'rn'; did you mean rnn"),
     ],
 )
 def test_a_recipe_in_json_with_mistakes(values: dict, message: str) -> None:

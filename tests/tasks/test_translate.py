@@ -122,7 +122,7 @@ def test_a_training_goes_on_with_no_other_text_by_the_same_name(tmp_path: Path) 
             {"architecture": {**words.SIZES, "width": 24}},
             "has a training with architecture.width 48, not 24: resume it with 48",
         ),
-        ({"vocabulary": 121}, "has a training with text.vocabulary 120, not 121"),
+        ({"vocabulary": 121}, "has a training with examples.vocabulary 120, not 121"),
         ({"learning_rate": 0.5}, "has a training with learning_rate 0.01, not 0.5"),
         ({"model": "rnn-bahdanau"}, "has a training with "),
     ],

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.attention import sinusoidal
+from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels
@@ -127,7 +128,7 @@ def _report(options: Positions, found: list[Measured]) -> Comparison:
         f"{100 / options.vocabulary:.1f}. Unseen places are those beyond the training length, at {options.lengths[-1]} "
         "tokens: a table has no trained row for them."
     )
-    figures = {"": figure, "waves": draw_waves()}
+    figures: dict[str, Picture] = {"": figure, "waves": draw_waves()}
     return Comparison("Kinds of positions", [table], figures, [asdict(one) for one in found], [note])
 
 

@@ -38,6 +38,8 @@ class RelativeAttention(MultiHeadAttention):
         past: Memory | None = None,
         beams: BeamSources | None = None,
         rotation: Rotation | None = None,
+        positions: Float[Tensor, "... T C"] | None = None,
+        source_positions: Float[Tensor, "... S E"] | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to itself and its past; distances count the columns of both."""
         queries, keys, values = self._project(x)

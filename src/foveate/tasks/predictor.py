@@ -1,6 +1,6 @@
 """A trained model in use, whatever its task is: loaded, run, measured, drawn and saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,8 +74,6 @@ class Predictor:
 
         Raises UserError where there is nothing to measure on.
         """
-        from foveate.tasks.task import evaluation_rows
-
         task = self.task
         dataset = task.examples_to_measure(data, options)
         console.print(dataset.report, markup=False, highlight=False)
@@ -127,3 +125,12 @@ class Predictors:
                     f"{where} has the {name} {architecture[name]}, but the files beside it {size}: "
                     f"probably they are of two different models"
                 )
+
+
+def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """The names of all metrics and a row of them for each way to answer."""
+    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
+    rows = [
+        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
+    ]
+    return [name.replace("_", " ") for name in names], rows

@@ -1,6 +1,6 @@
 """Tuning a language model to please a reward model, without going far from where it began (RLHF)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,8 @@ from foveate.contracts import Tokenizer
 from foveate.data import Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.lines import digest
-from foveate.data.preferences import TOKENIZER
-from foveate.data.processor import Processor
+from foveate.data.prompt_processor import PromptProcessor
 from foveate.data.prose import Passage
-from foveate.data.tokenizers import load_tokenizer
 from foveate.errors import UserError, at_least
 from foveate.tasks.author import Author
 from foveate.tasks.predictor import Measured, Predictor
@@ -60,27 +58,6 @@ class Prompts(Examples):
         if not found:
             raise UserError(f"{prose.name}: no sentence has more than {self.prompt_words} words")
         return Dataset(prose.name, found, "prompts")
-
-
-@dataclass
-class PromptProcessor(Processor[Passage]):
-    """The tokenizer of the language model."""
-
-    tokenizer: Tokenizer
-
-    def batch(self, prepared: Sequence[Any], generator: Any) -> Any:
-        """Batches are written by the model: see `RolloutBatches`."""
-        raise NotImplementedError
-
-    def sizes(self) -> Mapping[str, int]:
-        return {"vocabulary": len(self.tokenizer)}
-
-    def files(self) -> dict[str, Callable[[Path], object]]:
-        return {TOKENIZER: self.tokenizer.save}
-
-    @classmethod
-    def load(cls, folder: Path) -> "PromptProcessor":
-        return cls(load_tokenizer(folder / TOKENIZER))
 
 
 @dataclass

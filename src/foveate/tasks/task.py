@@ -4,7 +4,7 @@ A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.T
 shortest example.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -257,12 +257,3 @@ class Task(Recipe[Architecture]):
         predictor.model.eval()
         if main_process():
             predictor.save(self.out)
-
-
-def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
-    """The names of all metrics and a row of them for each way to answer."""
-    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
-    rows = [
-        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
-    ]
-    return [name.replace("_", " ") for name in names], rows

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from foveate.errors import UserError
 from foveate.training.settings import Training
@@ -29,7 +28,7 @@ def optimizer(model: nn.Module, settings: Training, device: torch.device) -> tor
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     inside = _matrices_inside(model) if settings.optimizer == "muon" else set()
-    if any(isinstance(parameter, DTensor) for parameter in inside):
+    if any(hasattr(parameter, "full_tensor") for parameter in inside):  # DTensors, whose import takes a second
         raise UserError("optimizer muon needs whole matrices on each process: use --parallel replicate, or adamw")
     matrices = [parameter for parameter in trained if parameter.ndim >= 2]
     groups: list[dict[str, Any]] = [
