@@ -20,7 +20,6 @@ from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 import foveate
 from foveate.errors import UserError
 from foveate.tasks.looking import File, read_input
-from foveate.tasks.looking.sounds import read_wav, resample
 from foveate.tasks.looking.texts import FolderTokenizer
 from foveate.viewer import Audio, Image
 from foveate.viewer.protocol import LookResult
@@ -174,24 +173,6 @@ def test_a_spectrogram_with_its_frames_first(folders: Folders, name: str, site: 
     with pytest.raises(UserError, match=f"^the spectrogram has {frames} frames, but the limit is {frames - 1}"):
         looked(folders(name), sound(2.0, 16_000), most=frames - 1)
     seen.document()
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 4])
-def test_recorded(width: int) -> None:
-    samples, rate = read_wav(sound(0.1, 8000, width, channels=2))
-    assert (len(samples), rate) == (800, 8000)
-    expected = 0.5 * np.sin(2 * np.pi * 440 * np.arange(800) / 8000)
-    assert np.allclose(samples, expected, atol=1 / 100 if width == 1 else 1 / 30_000)
-
-
-def test_resampled() -> None:
-    """A tone stays the tone; what the new rate cannot hold is left out, not folded."""
-    for rate, wanted in ((44_100, 16_000), (8000, 16_000)):
-        time, again = np.arange(rate) / rate, np.arange(wanted) / wanted
-        tone = np.sin(2 * np.pi * 440 * time).astype(np.float32)
-        high = np.sin(2 * np.pi * 0.45 * rate * time).astype(np.float32) * (rate > wanted)
-        found = resample(tone + high, rate, wanted)
-        assert np.allclose(found, np.sin(2 * np.pi * 440 * again), atol=1e-3)
 
 
 def test_an_own_translator(trained: Any) -> None:
