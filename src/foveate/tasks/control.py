@@ -36,7 +36,7 @@ class Episodes(Examples):
     """Which episodes to imitate: a folder of .npz files, each with pixels (steps, height, width, channels) in 8 bits,
     actions (steps), and a text, instruction."""
 
-    batch: int = 512
+    batch: int = 128
     """Steps of a batch, padding included."""
     validation_examples: int = 200
     """Levels or episodes of each validation during training."""
@@ -107,7 +107,7 @@ class Control(Task[Architecture]):
     processor = EpisodeProcessor
     options = Acting
     usual = Training(
-        epochs=10, learning_rate=2e-3, schedule="cosine", warmup=100, label_smoothing=0.0, validate_every=200
+        epochs=10, learning_rate=3e-3, schedule="cosine", warmup=100, label_smoothing=0.0, validate_every=500
     )
 
     examples: Annotated[Episodes, tyro.conf.arg(name="")] = field(default_factory=Episodes)
