@@ -41,7 +41,7 @@ def test_a_recipe_survives_json(name: str) -> None:
         ({"training": {"schedule": "cos"}}, "here: training.schedule is 'cos', but must be 'inverse-sqrt' or 'cosine'"),
         ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
         ({"architecture": 5}, "here: architecture is 5, but must be a table of fields"),
-        ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width?"),
+        ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width"),
         ({"model": "rn"}, "unknown model 'rn'; did you mean rnn"),
     ],
 )
