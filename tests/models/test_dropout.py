@@ -48,6 +48,7 @@ PLACES = {
     "googlenet": {"dropout 3 202": 1},
     "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "gpt-neox": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
+    "imagegpt": {"stack.dropout 3 144 12": 1, **blocks("stack.blocks", 2, 144)},
     "llama": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "resnet": {"dropout 3 26": 1},
     "mvit": {

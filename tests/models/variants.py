@@ -48,6 +48,7 @@ SMALL = {
     "image_size": 12,
     "depth_dropout": 0.0,
     "head_width": 4,
+    "colours": 9,
     "bands": 6,
     "frames": 13,
     "stride": 2,
@@ -108,6 +109,7 @@ EXAMPLES = {
 
 IMAGES = {
     **dict.fromkeys(["alexnet", "zfnet"], torch.randn(3, 2, 67, 71, generator=torch.Generator().manual_seed(4))),
+    "imagegpt": torch.randn(3, 2, 12, 12, generator=torch.Generator().manual_seed(7)),
     "vit": torch.randn(3, 2, 24, 36, generator=torch.Generator().manual_seed(5)),
     "audio-transformer": torch.randn(3, 1, 6, 17, generator=torch.Generator().manual_seed(6)),
 }
@@ -207,6 +209,8 @@ class Variant:
     def logits(self) -> tuple[int, ...]:
         """The shape of the logits for these inputs: for the whole, for each token read, or for each written."""
         config = self.config
+        if getattr(config, "predict", "label") == "pixels":
+            return 3, 12 * 12, config.colours
         if hasattr(config, "queries"):
             return 3, config.queries, config.classes + config.no_object
         if "pixels" in self.inputs and "tokens" not in self.inputs and hasattr(config, "classes"):

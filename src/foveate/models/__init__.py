@@ -28,6 +28,7 @@ FAMILIES = {
     "gpt": "foveate.models.text.gpt",
     "gpt-neox": "foveate.models.text.gpt_neox",
     "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
+    "imagegpt": "foveate.models.vision.imagegpt",
     "las": "foveate.models.speech.las",
     "llama": "foveate.models.text.llama",
     "mvit": "foveate.models.vision.mvit",

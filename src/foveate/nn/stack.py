@@ -46,7 +46,7 @@ class StackConfig:
     """Added to the variance in each norm."""
     input_norm: bool = False
     """Normalize the input, positions included (BERT)."""
-    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"] = "relu"
     """Activation function of the feed-forward layers."""
     gated: bool = False
     """A second linear layer gates each feed-forward layer (SwiGLU, with silu)."""

@@ -83,6 +83,7 @@ class ClassifyImage(FromWeights, Task[Architecture]):
         "cnn",
         "swin",
         "mvit",
+        "imagegpt",
     )
     unit = "images"
     files = "FOLDER"
