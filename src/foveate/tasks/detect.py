@@ -1,8 +1,9 @@
 """Detection: boxes around the objects of an image, with a class each."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,14 @@ class Detecting:
 
 
 @dataclass
+class Showing(Detecting):
+    """How objects are shown."""
+
+    json: bool = False
+    """Show a JSON object for each image: file, size, and label, score, box and query of each object."""
+
+
+@dataclass
 class FoundObject:
     """An object in an image."""
 
@@ -85,12 +94,17 @@ class FoundObjects:
     size: tuple[int, int]
     """Width and height of the image; (0, 0) for a file that could not be read."""
     objects: list[FoundObject] = field(default_factory=list)
+    as_json: bool = field(default=False, repr=False)
+    """Whether the line is a JSON object."""
 
     @property
     def line(self) -> str:
         """The file and, after tabs, label, score and box of each object."""
         if self.size == (0, 0):
             return ""
+        if self.as_json:
+            values = {name: value for name, value in asdict(self).items() if name != "as_json"}
+            return json.dumps(values, ensure_ascii=False)
         parts = [f"{one.label} {one.score:.2f} {' '.join(f'{side:.0f}' for side in one.box)}" for one in self.objects]
         return printable("\t".join([self.place, *(parts or ["nothing"])]))
 
@@ -110,7 +124,7 @@ class Detect(Task[Architecture]):
     takes = "image"
     metric = "AP50"
     processor = BoxProcessor
-    options = Detecting
+    options = Showing
     usual = Training(
         epochs=10, learning_rate=4e-4, schedule="cosine", warmup=200, weight_decay=1e-4, clip=0.1, validate_every=500
     )
@@ -120,6 +134,10 @@ class Detect(Task[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/detect")
     """Folder for the trained model; a training that it holds is resumed."""
+
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Detecting:
+        return Detecting()
 
     def read(self, paths: Sequence[Path]) -> Dataset[BoxedImage]:
         return boxed_images(paths)
@@ -156,14 +174,14 @@ class Detect(Task[Architecture]):
         softmax = self.architecture.no_object  # type: ignore[attr-defined]
         return SetMatching(SoftmaxClasses() if softmax else FocalClasses())
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Detecting) -> list[FoundObjects]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Showing) -> list[FoundObjects]:
         """The objects in the image of each file; a file that cannot be read is reported and has none."""
         read = {place: read_or_report(place) for place in dict.fromkeys(texts)}
         images = {place: turn_upright(image) for place, image in read.items() if image is not None}
         found = dict(zip(images, _detect(predictor, [*images.values()]), strict=True))
         labels = [*predictor.processor.labels]
         return [
-            _shown(place, images[place].size, found[place], labels, options.threshold)
+            replace(_shown(place, images[place].size, found[place], labels, options.threshold), as_json=options.json)
             if place in found
             else FoundObjects(place, (0, 0))
             for place in texts

@@ -1,0 +1,152 @@
+"""Detection from end to end: trained, saved, loaded, used, measured, drawn."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+from rich.console import Console
+
+import foveate
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.boxes import BoxedImage
+from foveate.data.dataset import Dataset
+from foveate.data.scenes import Drawing, Scenes
+from foveate.data.sources.emoji_scenes import BoxedScenes
+from foveate.errors import UserError
+from foveate.tasks.detect import BoxedImages, Detect, Detecting, Showing
+from foveate.tasks.predictor import Predictor
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+SIZES = {"width": 16, "heads": 2, "feedforward": 16, "encoder_layers": 1, "decoder_layers": 2, "queries": 7}
+
+
+def scenes(count: int, first: int, *names: str) -> Dataset[BoxedImage]:
+    """Rectangles in colours of their own."""
+    colours = {"red": (255, 0, 0), "blue": (0, 0, 255)}
+    drawings = [
+        Drawing(name, name, name, (np.full((5, 7, 4), (*colours[name], 255), np.uint8),)) for name in names or colours
+    ]
+    return Dataset("scenes", BoxedScenes(Scenes(drawings, first, count, 64, (20, 32), 2), by_group=False), "images")
+
+
+def recipe(out: Path, **changes: object) -> Detect:
+    training = Training(steps=4, learning_rate=1e-3, warmup=1, validate_every=4, save_every=4, precision="float32")
+    examples = BoxedImages(source="emoji-scenes", batch=4, size=64)
+    return Detect(examples=examples, out=out, training=training, architecture={**SIZES, **changes})
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    out = tmp_path_factory.mktemp("detect") / "run"
+    recipe(out).learn(Splits(scenes(16, 0), scenes(4, 50), scenes(4, 80)), CONSOLE)
+    return foveate.load(out)
+
+
+def save_red(folder: Path) -> Path:
+    PIL.Image.new("RGB", (64, 64), "red").save(folder / "red.png")
+    return folder / "red.png"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "new").mkdir()
+    for number, example in enumerate(scenes(2, 90)):
+        example.read().save(tmp_path / f"new/{number}.png")
+    PIL.Image.new("L", (90, 30)).save(tmp_path / "new/2.png")
+    (tmp_path / "new/3.png").write_bytes(b"no image")
+    return tmp_path / "new"
+
+
+def test_run_gives_a_line_for_each_image_and_goes_on_after_a_damaged_one(
+    predictor: Predictor, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(predictor.task.out)
+    main(["run", folder, str(files), "--threshold", "0", "--json", "--picture", str(files.parent / "look.png")])
+    out, err = capsys.readouterr()
+    first, _, wide, damaged = out.split("\n")[:4]
+    found = json.loads(first)
+    assert (found["place"], found["size"], len(found["objects"])) == (str(files / "0.png"), [64, 64], 7)
+    scores = [one["score"] for one in found["objects"]]
+    assert scores == sorted(scores, reverse=True)
+    assert sorted(one["query"] for one in found["objects"]) == list(range(7))
+    for one in json.loads(wide)["objects"]:
+        left, top, right, bottom = one["box"]
+        assert 0 <= left <= right <= 90
+        assert 0 <= top <= bottom <= 30
+    assert damaged == ""
+    assert "3.png cannot be read as an image" in err
+    with PIL.Image.open(files.parent / "look.png") as picture:
+        assert picture.width > 300
+    main(["run", folder, str(files / "0.png"), "--threshold", "1"])
+    assert capsys.readouterr().out == f"{files / '0.png'}\tnothing\n"
+
+
+def test_boxes_are_where_the_model_says(predictor: Predictor) -> None:
+    """In pixels of the image, also of one that is padded to a square."""
+    image = PIL.Image.new("RGB", (200, 50))
+    inputs = predictor.processor.inputs([image])
+    assert inputs["sizes"].tolist() == [[16, 64]]
+    output = predictor.forward(inputs)
+    (example,) = [BoxedImage("x", ((0, 0, 9, 9),), ("red",), lambda: image)]
+    line = predictor.task.measure(predictor, [example], Detecting(threshold=0)).answers[0]
+    _, *objects = line.split("\t")
+    best = int(output.logits[0].max(-1).values.argmax())
+    x, y, w, h = output.boxes[0, best].tolist()
+    expected = [max(0, x - w / 2) * 200, max(0, y - h / 2) * 50, min(1, x + w / 2) * 200, min(1, y + h / 2) * 50]
+    assert [float(side) for side in objects[0].split(" ")[2:]] == pytest.approx(expected, abs=0.6)
+
+
+def test_measured_beside_trivial_ways(predictor: Predictor) -> None:
+    """A box around the whole image fits an object that fills it, and nothing else."""
+    image = PIL.Image.new("RGB", (40, 40))
+    filled = BoxedImage("x", ((0, 0, 40, 38),), ("red",), lambda: image)
+    empty = BoxedImage("y", (), (), lambda: image)
+    other = BoxedImage("z", ((0, 0, 4, 4),), ("unknown",), lambda: image)
+    usual = max(predictor.processor.labels, key=predictor.processor.labels.__getitem__)
+    ways = predictor.task.baselines(predictor, [filled, empty])
+    whole = ways[f"the whole image, always {usual}"]
+    assert whole["AP50_any_class"] == pytest.approx(100)
+    assert ways[f"a mean box, always {usual}"]["AP50"] == 0
+    assert set(predictor.task.measure(predictor, [filled, empty], Detecting()).metrics) == set(whole)
+    assert "1 of 2 have classes that the model did not learn: unknown" in predictor.task.notes(
+        predictor, [filled, other]
+    )
+
+
+def test_eval_of_a_users_files(predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = {"id": 1, "file_name": save_red(tmp_path).name}
+    box = {"image_id": 1, "category_id": 5, "bbox": [0, 0, 64, 64]}
+    table = {"images": [image], "annotations": [box], "categories": [{"id": 5, "name": "red"}]}
+    (tmp_path / "all.json").write_text(json.dumps(table))
+    main(["eval", str(predictor.task.out), "--data", str(tmp_path / "all.json"), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["images"] == 1
+    whole = [name for name in found["ways"] if name.startswith("the whole image")]
+    assert found["ways"][whole[0]]["AP50_any_class"] == pytest.approx(100)
+
+
+def test_the_papers_model_learns_too(tmp_path: Path) -> None:
+    """Whole boxes and softmax, on images some of which have no object."""
+    task = recipe(tmp_path / "run", boxes="direct", no_object=True, denoising=None, norm="post")
+    empty = BoxedImage("empty", (), (), lambda: PIL.Image.new("RGB", (64, 64)))
+    learn = Dataset("some", [*scenes(8, 0), *[empty] * 8], "images")
+    predictor = task.learn(Splits(learn, scenes(2, 50), scenes(2, 80)), CONSOLE)
+    (found,) = predictor.answer([str(save_red(tmp_path))], Showing(threshold=0))
+    assert len(found.objects) == 7
+    assert sum(one.score for one in found.objects) < 7
+
+
+def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
+    red, both = scenes(16, 0, "red"), scenes(4, 0)
+    with pytest.raises(UserError, match="scenes has the class 'blue', which scenes does not have"):
+        recipe(tmp_path / "a").learn(Splits(red, both, both), CONSOLE)
+    with pytest.raises(UserError, match=r"has 2 objects, but the model finds 1 at most: raise architecture.queries"):
+        recipe(tmp_path / "b", queries=1).learn(Splits(scenes(16, 0), both, both), CONSOLE)
+    with pytest.raises(SystemExit):
+        main(["train", "detect", "--data", str(tmp_path / "none.json"), "--out", str(tmp_path / "c")])
