@@ -164,7 +164,7 @@ def test_arguments(
         ("[training]\nstep = 5", "unknown field in {path} 'step'; did you mean training.steps"),
         ("[training]\nsteps = 'many'", "{path}: training.steps is 'many', but must be int | None"),
         ("\ufeffmodel = 'rn'", "unknown model 'rn'; did you mean rnn"),
-        ("[architecture]\nwidht = 5", "unknown field in transformer-tiny 'widht'; did you mean width?"),
+        ("[architecture]\nwidht = 5", "unknown field in transformer-tiny 'widht'; did you mean width"),
         ("architecture = 5", "{path}: architecture is 5, but must be a table of fields"),
         ("training = 5", "{path}: training is 5, but must be Training"),
         ("[training", "{path} is damaged: Expected ']' at the end of a table declaration"),
