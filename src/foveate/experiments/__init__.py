@@ -31,6 +31,9 @@ COMPARISONS = {
         "foveate.experiments.teacher_forcing",
         "a known target at once (teacher forcing) against decoding step by step",
     ),
+    "degradation": ("foveate.experiments.degradation", "plain against residual nets, by depth: training error too"),
+    "identity": ("foveate.experiments.identity", "what is left of a shallower net in plain and residual nets"),
+    "imagenet": ("foveate.experiments.imagenet", "winners of ILSVRC and later models: published errors, our sizes"),
     "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
     "translation": (
         "foveate.experiments.attention_on_translation",

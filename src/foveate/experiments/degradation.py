@@ -1,0 +1,129 @@
+"""Degradation: deeper plain nets have a higher error in training too; residual nets do not (He et al. 2016, figure 1
+and figure 6, https://arxiv.org/abs/1512.03385)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from foveate import bundle, tasks
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.drawing import legend_below, line, panels
+from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.training import Training
+
+
+@dataclass
+class Degradation(Options):
+    """Train plain and residual nets of two depths on images by name, and compare their errors."""
+
+    source: str = "fashion-mnist"
+    """Images by name: see `foveate data`."""
+    presets: tuple[str, ...] = ("plain20", "plain56", "resnet20", "resnet56")
+    """The nets."""
+    size: int = 14
+    """Height and width that images are scaled to."""
+    epochs: int = 2
+    """Passes over the training images."""
+    validate_every: int = 100
+    """Steps from one point of the curves to the next."""
+    runs: Path = Path("runs/degradation")
+    """Folder of the run folders. A run that is there already is not trained again."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The errors at one step of a training, in percent."""
+
+    preset: str
+    step: int
+    training: float
+    """Of the training images since the point before, as augmented."""
+    validation: float
+    """Of images that are held out."""
+
+
+def run(options: Degradation, console: Console) -> Comparison:
+    """Train those nets that are not trained yet. Raises UserError for options that cannot be."""
+    if not options.presets:
+        raise UserError("nothing to compare: give --presets at least one")
+    for name in ("size", "epochs", "validate_every"):
+        at_least(1, name, getattr(options, name))
+    found: list[Point] = []
+    for preset in options.presets:
+        folder = options.runs / preset
+        if not (folder / bundle.WEIGHTS).exists():
+            tasks.train(_task(options, preset, folder))
+        found += read_points(preset, folder / "metrics.jsonl")
+        console.print(f"{preset}: training error {found[-1].training:.1f} %", highlight=False)
+    return _report(options, found)
+
+
+def _task(options: Degradation, preset: str, folder: Path) -> ClassifyImage:
+    usual = asdict(ClassifyImage.usual)
+    changes = {
+        "epochs": options.epochs,
+        "warmup": 50,
+        "validate_every": options.validate_every,
+        "save_every": 4 * options.validate_every,
+        "patience": None,
+        "threads": options.threads,
+        "seed": options.seed,
+    }
+    images = Images(source=options.source, size=options.size)
+    return ClassifyImage(model=preset, out=folder, examples=images, training=Training(**{**usual, **changes}))
+
+
+def read_points(preset: str, log: Path) -> list[Point]:
+    """The errors that a training's metrics.jsonl tells of. Raises UserError if it tells of no validation."""
+    found, since = [], []
+    for text in log.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(text)
+        if "validation" not in entry:
+            since.append(entry.get("accuracy"))
+            continue
+        known = [100 * (1 - share) for share in since if share is not None]
+        if known:
+            error = 100 - entry["validation"]["accuracy"]
+            found.append(Point(preset, entry["step"], sum(known) / len(known), error))
+        since = []
+    if not found:
+        raise UserError(f"{log} has no validation: validate more often, or train longer")
+    return found
+
+
+def _report(options: Degradation, found: list[Point]) -> Comparison:
+    table = Table(["net", "training error, %", "validation error, %"])
+    for preset in options.presets:
+        last = [point for point in found if point.preset == preset][-1]
+        table.rows.append([f"`{preset}`", f"{last.training:.2f}", f"{last.validation:.2f}"])
+    return Comparison(
+        "Degradation of plain nets",
+        [table],
+        {"": _curves(options.presets, found)},
+        [asdict(point) for point in found],
+        [
+            f"{options.epochs} epochs of {options.source} at {options.size} x {options.size} pixels. Errors of "
+            "training are those of the images as they are learned from, moved and flipped, over the last "
+            f"{options.validate_every} steps; validation is on images held out."
+        ],
+    )
+
+
+def _curves(presets: Sequence[str], found: list[Point]) -> Figure:
+    """Training error to the left, validation error to the right."""
+    figure, grid = panels(1, 2, sharey=True)
+    for axes, side in zip(grid.flat, ("training", "validation"), strict=True):
+        for number, preset in enumerate(presets):
+            points = [point for point in found if point.preset == preset]
+            line(axes, number, [point.step for point in points], [getattr(point, side) for point in points], preset)
+        axes.set(xlabel="step", title=f"{side} error, %", ylim=(0, 60))
+    legend_below(figure, grid.flat[0], columns=4)
+    return figure
+
+
+OPTIONS = Degradation

@@ -1,0 +1,77 @@
+"""Comparisons of image models: what they count, draw and learn from a training's log."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from foveate import create
+from foveate.errors import UserError
+from foveate.experiments import compare, imagenet
+from foveate.experiments.degradation import Degradation, Point, read_points
+from foveate.experiments.identity import Identity, deepen
+from foveate.experiments.imagenet import ImageNet
+
+QUIET = Console(file=StringIO())
+
+
+@pytest.mark.parametrize(("preset", "identity"), [("resnet20", False), ("plain20", True)])
+def test_a_net_deepened_by_the_identity_equals_the_shallower_one(preset: str, identity: bool) -> None:
+    """Of a residual net weights of zero are the identity; a plain one needs it written into its weights."""
+    shallow = create(preset, classes=5, channels=1).double().eval()
+    pixels = torch.randn(3, 1, 13, 11, dtype=torch.float64)
+    deep = deepen(shallow, (4, 3, 5), 0.0, identity)
+    assert sum(isinstance(layer, torch.nn.Conv2d) for layer in deep.modules()) == 19 + 2 * 3
+    torch.testing.assert_close(deep(pixels).logits, shallow(pixels).logits)
+    off = deepen(shallow, (4, 3, 5), 0.5, identity)
+    assert (off(pixels).logits - shallow(pixels).logits).abs().max() > 1e-3
+
+
+def test_plain_layers_of_zeros_lose_the_image() -> None:
+    deep = deepen(create("plain20", classes=5, channels=1).eval(), (4, 3, 3), 0.0, False)
+    first, second = deep(torch.randn(2, 1, 13, 11)).logits
+    assert torch.equal(first, second)
+
+
+def test_what_is_left_of_the_shallower_net() -> None:
+    found = compare("identity", Identity(blocks=(4, 4, 4), scales=(0.0, 1.0), images=5, side=7), QUIET)
+    assert found.tables[0].rows[0] == ["0", "1.000", "0.000", "1.000"]
+    assert [part["scale"] for part in found.raw] == [0.0, 1.0] * 3
+    assert found.raw[0]["difference"] == 0
+    with pytest.raises(UserError, match="blocks are 2 3 3, but must be 3 numbers, each at least 3"):
+        compare("identity", Identity(blocks=(2, 3, 3)), QUIET)
+
+
+def test_imagenet_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 224 x 224, ResNet-18 has 1.814 billion multiplications and additions (torchvision's figure: 1.81)."""
+    monkeypatch.setattr(imagenet, "WINNERS", {"alexnet": ("AlexNet", 16.4)})
+    monkeypatch.setattr(imagenet, "LATER", {"resnet18": ("ResNet-18", 69.8)})
+    found = compare("imagenet", ImageNet(), QUIET)
+    assert found.tables[0].rows == [["AlexNet", "`alexnet`", "16.4", "61.0", "1.4"]]
+    assert found.raw[1]["parameters"] == 11_689_512
+    assert found.raw[1]["flops"] == 2 * 1_814_073_344
+
+
+def test_curves_of_trainings(tmp_path: Path) -> None:
+    """Training error is the mean of the lines since the validation before."""
+    lines = [
+        {"step": 50, "accuracy": 0.5},
+        {"step": 100, "accuracy": 0.75},
+        {"step": 100, "validation": {"accuracy": 70.0}},
+        {"step": 150, "accuracy": 0.875},
+        {"step": 200, "validation": {"accuracy": 80.5}},
+    ]
+    for preset in ("plain20", "resnet20"):
+        (tmp_path / preset).mkdir()
+        (tmp_path / preset / "model.safetensors").touch()
+        (tmp_path / preset / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    points = read_points("plain20", tmp_path / "plain20" / "metrics.jsonl")
+    assert points == [Point("plain20", 100, 37.5, 30.0), Point("plain20", 200, 12.5, 19.5)]
+    found = compare("degradation", Degradation(presets=("plain20", "resnet20"), runs=tmp_path), QUIET)
+    assert found.tables[0].rows == [["`plain20`", "12.50", "19.50"], ["`resnet20`", "12.50", "19.50"]]
+    (tmp_path / "plain20" / "metrics.jsonl").write_text("")
+    with pytest.raises(UserError, match="has no validation"):
+        read_points("plain20", tmp_path / "plain20" / "metrics.jsonl")
