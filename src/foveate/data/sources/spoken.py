@@ -98,7 +98,7 @@ SOURCE = Source(
     name="spoken",
     tasks=("transcribe",),
     about="4,000 + 600 English sentences and numbers, spoken by voices of espeak-ng, which must be installed",
-    size="150 MB, made on this machine by espeak-ng",
+    size="170 MB, made on this machine by espeak-ng",
     licence="none for the sounds",
     open=open_spoken,
 )
