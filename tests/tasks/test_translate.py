@@ -200,7 +200,7 @@ def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
     [
         ({}, "no text to learn from: name a source (see `foveate data`) or give --data SRC TGT"),
         ({"source": "emoji", "data": (Path("a"),)}, "both the source 'emoji' and files are given; choose one"),
-        ({"source": "emojis"}, "unknown source 'emojis'; did you mean emoji?"),
+        ({"source": "emojis"}, "unknown source 'emojis'; did you mean emoji"),
         ({"source": "emoji", "to_language": "fx"}, "unknown language of emoji 'fx'; did you mean fr"),
         (
             {"data": tuple(map(Path, "abc"))},

@@ -1,9 +1,8 @@
 """Detection: boxes around the objects of an image, with a class each."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +15,11 @@ from foveate.data.box_processor import BoxProcessor, shares
 from foveate.data.boxes import BoxedImage, boxed_images
 from foveate.data.dataset import Dataset
 from foveate.data.images import read_image, turn_upright
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least
 from foveate.nn import box_corners
 from foveate.sight import look
 from foveate.tasks.detection_metrics import Boxes, detection_metrics
+from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects, Showing
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -49,64 +49,6 @@ class BoxedImages(Examples):
     def check(self) -> None:
         super().check()
         at_least(1, "size", self.size)
-
-
-@dataclass
-class Detecting:
-    """Which objects are shown."""
-
-    threshold: float = 0.5
-    """The least score of an object that is shown. Measures count all."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        if not 0 <= self.threshold <= 1:
-            raise UserError(f"threshold is {self.threshold}, but must be from 0 to 1")
-
-
-@dataclass
-class Showing(Detecting):
-    """How objects are shown."""
-
-    json: bool = False
-    """Show a JSON object for each image: file, size, and label, score, box and query of each object."""
-
-
-@dataclass
-class FoundObject:
-    """An object in an image."""
-
-    label: str
-    score: float
-    """How sure the model is, 0 to 1."""
-    box: tuple[float, ...]
-    """Left, top, right and bottom in pixels."""
-    query: int
-    """The number of the query that found it."""
-
-
-@dataclass
-class FoundObjects:
-    """The objects of an image, the surest one first."""
-
-    place: str
-    """The file of the image."""
-    size: tuple[int, int]
-    """Width and height of the image; (0, 0) for a file that could not be read."""
-    objects: list[FoundObject] = field(default_factory=list)
-    as_json: bool = field(default=False, repr=False)
-    """Whether the line is a JSON object."""
-
-    @property
-    def line(self) -> str:
-        """The file and, after tabs, label, score and box of each object."""
-        if self.size == (0, 0):
-            return ""
-        if self.as_json:
-            values = {name: value for name, value in asdict(self).items() if name != "as_json"}
-            return json.dumps(values, ensure_ascii=False)
-        parts = [f"{one.label} {one.score:.2f} {' '.join(f'{side:.0f}' for side in one.box)}" for one in self.objects]
-        return printable("\t".join([self.place, *(parts or ["nothing"])]))
 
 
 @dataclass

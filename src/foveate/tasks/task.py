@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 import tyro
@@ -27,8 +27,6 @@ from foveate.tasks.trained import NoOptions, Prediction
 from foveate.training import Batches, CrossEntropy, Objective, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT
 from foveate.viewer.protocol import Input, InputKind, LookResult
-
-Options = TypeVar("Options")
 
 
 @dataclass
@@ -243,17 +241,9 @@ class Task(Recipe[Architecture]):
         by_name: Mapping[str, str],
         console: Console,
     ) -> None:
-        train(
-            predictor.model,
-            batches,
-            self.objective(),
-            self.training,
-            self.out,
-            validation,
-            identity=self.identity() | dict(by_name),
-            console=console,
-            unit=self.unit,
-        )
+        objective, identity = self.objective(), self.identity() | dict(by_name)
+        told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit}
+        train(predictor.model, batches, objective, self.training, self.out, validation, **told)
         predictor.model.eval()
         if main_process():
             predictor.save(self.out)

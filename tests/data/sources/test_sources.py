@@ -51,7 +51,7 @@ def test_a_source_of_another_task(fish, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("emoij",), "unknown source 'emoij'; did you mean emoji?"),
+        (("emoij",), "unknown source 'emoij'; did you mean emoji"),
         (("emoji", "en", "frr"), "unknown language of emoji 'frr'; did you mean fr"),
         (("libreoffice-help", "english", "fr"), "unknown language of libreoffice-help 'english'; "),
         (("emoji", "fr", "fr"), "emoji: source and target language are both 'fr'"),
