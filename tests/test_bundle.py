@@ -56,7 +56,7 @@ def test_what_goes_in_comes_out(tmp_path: Path):
 def test_the_files(tmp_path: Path):
     saved(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors", "words.txt"]
-    assert json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["format"] == "foveate/1"
+    assert json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["format"] == "foveate/2"
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert len(modes) == 1, "the weights are as readable as the rest"
 
@@ -112,7 +112,7 @@ def test_no_config(tmp_path: Path):
     ("content", "expected"),
     [
         (
-            b'{"format": "foveate/1", ',
+            b'{"format": "foveate/2", ',
             "config.json is damaged: Expecting property name enclosed in double quotes: line 1",
         ),
         (b"", "config.json is damaged: Expecting value: line 1 column 1"),
@@ -120,8 +120,12 @@ def test_no_config(tmp_path: Path):
         (b"[1, 2]", "config.json is damaged: a JSON object was expected, not list"),
         (b"[" * 100_000, "config.json is damaged: maximum recursion depth"),
         (
-            b'{"format": "foveate/2"}',
-            "config.json has format 'foveate/2'; this version of foveate reads 'foveate/1' only",
+            b'{"format": "foveate/3"}',
+            "config.json has format 'foveate/3'; this version of foveate reads 'foveate/2' only",
+        ),
+        (
+            b'{"format": "foveate/1"}',
+            "this version of foveate reads 'foveate/2' only; commit b441e8c of foveate reads it",
         ),
         (b'{"model": 3}', "config.json has format None; this version"),
     ],

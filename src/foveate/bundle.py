@@ -1,6 +1,6 @@
 """A run folder: everything that is needed to use a model, read and written as plain JSON and safetensors.
 
-    config.json         {"format": "foveate/1", ...}: what the model is; written last, so a folder that has it is whole
+    config.json         {"format": "foveate/2", ...}: what the model is; written last, so a folder that has it is whole
     model.safetensors   the weights; tied ones once
     ...                 files beside them, such as tokenizers, each written by whoever owns it
 
@@ -22,7 +22,10 @@ from torch import Tensor, nn
 from foveate.errors import UserError
 from foveate.files import read_json, written
 
-FORMAT = "foveate/1"
+FORMAT = "foveate/2"
+
+READERS = {"foveate/1": "commit b441e8c"}
+"""What reads older formats."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 CHECKPOINTS = "checkpoints"
@@ -90,7 +93,8 @@ def load(folder: Path | str) -> Bundle:
     description = read_json(folder / CONFIG)
     found = description.pop("format", None)
     if found != FORMAT:
-        raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only")
+        older = f"; {READERS[str(found)]} of foveate reads it" if str(found) in READERS else ""
+        raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only{older}")
     if not (folder / WEIGHTS).is_file():
         raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
     _opened(folder / WEIGHTS)

@@ -216,7 +216,7 @@ def test_a_run_folder_that_is_damaged(fails: Fails, copy: Path) -> None:
         assert fails(verb, copy).startswith(f"{weights} is truncated or damaged ({len(whole) - 100:,} bytes)")
     weights.unlink()
     assert fails("run", copy, "cat").startswith(f"{copy} has no model.safetensors; it holds ")
-    (copy / "config.json").write_text('{"format": "foveate/1"')
+    (copy / "config.json").write_text('{"format": "foveate/2"')
     assert fails("run", copy, "cat").startswith(f"{copy / 'config.json'} is damaged: ")
     shutil.rmtree(copy)
     copy.mkdir()

@@ -83,7 +83,7 @@ def test_the_folder_holds_everything(trained) -> None:
     }
     description = json.loads((trained.folder / "config.json").read_text())
     assert {key: description[key] for key in ("format", "task", "family")} == {
-        "format": "foveate/1",
+        "format": "foveate/2",
         "task": "translate",
         "family": "rnn-seq2seq",
     }

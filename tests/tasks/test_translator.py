@@ -219,7 +219,7 @@ def test_no_folder(tmp_path: Path) -> None:
         (("architecture", "cell"), "lsmt", "config.json: cell is 'lsmt', but must be 'lstm' or"),
         (("task",), "translat", "translat"),
         (("family",), "rnn", "unknown family of models 'rnn'"),
-        (("format",), "foveate/9", "this version of foveate reads 'foveate/1' only"),
+        (("format",), "foveate/9", "this version of foveate reads 'foveate/2' only"),
     ],
 )
 def test_a_config_that_was_edited(copy: Path, where: tuple[str, ...], value: Any, message: str) -> None:
