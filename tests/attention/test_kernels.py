@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from foveate.attention import Additive, LinearDistance, Score, attend, attend_full
 from foveate.attention.kernels import blocked, sdpa
 
-SUMS, EAGER = 16, 8
+SUMS, EAGER = 16, 12
 
 KINDS = ("eager", "blocked")
 

@@ -63,7 +63,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["trian"], "unknown command 'trian'; did you mean train"),
-        (["train", "translat"], "unknown task 'translat'; did you mean translate?"),
+        (["train", "translat"], "unknown task 'translat'; did you mean translate"),
         (train("emojy"), "unknown source 'emojy'; did you mean emoji"),
         (train("emoji", "--to", "fx"), "unknown language of emoji 'fx'; did you mean fr"),
         (train("emoji", "--to", "en"), "emoji: source and target language are both 'en'"),

@@ -50,7 +50,7 @@ LEAST = {
     "look": 7,
     "explore": 6,
     "export": 3,
-    "bench": 6,
+    "bench": 4,
     "models": 1,
     "data": 0,
     "size": 8,

@@ -112,7 +112,7 @@ def test_no_line_leaves_its_panel() -> None:
     """Few keys have large gradients."""
     options = DotScaling(widths=(1, 4), positions=3, repeats=2)
     found = compare("dot-scaling", options, QUIET)
-    _, axes = found.figures[""].axes
+    _, axes, _ = found.figures[""].axes
     assert max(part["gradient"] for part in found.raw) < axes.get_ylim()[1]
 
 
@@ -261,7 +261,7 @@ def test_more_cases_than_colours_are_still_told_apart() -> None:
 
 def test_kinds_of_positions_differ_where_positions_matter() -> None:
     """Without positions the token before cannot be told from others; with them it can, after few steps."""
-    options = Positions(length=8, lengths=(8, 12), back=1, vocabulary=4, steps=120, width=16)
+    options = Positions(length=8, lengths=(8, 12), back=1, vocabulary=4, steps=240, width=16)
     found = {(one["kind"], one["length"]): one for one in compare("positions", options, QUIET).raw}
     assert found["none", 8]["accuracy"] < 75 < 95 < found["relative", 8]["accuracy"]
     assert found["relative", 12]["beyond"] > 95

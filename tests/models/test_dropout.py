@@ -34,6 +34,7 @@ def mvit_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int
 
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
+    "audio-transformer": {"dropout 3 18 12": 1, **blocks("blocks", 2, 18)},
     "bert": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "cnn": {"dropout 3 22": 1},
     "convnext": {"dropout 3 26": 1},
@@ -49,6 +50,11 @@ PLACES = {
     "gpt": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "gpt-neox": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "imagegpt": {"stack.dropout 3 144 12": 1, **blocks("stack.blocks", 2, 144)},
+    "las": {
+        **{f"listener.dropout 3 {length} 12": 1 for length in (23, 12, 6)},
+        "dropout 3 5 10": 1,
+        "dropout 3 5 12": 1,
+    },
     "llama": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "resnet": {"dropout 3 26": 1},
     "mvit": {
@@ -59,15 +65,23 @@ PLACES = {
         **mvit_blocks(3, 1, "2 2 96", "2 2 384"),
     },
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
+    "rnn-captioner": {"dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "rnn-classifier": READER | {"dropout 3 12": 1},
     "rnn-language": {"dropout 3 7 12": 2},  # tied: embeddings are as wide as states
     "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "rnn-tagger": {"dropout 3 7 10": 1, "dropout 3 7 12": 1},
+    "show-ask": {"dropout 3 7 10": 1, "dropout 3 1 12": 1, "dropout 3 30 96": 1, "dropout 3 1 31": 1},
     "siamese": {
         "source_encoder.dropout 3 7 10": 1,
         "source_encoder.dropout 3 5 10": 1,
         "dropout 3 12": 2,
         "compare.dropout 3 1 12": 1,
+    },
+    "speech-transformer": {
+        "dropout 3 6 12": 1,
+        "dropout 3 5 12": 1,
+        **blocks("encoder", 2, 6),
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
     },
     "swin": {
         "dropout 3 13 14 12": 1,
@@ -80,6 +94,12 @@ PLACES = {
         "dropout 3 7 12": 1,
         "dropout 3 5 12": 1,
         **blocks("encoder", 2, 7),
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
+    "transformer-captioner": {
+        "dropout 3 5 12": 1,
+        "encoder.dropout 3 30 12": 1,
+        **blocks("encoder.blocks", 2, 30),
         **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
     },
     "transformer-classifier": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 12": 1},

@@ -61,9 +61,9 @@ def assert_same(model: nn.Module, reference: nn.Module, names: dict[str, str], *
             (found * weights).sum().backward()
             (expected * weights).sum().backward()
             _close(ours.grad, other.grad)
-            gradients = {name: parameter.grad for name, parameter in reference.named_parameters()}
+            wanted = {name: parameter.grad for name, parameter in reference.named_parameters()}
             for name, gradient in rename(gradients(model), _of_parameters(model, names)).items():
-                _close(gradient, gradients[name])
+                _close(gradient, wanted[name])
     for name, value in rename(model.state_dict(), names).items():
         _close(value, reference.state_dict()[name])
 

@@ -95,7 +95,10 @@ def test_weights_are_the_softmax_that_made_the_output() -> None:
     """From what went into a layer, by hand; and the layer's output is their mean of the values."""
     model, inputs = model_of("transformer-tiny"), {}
     layer = model.decoder[1].cross
-    layer.register_forward_pre_hook(lambda _, arguments: inputs.update(x=arguments[0], source=arguments[1]))
+    layer.register_forward_pre_hook(
+        lambda _, arguments, options: inputs.update(x=arguments[0], source=[*arguments[1:], options.get("source")][0]),
+        with_kwargs=True,
+    )
     outputs = []
     layer.register_forward_hook(lambda _, __, output: outputs.append(output))
     found = seen(model)["decoder.1.cross"].weights()
