@@ -260,9 +260,9 @@ def test_more_cases_than_colours_are_still_told_apart() -> None:
 
 
 def test_kinds_of_positions_differ_where_positions_matter() -> None:
-    """Without positions the token before cannot be told from others; with them it can, after few steps."""
-    options = Positions(length=8, lengths=(8, 12), back=1, vocabulary=4, steps=240, width=16)
+    """Without positions the token before is hard to tell from others; distances carry over to longer sequences."""
+    options = Positions(length=8, lengths=(8, 12), back=1, vocabulary=16, steps=250, width=32)
     found = {(one["kind"], one["length"]): one for one in compare("positions", options, QUIET).raw}
-    assert found["none", 8]["accuracy"] < 75 < 95 < found["relative", 8]["accuracy"]
-    assert found["relative", 12]["beyond"] > 95
+    assert found["none", 8]["accuracy"] < 90 < 99 < found["relative", 8]["accuracy"]
+    assert found["none", 12]["beyond"] < 60 < 80 < found["relative", 12]["beyond"]
     assert found["none", 8]["beyond"] is None
