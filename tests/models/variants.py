@@ -6,7 +6,7 @@ A new preset, family or choice is tested by being there.
 import importlib
 import inspect
 from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
@@ -131,6 +131,11 @@ AS_THEY_ARE = {"roberta-base", "roberta-large"}
 """Presets with the choices of another one, which are tested there."""
 
 
+PRESETS = models.presets()
+
+_kinds = cache(get_type_hints)
+
+
 @dataclass(frozen=True)
 class Variant:
     """A preset in small, perhaps with one field changed."""
@@ -141,15 +146,15 @@ class Variant:
     def __str__(self) -> str:
         return "-".join([self.preset, *(f"{name}={value}" for name, value in self.changed)])
 
-    @property
+    @cached_property
     def config(self) -> Any:
-        preset = models.preset(self.preset)
+        preset = PRESETS[self.preset]
         kind = models.config_class(preset.family)
         defaults = {part.name: part.default for part in fields(kind) if part.default is not MISSING}
         values = {
             **defaults,
             **preset.values,
-            **{name: value for name, value in SMALL.items() if name in get_type_hints(kind)},
+            **{name: value for name, value in SMALL.items() if name in _kinds(kind)},
         }
         if values.get("cnn"):
             values["cnn"] = "cnn-tiny"
@@ -162,7 +167,7 @@ class Variant:
     def build(self) -> nn.Module:
         """The model with the same random weights each time, in evaluation mode."""
         torch.manual_seed(7)
-        model = models.build(models.preset(self.preset).family, self.config).eval()
+        model = models.build(PRESETS[self.preset].family, self.config).eval()
         for layer in model.modules():
             if isinstance(layer, nn.Conv2d) and layer.bias is not None:
                 nn.init.uniform_(layer.bias, 0.5, 1)  # else the few channels of a layer may all be silent
@@ -176,14 +181,14 @@ class Variant:
 
     @property
     def model(self) -> type[nn.Module]:
-        return importlib.import_module(models.FAMILIES[models.preset(self.preset).family]).MODEL
+        return importlib.import_module(models.FAMILIES[PRESETS[self.preset].family]).MODEL
 
     @property
     def inputs(self) -> dict[str, Tensor]:
         """What the model is given, to change."""
         names = inspect.signature(self.model.forward).parameters
-        examples = {**EXAMPLES, "pixels": IMAGES.get(models.preset(self.preset).family, EXAMPLES["pixels"])}
-        if "bands" in get_type_hints(type(self.config)):
+        examples = {**EXAMPLES, "pixels": IMAGES.get(PRESETS[self.preset].family, EXAMPLES["pixels"])}
+        if "bands" in _kinds(type(self.config)):
             examples.update(SOUNDS)
         return {name: examples[name].clone() for name in names if name in examples}
 
@@ -245,12 +250,12 @@ class Variant:
 def variants() -> tuple[Variant, ...]:
     """All of them, each configuration once."""
     found: dict[str, Variant] = {}
-    for preset in models.presets().values():
+    for preset in PRESETS.values():
         if preset.family in ELSEWHERE:
             continue
         changes: list[tuple] = [()]
         for part in fields(models.config_class(preset.family)) if preset.name not in AS_THEY_ARE else ():
-            kind = get_type_hints(models.config_class(preset.family))[part.name]
+            kind = _kinds(models.config_class(preset.family))[part.name]
             options = get_args(kind) if get_origin(kind) is Literal else (False, True) if kind is bool else ()
             changes += [((part.name, option),) for option in options]
         for change in changes:
