@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from foveate.contracts import END, IGNORE, START, UNKNOWN
-from foveate.data.word_images import WordImageProcessor, find_characters, word_images
+from foveate.data.character_tokens import find_characters
+from foveate.data.word_images import WordImageProcessor, word_images
 from foveate.data.word_rendering import RenderedWord, choose_words
 from foveate.errors import UserError
 
@@ -71,7 +72,7 @@ def test_images_keep_their_proportions_up_to_the_width() -> None:
 
 def test_transparent_places_are_white() -> None:
     image = PIL.Image.new("RGBA", (4, 3), (0, 0, 0, 0))
-    assert np.asarray(WordImageProcessor.shown(image)).tolist() == [[255] * 4] * 3
+    assert np.asarray(WordImageProcessor.grey(image)).tolist() == [[255] * 4] * 3
 
 
 def test_augmented_images_are_inverted_or_not_and_stretched() -> None:

@@ -51,15 +51,18 @@ class ImageFormat:
 
     def pixels(self, image: PIL.Image.Image) -> np.ndarray:
         """The image as (channels, size, size) in 8 bits."""
-        image = turn_upright(image)
-        if image.has_transparency_data:
-            image = image.convert("RGBA")
-            white = PIL.Image.new("RGBA", image.size, "white")
-            image = PIL.Image.alpha_composite(white, image)
-        image = image.convert("L" if self.channels == 1 else "RGB")
+        image = on_white(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
         if image.size != (self.size, self.size):
             image = ImageOps.fit(image, (self.size, self.size), PIL.Image.Resampling.BICUBIC)
         return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
+
+
+def on_white(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The image, on white where it is transparent."""
+    if not image.has_transparency_data:
+        return image
+    image = image.convert("RGBA")
+    return PIL.Image.alpha_composite(PIL.Image.new("RGBA", image.size, "white"), image)
 
 
 def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:

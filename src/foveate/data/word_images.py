@@ -1,7 +1,6 @@
 """Images of words with what is written in them, and how they become tensors."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,14 +10,12 @@ import PIL.Image
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN, Batch, label_batch
+from foveate.contracts import Batch, label_batch
+from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forcing
 from foveate.data.dataset import Dataset
-from foveate.data.images import labelled_images, turn_upright
+from foveate.data.images import labelled_images, on_white, turn_upright
 from foveate.data.processor import Processor
 from foveate.errors import UserError
-
-SPECIAL = UNKNOWN + 1
-"""The number of token ids before those of characters."""
 
 TABLE = "labels.tsv"
 """The table in a folder of word images."""
@@ -54,12 +51,6 @@ def word_images(paths: Sequence[Path]) -> Dataset[WordImage]:
     return Dataset(str(table), list(found), "images")
 
 
-def find_characters(texts: Iterable[str]) -> str:
-    """All characters of the texts, the most frequent first."""
-    counts = Counter(character for text in texts for character in text)
-    return "".join(sorted(counts, key=lambda character: (-counts[character], character)))
-
-
 @dataclass
 class WordImageProcessor(Processor[WordImage]):
     """Turns images of words into inputs `pixels` (B, 1, h, w), `widths` (B) and `target` (B, T), and labels (B, T).
@@ -78,13 +69,7 @@ class WordImageProcessor(Processor[WordImage]):
     def batch(self, prepared: Sequence[WordImage], generator: np.random.Generator | None) -> Batch:
         generator = generator if self.augment else None
         inputs = self.inputs([example.read() for example in prepared], generator)
-        tokens = [self.encode(example.label) for example in prepared]
-        longest = max(map(len, tokens)) + 1
-        target = torch.full((len(tokens), longest), PAD)
-        labels = torch.full((len(tokens), longest), IGNORE)
-        for row, ids in enumerate(tokens):
-            target[row, : len(ids) + 1] = torch.tensor([START, *ids])
-            labels[row, : len(ids) + 1] = torch.tensor([*ids, END])
+        target, labels = teacher_forcing([self.encode(example.label) for example in prepared])
         return label_batch({**inputs, "target": target}, labels, "images")
 
     def inputs(
@@ -100,7 +85,7 @@ class WordImageProcessor(Processor[WordImage]):
         return {"pixels": torch.from_numpy(canvas), "widths": torch.from_numpy(widths)}
 
     def _scale(self, image: PIL.Image.Image, generator: np.random.Generator | None) -> np.ndarray:
-        grey = self.shown(image)
+        grey = self.grey(image)
         sign, stretch = 1.0, 1.0
         if generator is not None:
             sign = 1.0 if generator.random() < 0.5 else -1.0
@@ -111,22 +96,17 @@ class WordImageProcessor(Processor[WordImage]):
         return sign * (pixels - pixels.mean()) / (pixels.std() + 1)
 
     @staticmethod
-    def shown(image: PIL.Image.Image) -> PIL.Image.Image:
+    def grey(image: PIL.Image.Image) -> PIL.Image.Image:
         """The image upright and grey, on white where it is transparent."""
-        image = turn_upright(image)
-        if image.has_transparency_data:
-            image = image.convert("RGBA")
-            image = PIL.Image.alpha_composite(PIL.Image.new("RGBA", image.size, "white"), image)
-        return image.convert("L")
+        return on_white(turn_upright(image)).convert("L")
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; a character that is not known is UNKNOWN."""
-        places = {character: place for place, character in enumerate(self.characters, SPECIAL)}
-        return [places.get(character, UNKNOWN) for character in text]
+        return encode(text, self.characters)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of token ids; what is not known is '⁇'."""
-        return "".join(self.characters[token - SPECIAL] if token >= SPECIAL else "⁇" for token in tokens)
+        return decode(tokens, self.characters)
 
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": SPECIAL + len(self.characters), "channels": 1}

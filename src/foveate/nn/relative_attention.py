@@ -1,14 +1,12 @@
 """Self-attention with the relative positions of Transformer-XL, whose distances each layer projects."""
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, RelativeEncoding
 from foveate.errors import UserError
 from foveate.nn.attention import MultiHeadAttention, split_heads
 from foveate.nn.beam_sources import BeamSources
-from foveate.nn.rotary import Rotation
 from foveate.nn.two_stream import distance_waves
 
 
@@ -29,29 +27,20 @@ class RelativeAttention(MultiHeadAttention):
             nn.Parameter(torch.zeros(heads, 1, self.head_width)) for _ in range(2)
         )
 
-    def forward(
+    def _attend(
         self,
-        x: Float[Tensor, "B T C"],
-        source: Float[Tensor, "B S E"] | Memory | None = None,
-        mask: Mask | Tensor | None = None,
-        bias: Bias | Tensor | None = None,
-        past: Memory | None = None,
+        queries: Tensor,
+        memory: Memory,
+        mask: Mask | Tensor | None,
+        bias: Bias | Tensor | None,
         beams: BeamSources | None = None,
-        rotation: Rotation | None = None,
-        positions: Float[Tensor, "... T C"] | None = None,
-        source_positions: Float[Tensor, "... S E"] | None = None,
-    ) -> Float[Tensor, "B T O"]:
-        """Attend from x to itself and its past; distances count the columns of both."""
-        queries, keys, values = self._project(x)
-        if past is None:
-            past = self._memory(keys, values)
-        else:
-            past.append(keys, values)
-        length, count = past.length, x.shape[1]
-        vectors = split_heads(self.distance(distance_waves(length, x.shape[-1], x))[None], self.head_width)[0]
-        rows = torch.arange(length - count, length, device=x.device).expand(len(x), -1)
-        places = rows if length > count else None
+    ) -> Tensor:
+        """Queries are the last of the memory's columns; distances count these columns."""
+        length, count = memory.length, queries.shape[2]
+        waves = distance_waves(length, self.distance.in_features, queries)
+        vectors = split_heads(self.distance(waves)[None], self.head_width)[0]
+        rows = torch.arange(length - count, length, device=queries.device).expand(len(queries), -1)
         # The bias reads the queries of attention, which have the content's offset already.
         offset = self.distance_offset - self.content_offset
-        relative = RelativeEncoding(vectors, offset, self.head_width**-0.5, places)
-        return self._attend(queries + self.content_offset, past, mask, relative)
+        relative = RelativeEncoding(vectors, offset, self.head_width**-0.5, rows if length > count else None)
+        return super()._attend(queries + self.content_offset, memory, mask, relative, beams)

@@ -13,9 +13,10 @@ import torch
 import tyro
 
 from foveate.contracts import START
+from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
-from foveate.data.word_images import WordImage, WordImageProcessor, find_characters, word_images
+from foveate.data.word_images import WordImage, WordImageProcessor, word_images
 from foveate.decoding import beam, greedy
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
@@ -196,7 +197,7 @@ class Read(Task[Architecture]):
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
         columns = int(inputs["pixels"].shape[3]) // COLUMN
         maps = weights.unflatten(1, (columns, -1)).mT[:, :, : -(-int(inputs["widths"][0]) // COLUMN)]
-        shown = processor.shown(image)
+        shown = processor.grey(image)
         return draw(np.asarray(shown), maps.numpy(), [*prediction.text, "end"], "image")
 
 
@@ -228,7 +229,7 @@ def _thumbnails(examples: Sequence[WordImage]) -> np.ndarray:
     """Each image as a unit vector: scaled to 16 x 48, without its mean, letters positive where they are fewer."""
     vectors = np.empty((len(examples), 16 * 48), np.float32)
     for row, example in enumerate(examples):
-        pixels = np.asarray(WordImageProcessor.shown(example.read()).resize((48, 16)), np.float32)
+        pixels = np.asarray(WordImageProcessor.grey(example.read()).resize((48, 16)), np.float32)
         pixels = pixels - pixels.mean()
         vectors[row] = (pixels * np.sign((pixels**3).mean() or 1)).ravel()
     return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-6)

@@ -5,7 +5,7 @@ With a `cnn` it is the paper's hybrid: the places of a convolutional network's f
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.models.vision.backbones import build_backbone
+from foveate.models.vision.image_encoder import image_encoder
 from foveate.models.vision.sizes import into_patches
 from foveate.nn import MultiHeadAttention, StackConfig, TransformerStack, initialize
 
@@ -68,7 +68,8 @@ class ViT(nn.Module):
         super().__init__()
         check_literals(config)
         self.config, width = config, config.width
-        self.cnn = None if config.cnn is None else build_backbone(config.cnn, config.channels)
+        cnn: Any = None if config.cnn is None else image_encoder(config.cnn, config.channels, config.image_size)
+        self.cnn = cnn
         read, step = (config.channels, 1) if self.cnn is None else (self.cnn.grid_width, self.cnn.stride)
         self.grid_width, self.stride = width, config.patch * step
         if self.cnn is None and config.image_size % config.patch:
