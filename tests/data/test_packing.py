@@ -2,7 +2,7 @@
 
 from foveate.contracts import END, START
 from foveate.data.dataset import Dataset
-from foveate.data.packing import cut, pack
+from foveate.data.packing import pack, split_passage
 from foveate.data.prose import Passage
 from foveate.data.tokenizers import train_characters
 
@@ -33,5 +33,5 @@ def test_a_row_has_one_document_and_ends_after_each_paragraph() -> None:
 
 
 def test_a_passage_by_itself() -> None:
-    found = cut(passage("x", "abcd"), [5, 6, 7, 8], 4)
+    found = split_passage(passage("x", "abcd"), [5, 6, 7, 8], 4)
     assert [row.tokens.tolist() for row in found] == [[1, 5, 6, 7], [1, 8, 2]]

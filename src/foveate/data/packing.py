@@ -40,7 +40,7 @@ def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Datas
     return Dataset(passages.name, rows, "rows")
 
 
-def cut(passage: Passage, tokens: list[int], length: int) -> list[TokenRow]:
+def split_passage(passage: Passage, tokens: list[int], length: int) -> list[TokenRow]:
     """One passage with its END as rows, whatever comes before and after it."""
     return _rows_of_document([(passage, tokens)], length - 1)
 

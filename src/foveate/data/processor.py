@@ -17,27 +17,15 @@ from foveate.files import read_json
 PROCESSOR = "processor.json"
 """The file of a run folder that holds a processor's fields."""
 
-Own = TypeVar("Own", bound="Processor[Any]")
+Own = TypeVar("Own", bound="SavedProcessor")
 
 
-class Processor(ABC, Generic[E]):
-    """Turns the examples of one kind of data into batches, and is saved with the model that learned from these.
+class SavedProcessor(ABC):
+    """What a model needs to read examples: it is saved with the model.
 
     A dataclass whose fields are JSON values has nothing to add to `files` and `load`. One that holds a tokenizer adds
     the tokenizer's file.
     """
-
-    def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
-        """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
-        return list(dataset)
-
-    def cost(self, prepared: Any) -> int:
-        """What an example takes of a batch's budget: tokens, frames. By default 1."""
-        return 1
-
-    @abstractmethod
-    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
-        """A batch of prepared examples, changed at random by `generator` where one is given: in training."""
 
     @abstractmethod
     def sizes(self) -> Mapping[str, int]:
@@ -52,3 +40,19 @@ class Processor(ABC, Generic[E]):
     def load(cls: type[Own], folder: Path) -> Own:
         """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
         return from_dict(cls, read_json(folder / PROCESSOR), str(folder / PROCESSOR))
+
+
+class Processor(SavedProcessor, Generic[E]):
+    """Turns the examples of one kind of data into batches."""
+
+    def prepare(self, dataset: Dataset[E]) -> Sequence[Any]:
+        """What is computed once for each example, such as its tokens or pixels. By default the example itself."""
+        return list(dataset)
+
+    def cost(self, prepared: Any) -> int:
+        """What an example takes of a batch's budget: tokens, frames. By default 1."""
+        return 1
+
+    @abstractmethod
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        """A batch of prepared examples, changed at random by `generator` where one is given: in training."""

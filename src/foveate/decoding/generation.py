@@ -80,7 +80,7 @@ def generate(
     """
     settings.check()
     logits, state = _prefill(model, prompts)
-    seen = _seen(prompts, logits) if settings.repetition_penalty != 1 else None
+    seen = _mark_prompts(prompts, logits) if settings.repetition_penalty != 1 else None
     limits = [min(settings.max_new_tokens, positions + 1 - len(prompt)) for prompt in prompts]
     written = [Written([], [], False) for _ in prompts]
 
@@ -123,7 +123,7 @@ def _prefill(model: Generator, prompts: Sequence[Sequence[int]]) -> tuple[Float[
     return model.prefill(tokens=padded, lengths=lengths, padding_side="left")  # type: ignore[arg-type]
 
 
-def _seen(prompts: Sequence[Sequence[int]], logits: Float[Tensor, "R N"]) -> Bool[Tensor, "R N"]:
+def _mark_prompts(prompts: Sequence[Sequence[int]], logits: Float[Tensor, "R N"]) -> Bool[Tensor, "R N"]:
     """Marks the tokens of each prompt."""
     seen = torch.zeros_like(logits, dtype=torch.bool)
     for row, prompt in enumerate(prompts):

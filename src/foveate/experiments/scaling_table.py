@@ -116,8 +116,8 @@ def count(row: Published) -> Counted | None:
     """Count the row's preset on its shapes; None for a model whose sizes are not public."""
     if row.preset is None:
         return None
-    size = measure_preset(row.preset, row.sizes, 1, row.length)
-    config: Any = models.create(row.preset, device="meta", **row.sizes).config
+    model: Any = models.create(row.preset, device="meta", **row.sizes)
+    size, config = measure_preset(row.preset, row.sizes, 1, row.length, model), model.config
     layers = getattr(config, "layers", None)
     depth = f"{layers}" if layers else f"{config.encoder_layers}+{config.decoder_layers}"
     per_token = size.training_flops / size.tokens

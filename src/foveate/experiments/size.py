@@ -108,13 +108,15 @@ class _FusedAttention(TorchFunctionMode):
         return fused(query, key, value, dropout_p, is_causal, scale=scale)[0].reshape(shape)
 
 
-def measure_preset(name: str, sizes: Mapping[str, Any], batch: int, length: int) -> Size:
-    """The counts of a preset with the sizes that data decides.
+def measure_preset(
+    name: str, sizes: Mapping[str, Any], batch: int, length: int, model: nn.Module | None = None
+) -> Size:
+    """The counts of a preset with the sizes that data decides; its `model` on the device "meta", where it is there.
 
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
     as `measure_size` and `models.create` do.
     """
-    model = models.create(name, device="meta", **sizes)
+    model = model or models.create(name, device="meta", **sizes)
     config: Any = model.config
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:

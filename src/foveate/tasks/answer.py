@@ -168,7 +168,9 @@ class AnswerTask(Task[Architecture]):
             metrics["uniform_in_box"] = 100 * float(np.mean([area(one.box) for one in boxed]))  # type: ignore[arg-type]
         return Measured(answers, metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[ImageQuestion]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[ImageQuestion], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
         """The most frequent answer of all, and the most frequent one to the same question in training."""
         by_question: dict[str, Counter[str]] = {}
         for one in self.open()[0]:

@@ -170,7 +170,9 @@ class CaptionTask(Task[Architecture]):
             metrics |= {"attention_in_box": 100 * inside, "uniform_in_box": 100 * uniform}
         return Measured([*captions], metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[CaptionedImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[CaptionedImage], options: CaptionWriting
+    ) -> dict[str, dict[str, float]]:
         """The most frequent caption of the training images, and that of the training image whose pixels are nearest."""
         learn = self.open()[0].some(NEIGHBOURS)
         frequent = Counter(caption for one in learn for caption in one.captions).most_common(1)[0][0]

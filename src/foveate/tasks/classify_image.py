@@ -137,7 +137,9 @@ class ClassifyImage(FromWeights, Task[Architecture]):
         metrics = label_metrics([one.label for one in decisions], [one.label for one in examples])
         return Measured([one.line for one in decisions], metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[LabelledImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[LabelledImage], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
         return label_baseline(predictor.processor.labels, [one.label for one in examples])
 
     def notes(self, predictor: Predictor, examples: Sequence[LabelledImage]) -> list[str]:

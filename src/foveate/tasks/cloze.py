@@ -15,7 +15,7 @@ from foveate.data.buckets import BucketedBatches
 from foveate.data.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.dataset import Dataset
 from foveate.data.masking import MASK
-from foveate.data.packing import TokenRow, cut, pack
+from foveate.data.packing import TokenRow, pack, split_passage
 from foveate.data.prose import Passage
 from foveate.errors import UserError, at_least
 from foveate.sight import look
@@ -170,7 +170,9 @@ class Cloze(Task[Architecture]):
         metrics = {"perplexity": _perplexity(nats, labels), "accuracy": 100 * right / max(1, labels)}
         return Measured([row.place for row in rows], metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Passage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Passage], options: Filling
+    ) -> dict[str, dict[str, float]]:
         """The perplexity of the same hidden tokens after those before them, counted in the training text."""
         if self._changed(predictor):
             return {}
@@ -233,7 +235,9 @@ class Cloze(Task[Architecture]):
         """Each passage by itself."""
         tokens = predictor.processor.tokenizer.encode([passage.text for passage in passages])
         length = self.examples.max_length
-        rows = [row for passage, own in zip(passages, tokens, strict=True) for row in cut(passage, own, length)]
+        rows = [
+            row for passage, own in zip(passages, tokens, strict=True) for row in split_passage(passage, own, length)
+        ]
         return Dataset("passages", rows, "rows")
 
     def _changed(self, predictor: Predictor) -> str:

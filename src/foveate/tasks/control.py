@@ -147,7 +147,7 @@ class Control(Task[Architecture]):
             _animate(predictor, found[0], options.picture)
         return Measured([one.line for one in found], _success(found))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Any]) -> dict[str, dict[str, float]]:
+    def baselines(self, predictor: Predictor, examples: Sequence[Any], options: InWorld) -> dict[str, dict[str, float]]:
         """Random actions, in as many levels."""
         if not isinstance(examples[0], Level):
             return {}

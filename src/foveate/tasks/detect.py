@@ -123,7 +123,9 @@ class Detect(Task[Architecture]):
         found = dict(zip(images, _detect(predictor, [*images.values()]), strict=True))
         labels = [*predictor.processor.labels]
         return [
-            replace(_shown(place, images[place].size, found[place], labels, options.threshold), as_json=options.json)
+            replace(
+                _found_objects(place, images[place].size, found[place], labels, options.threshold), as_json=options.json
+            )
             if place in found
             else FoundObjects(place, (0, 0))
             for place in texts
@@ -140,10 +142,12 @@ class Detect(Task[Architecture]):
             detections = _detect(predictor, images)
             found += [boxes for boxes, _ in detections]
             for example, image, each in zip(group, images, detections, strict=True):
-                lines.append(_shown(example.place, image.size, each, labels, options.threshold).line)
+                lines.append(_found_objects(example.place, image.size, each, labels, options.threshold).line)
         return Measured(lines, detection_metrics(found, _right(predictor, examples)))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[BoxedImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[BoxedImage], options: Detecting
+    ) -> dict[str, dict[str, float]]:
         """One box of the most frequent class in each image: the whole image, or the mean box of that class."""
         processor, right = predictor.processor, _right(predictor, examples)
         usual = max(processor.labels, key=processor.labels.__getitem__)
@@ -193,7 +197,7 @@ def _detect(predictor: Predictor, images: Sequence[PIL.Image.Image]) -> list[tup
     return found
 
 
-def _shown(
+def _found_objects(
     place: str, size: tuple[int, int], found: tuple[Boxes, np.ndarray], labels: Sequence[str], threshold: float
 ) -> FoundObjects:
     boxes, queries = found

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Output, Picture
-from foveate.data.processor import Processor
+from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.tasks.trained import Evaluation, Prediction, describe, opened
 
@@ -79,7 +79,7 @@ class Predictor:
         console.print(dataset.report, markup=False, highlight=False)
         examples = list(dataset)
         measured = task.measure(self, examples, options)
-        ways = {task.model: measured.metrics, **task.baselines(self, examples)}
+        ways = {task.model: measured.metrics, **task.baselines(self, examples, options)}
         names, rows = evaluation_rows(ways)
         return Evaluation(
             answers=measured.answers,
@@ -113,12 +113,12 @@ class Predictors:
         """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = opened(folder, device)
         task = self.kind.from_json(describe(found.files).recipe, found.where)
-        processor: Processor[Any] = self.kind.processor.load(Path(folder))
+        processor: SavedProcessor = self.kind.processor.load(Path(folder))
         self._check_sizes(processor, found.description.architecture, found.where)
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Predictor(task, model, processor, found.files.description)
 
-    def _check_sizes(self, processor: Processor[Any], architecture: Mapping[str, Any], where: str) -> None:
+    def _check_sizes(self, processor: SavedProcessor, architecture: Mapping[str, Any], where: str) -> None:
         for name, size in processor.sizes().items():
             if architecture.get(name, size) != size:
                 raise UserError(

@@ -170,7 +170,9 @@ class Read(Task[Architecture]):
             found += [text for text, _ in _read(predictor, images, options)]
         return Measured(found, text_metrics(found, [one.label for one in examples]))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[WordImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[WordImage], options: Search
+    ) -> dict[str, dict[str, float]]:
         """The most frequent word of the training images, and the word of the nearest of 5,000 of them."""
         chosen, right = self.examples, [one.label for one in examples]
         learned = self.open_source(chosen.source).train if chosen.source else self.read(chosen.data)

@@ -98,7 +98,9 @@ class TrainReward(Task[Architecture]):
         answers = [f"{one:.3f}\t{other:.3f}" for one, other in zip(better, worse, strict=True)]
         return Measured(answers, {"accuracy": 100 * right / len(examples)})
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Preference]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Preference], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
         longer = sum(len(one.better) > len(one.worse) for one in examples)
         return {"the longer text": {"accuracy": 100 * longer / len(examples)}}
 

@@ -193,15 +193,16 @@ class TrainRLHF(Task[Architecture]):
         texts, metrics = self._measured(predictor.model, predictor, examples, options)
         return Measured(texts, metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Passage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Passage], options: Drawing
+    ) -> dict[str, dict[str, float]]:
         """The model from which the tuning began."""
-        return {f"before, {self.base}": self._measured(self.author.model, predictor, examples, self._last)[1]}
+        return {f"before, {self.base}": self._measured(self.author.model, predictor, examples, options)[1]}
 
     def _measured(
         self, model: nn.Module, predictor: Predictor, examples: Sequence[Passage], options: Drawing
     ) -> tuple[list[str], dict[str, float]]:
         """Texts for the prompts of the examples, and what they are worth."""
-        self._last = options
         tokenizer = predictor.processor.tokenizer
         generator = torch.Generator().manual_seed(options.seed)
         prompts = self._prompts(examples, tokenizer)

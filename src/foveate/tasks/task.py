@@ -4,6 +4,7 @@ A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.T
 shortest example.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -18,7 +19,7 @@ from torch import nn
 from foveate.data import Splits, open_source
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
+from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError, at_least
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture, Recipe
@@ -53,7 +54,7 @@ class Examples:
 
 
 @dataclass(kw_only=True)
-class Task(Recipe[Architecture]):
+class Task(Recipe[Architecture], ABC):
     """The settings of a training, from which flags, config file and help are derived, and what the task does."""
 
     metric: ClassVar[str] = "accuracy"
@@ -63,7 +64,7 @@ class Task(Recipe[Architecture]):
     """What --data takes, for messages: "FOLDER"."""
     takes: ClassVar[InputKind] = "text"
     """What `foveate look` gives to `look`."""
-    processor: ClassVar[type[Processor[Any]]]
+    processor: ClassVar[type[SavedProcessor]]
     """What `fit` makes, and a run folder keeps."""
     options: ClassVar[type[Any]] = NoOptions
     """The flags of `foveate run` and `foveate eval`: a dataclass with a method `check`."""
@@ -72,17 +73,17 @@ class Task(Recipe[Architecture]):
 
     # What a page says
 
+    @abstractmethod
     def read(self, paths: Sequence[Path]) -> Dataset[Any]:
         """The examples in a user's files."""
-        raise NotImplementedError
 
     def open_source(self, name: str) -> Splits[Any]:
         """The data by name."""
         return open_source(name, task=self.task)
 
-    def fit(self, learn: Dataset[Any]) -> Processor[Any]:
+    @abstractmethod
+    def fit(self, learn: Dataset[Any]) -> SavedProcessor:
         """The processor for the examples: their vocabulary, labels, sizes."""
-        raise NotImplementedError
 
     def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
         """Raise UserError for examples that cannot be learned."""
@@ -91,7 +92,7 @@ class Task(Recipe[Architecture]):
         """The examples without one of `every`, and these."""
         return learn.held_out(every)
 
-    def batches(self, learn: Dataset[Any], processor: Processor[Any]) -> Batches:
+    def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
         """The batches to learn from."""
         return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
 
@@ -100,13 +101,13 @@ class Task(Recipe[Architecture]):
         settings = self.training
         return CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
 
+    @abstractmethod
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
         """The answer to each argument of `foveate run`, in their order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def measure(self, predictor: Predictor, examples: Sequence[Any], options: Any) -> Measured:
         """The answers to examples, and metrics of them."""
-        raise NotImplementedError
 
     def examples_to_measure(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
         """What `foveate eval` measures on: a user's data, or the test part of the source that was learned from.
@@ -118,7 +119,7 @@ class Task(Recipe[Architecture]):
             raise UserError(f"this model was trained on files: give --data {self.files} to measure it on")
         return self.read(data) if data else self.open_source(str(source)).test
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Any]) -> dict[str, dict[str, float]]:
+    def baselines(self, predictor: Predictor, examples: Sequence[Any], options: Any) -> dict[str, dict[str, float]]:
         """The same metrics of trivial ways to answer, by name."""
         return {}
 

@@ -107,7 +107,9 @@ class Transcribe(Task[Architecture]):
         texts = [text for text, _ in transcribe_sounds(predictor, [one.read() for one in examples], options)]
         return Measured(texts, text_metrics(texts, [one.label for one in examples]))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search
+    ) -> dict[str, dict[str, float]]:
         """The most frequent transcript of the training part."""
         right, frequent = [one.label for one in examples], predictor.processor.frequent
         return {"the most frequent transcript": text_metrics([frequent] * len(right), right)}

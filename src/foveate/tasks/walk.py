@@ -153,7 +153,9 @@ class Walk(Task[Architecture]):
         walks = [_walked(*both) for both in zip(examples, _follow(predictor, examples, options.width), strict=True)]
         return Measured([walk.line for walk in walks], arrivals([walk.path[-1] for walk in walks], examples))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[Route]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Route], options: OnMaps
+    ) -> dict[str, dict[str, float]]:
         """Doing nothing, and always the actions that most routes to learn from have."""
         chosen = self.examples
         learned = self.open_source(chosen.source).train if chosen.source else self.read(chosen.data)
