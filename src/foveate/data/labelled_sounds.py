@@ -1,7 +1,6 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,12 +59,6 @@ def labelled_sounds(paths: Sequence[Path], name: str | None = None) -> Dataset[L
     if problems:
         notes.append(f"left out {len(problems):,}, the first because {problems[0]}")
     return Dataset(name or origin.name or str(origin), examples, "sounds", notes)
-
-
-def count_labels(examples: Iterable[LabelledSound]) -> dict[str, int]:
-    """How often each label occurs, in alphabetical order."""
-    counts = Counter(example.label for example in examples)
-    return {label: counts[label] for label in sorted(counts)}
 
 
 def sounds_below(folder: Path) -> list[Path]:

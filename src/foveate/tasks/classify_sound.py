@@ -8,24 +8,21 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
+from torch import Tensor
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, count_labels, labelled_sounds
+from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
 from foveate.data.sound_processor import SoundProcessor
 from foveate.data.sounds import Sound, read_sound
-from foveate.errors import UserError, printable
+from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
-from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import NoOptions, unlearned
+from foveate.tasks.task import Examples
 from foveate.training import Training
 from foveate.viewer.figures import plot_image_attention
-
-BATCH = 128
-"""Sounds that are decided about together."""
 
 MULTIPLE = 16
 """Spectrograms have a multiple of so many frames, which patches and strides divide."""
@@ -57,24 +54,7 @@ class Sounds(Examples):
 
 
 @dataclass
-class SoundDecision:
-    """The label of a sound."""
-
-    place: str
-    """The file of the sound."""
-    label: str = ""
-    """The most probable label; empty for a file that could not be used."""
-    probability: float = 0.0
-    probabilities: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def line(self) -> str:
-        """The file, the label and its probability, with tabs between them."""
-        return f"{printable(self.place)}\t{printable(self.label)}\t{self.probability:.3f}" if self.label else ""
-
-
-@dataclass
-class ClassifySound(Task[Architecture]):
+class ClassifySound(LabelFiles[Architecture]):
     """Train a sound classifier, which gives a sound one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -84,8 +64,9 @@ class ClassifySound(Task[Architecture]):
     task = "classify-sound"
     families = ("audio-transformer", "cnn", "resnet")
     unit = "sounds"
-    files = "FOLDER"
     takes = "audio"
+    example = "sound"
+    decided_together = 128
     processor = SoundProcessor
     usual = Training(
         epochs=15,
@@ -107,70 +88,36 @@ class ClassifySound(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
         return labelled_sounds(paths)
 
-    def hold_out(self, learn: Dataset[LabelledSound], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out(every, lambda example: example.label)
-
-    def check_examples(self, learn: Dataset[LabelledSound], check: Dataset[LabelledSound]) -> None:
-        check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], "sound")
-
     def fit(self, learn: Dataset[LabelledSound]) -> SoundProcessor:
         chosen = self.examples
         log_mel = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
         usual = min(LONGEST, float(np.quantile([one.seconds for one in learn], 0.95)))
         seconds = usual if chosen.seconds is None else chosen.seconds
         frames = MULTIPLE * max(1, round(seconds / log_mel.step / MULTIPLE))
-        return SoundProcessor(log_mel, frames, count_labels(learn), chosen.augment)
+        return SoundProcessor(log_mel, frames, label_counts(learn), chosen.augment)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return sound_files(places)
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[SoundDecision]:
-        """The decision about the sound in each file; a file that cannot be used is reported and gets no label."""
-        sounds, _ = read_or_report(texts)
-        found = {one.place: one for one in _decide(predictor, [*sounds.values()], [*sounds])}
-        return [found.get(place) or SoundDecision(place) for place in texts]
+    def read_files(self, places: Sequence[str]) -> dict[str, Sound]:
+        return read_or_report(places)[0]
 
-    def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: NoOptions) -> Measured:
-        decisions: list[SoundDecision] = []
-        for begin in range(0, len(examples), BATCH):
-            group = examples[begin : begin + BATCH]
-            decisions += _decide(predictor, [one.read() for one in group], [one.place for one in group])
-        metrics = label_metrics([one.label for one in decisions], [one.label for one in examples])
-        return Measured([one.line for one in decisions], metrics)
+    def inputs(self, predictor: Predictor, contents: Sequence[Sound]) -> dict[str, Tensor]:
+        processor: SoundProcessor = predictor.processor
+        return {"pixels": processor.pixels([processor.spectrogram(sound) for sound in contents])}
 
-    def baselines(
-        self, predictor: Predictor, examples: Sequence[LabelledSound], options: NoOptions
-    ) -> dict[str, dict[str, float]]:
-        return label_baseline(predictor.processor.labels, [one.label for one in examples])
-
-    def notes(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> list[str]:
-        return unlearned("labels", [one.label for one in examples], predictor.processor.labels)
-
-    def picture(self, predictor: Predictor, prediction: SoundDecision) -> Any:
+    def picture(self, predictor: Predictor, prediction: FileDecision) -> Any:
         """The spectrogram under the attention of the model's last site: where its first token looks, the mean of all
         heads."""
-        processor: SoundProcessor = predictor.processor
-        spectrogram = processor.spectrogram(read_sound(Path(prediction.place)))
-        pixels = processor.pixels([spectrogram])
+        inputs = self.inputs(predictor, [read_sound(Path(prediction.place))])
+        pixels = inputs["pixels"]
         with torch.inference_mode(), look(predictor.model) as sight:
-            predictor.forward({"pixels": pixels})
+            predictor.forward(inputs)
         model: Any = predictor.model
         if not sight.sites or not hasattr(model, "grid_size"):
             return None
         rows, columns = model.grid_size(*pixels.shape[2:])
         weights = sight[sight.sites[-1]].weights()[0].mean(0)[0, -rows * columns :].reshape(rows, columns)
         bands = pixels[0, 0].flip(0).numpy()  # low frequencies at the bottom
-        shown = (255 * (bands - bands.min()) / (np.ptp(bands) + 1e-6)).astype(np.uint8)[..., None]
-        title = f"{prediction.label} {prediction.probability:.2f}"
-        return plot_image_attention(shown, weights.flip(0).cpu().numpy(), title)
-
-
-def _decide(predictor: Predictor, sounds: Sequence[Sound], places: Sequence[str]) -> list[SoundDecision]:
-    found: list[SoundDecision] = []
-    processor: SoundProcessor = predictor.processor
-    for begin in range(0, len(sounds), BATCH):
-        pixels = processor.pixels([processor.spectrogram(sound) for sound in sounds[begin : begin + BATCH]])
-        output = predictor.forward({"pixels": pixels})
-        for place, shares in zip(places[begin:], output.logits.float().softmax(-1).tolist(), strict=False):
-            found.append(SoundDecision(place, *choose_label(processor.labels, shares)))
-    return found
+        picture = (255 * (bands - bands.min()) / (np.ptp(bands) + 1e-6)).astype(np.uint8)[..., None]
+        return plot_image_attention(picture, weights.flip(0).cpu().numpy(), prediction.title)

@@ -1,0 +1,114 @@
+"""What tasks share that give each file, such as an image or a sound, one of several labels."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from foveate.data.dataset import Dataset
+from foveate.errors import printable
+from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Task
+from foveate.tasks.trained import NoOptions, unlearned
+
+
+@runtime_checkable
+class LabelledFile(Protocol):
+    """A file, what is in it and its label."""
+
+    @property
+    def place(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    def read(self) -> Any: ...
+
+
+@dataclass
+class FileDecision:
+    """The label of a file."""
+
+    place: str
+    """The file."""
+    label: str = ""
+    """The most probable label; empty for a file that could not be used."""
+    probability: float = 0.0
+    probabilities: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """The file, the label and its probability, with tabs between them."""
+        return f"{printable(self.place)}\t{printable(self.label)}\t{self.probability:.3f}" if self.label else ""
+
+    @property
+    def title(self) -> str:
+        """The label and its probability, above a picture."""
+        return f"{self.label} {self.probability:.2f}"
+
+
+@dataclass(kw_only=True)
+class LabelFiles(Task[Architecture]):
+    """A page says what is read from a file (`read_files`) and how it becomes the inputs of a model (`inputs`)."""
+
+    files = "FOLDER"
+    example: ClassVar[str]
+    """What a file holds: "image"."""
+    decided_together: ClassVar[int]
+    """Files that are decided about together."""
+
+    @abstractmethod
+    def read_files(self, places: Sequence[str]) -> Mapping[str, Any]:
+        """What is in each file; one that cannot be used is reported and left out."""
+
+    @abstractmethod
+    def inputs(self, predictor: Predictor, contents: Sequence[Any]) -> dict[str, Tensor]:
+        """The inputs of the model for what is in some files."""
+
+    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return learn.held_out(every, lambda example: example.label)
+
+    def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
+        check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], self.example)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[FileDecision]:
+        """The decision about each file; one that cannot be used is reported and gets no label."""
+        contents = self.read_files(texts)
+        found = {one.place: one for one in self.decide(predictor, [*contents.values()], [*contents])}
+        return [found.get(place) or FileDecision(place) for place in texts]
+
+    def measure(self, predictor: Predictor, examples: Sequence[LabelledFile], options: NoOptions) -> Measured:
+        decisions: list[FileDecision] = []
+        for begin in range(0, len(examples), self.decided_together):
+            group = examples[begin : begin + self.decided_together]
+            decisions += self.decide(predictor, [one.read() for one in group], [one.place for one in group])
+        metrics = label_metrics([one.label for one in decisions], [one.label for one in examples])
+        return Measured([one.line for one in decisions], metrics)
+
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[LabelledFile], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
+        return label_baseline(predictor.processor.labels, [one.label for one in examples])
+
+    def notes(self, predictor: Predictor, examples: Sequence[LabelledFile]) -> list[str]:
+        return unlearned("labels", [one.label for one in examples], predictor.processor.labels)
+
+    def decide(self, predictor: Predictor, contents: Sequence[Any], places: Sequence[str]) -> list[FileDecision]:
+        """The decision about what is in each of the files at `places`."""
+        found = []
+        for begin in range(0, len(contents), self.decided_together):
+            output = predictor.forward(self.inputs(predictor, contents[begin : begin + self.decided_together]))
+            for place, shares in zip(places[begin:], output.logits.float().softmax(-1).tolist(), strict=False):
+                found.append(FileDecision(place, *choose_label(predictor.processor.labels, shares)))
+        return found
+
+
+def label_counts(examples: Iterable[LabelledFile]) -> dict[str, int]:
+    """How often each label occurs, in alphabetical order."""
+    counts = Counter(example.label for example in examples)
+    return {label: counts[label] for label in sorted(counts)}
