@@ -1,27 +1,29 @@
 """foveate: build, train and run attention models, and see where they look."""
 
-import gc
+from typing import TYPE_CHECKING
 
+from foveate.errors import UserError
+from foveate.lazy import import_late
 from foveate.threads import choose_waiting
 
-choose_waiting()  # it only has an effect before torch is imported, hence the order here
+if TYPE_CHECKING:
+    from foveate import attention as attention
+    from foveate.models import create as create
+    from foveate.sight import look as look
+    from foveate.tasks import load as load
+    from foveate.tasks import train as train
 
-# Nothing that is imported becomes garbage: looking for some takes a tenth of a second, and a fifth once it is over.
-_collects = gc.isenabled()
-gc.disable()
+choose_waiting()  # it only has an effect before torch is imported, which the names below do
 
-from foveate import attention
-from foveate.errors import UserError
-from foveate.models import create
-from foveate.sight import look, rendering
-from foveate.tasks import load, train
-from foveate.viewer import sight_renderer
-
-rendering.register(sight_renderer)  # `sight` cannot import it: `viewer` stands above
-
-gc.freeze()  # with the next line: all there is counts as old, and the next new object has nothing looked through
-gc.unfreeze()
-if _collects:
-    gc.enable()
+__getattr__ = import_late(
+    __name__,
+    {
+        "create": "foveate.models",
+        "load": "foveate.tasks",
+        "look": "foveate.sight",
+        "train": "foveate.tasks",
+        **dict.fromkeys(("attention", "data", "decoding", "models", "nn", "sight", "tasks", "training", "viewer"), ""),
+    },
+)
 
 __all__ = ["UserError", "attention", "create", "load", "look", "train"]

@@ -89,14 +89,23 @@ def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) 
         assert f"tasks: {', '.join(TASKS)}" in told(capsys, *arguments)
 
 
+def test_models_as_their_rows_count_them(capsys: pytest.CaptureFixture) -> None:
+    text = told(capsys, "models")
+    for name, preset in models.presets().items():
+        sizes = {size: models.COUNTED.get(size, models.VOCABULARY) for size in models.sizes_of_data(preset.family)}
+        model = models.create(name, device="meta", **sizes)
+        assert preset.parameters == sum(parameter.numel() for parameter in model.parameters()), name
+        assert f"{preset.parameters:,}" in text
+    assert models.COUNTED["spellings"] == SPELLINGS
+
+
 def test_models(capsys: pytest.CaptureFixture) -> None:
     """Every preset, with the parameters that a model of it has."""
     text = told(capsys, "models", "--vocabulary", "1009")
     rows = {cells[0]: cells for line in text.splitlines() if len(cells := line.strip("│| ").split()) > 2}
     assert set(models.presets()) <= set(rows)
     for name, preset in models.presets().items():
-        counted = {"classes": 2, "tags": 16, "spellings": SPELLINGS, "conditions": 1}
-        sizes = {size: counted.get(size, 1009) for size in models.sizes_of_data(preset.family)}
+        sizes = {size: models.COUNTED.get(size, 1009) for size in models.sizes_of_data(preset.family)}
         model = models.create(name, device="meta", **sizes)
         parameters = sum(parameter.numel() for parameter in model.parameters())
         assert f"{parameters:,}" in rows[name]

@@ -18,14 +18,14 @@ TRANSLATORS = [
     name
     for name, preset in models.presets().items()
     if models.sizes_of_data(preset.family) == [*VOCABULARIES]
-    and issubclass(models._module(preset.family).MODEL, StepDecoder)
+    and issubclass(models.family_module(preset.family).MODEL, StepDecoder)
 ]
 
 
 def test_every_family_has_a_preset_and_every_preset_a_summary() -> None:
     presets = models.presets()
     assert {preset.family for preset in presets.values()} == set(models.FAMILIES)
-    assert sum(len(models._module(family).PRESETS) for family in models.FAMILIES) == len(presets)
+    assert sum(len(models.family_module(family).PRESETS) for family in models.FAMILIES) == len(presets)
     for name, preset in presets.items():
         assert models.preset(name) == preset
         assert preset.name == name

@@ -181,7 +181,7 @@ class Variant:
 
     @property
     def model(self) -> type[nn.Module]:
-        return importlib.import_module(models.FAMILIES[PRESETS[self.preset].family]).MODEL
+        return importlib.import_module(models.FAMILIES[PRESETS[self.preset].family].module).MODEL
 
     @property
     def inputs(self) -> dict[str, Tensor]:

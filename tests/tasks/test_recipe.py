@@ -73,8 +73,7 @@ def test_what_a_table_leaves_out_is_as_the_task_has_it() -> None:
 
 def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Better than the task does, and worse than the user."""
-    summary, values, *_ = rnn_seq2seq.PRESETS["rnn"]
-    monkeypatch.setitem(rnn_seq2seq.PRESETS, "rnn", (summary, values, {"learning_rate": 0.25}))
+    monkeypatch.setitem(rnn_seq2seq.TRAINING, "rnn", {"learning_rate": 0.25})
     assert Translate(model="rnn").training == Training(learning_rate=0.25)
     assert Translate.from_json({"model": "rnn", "training": {"steps": 7}}, "here").training.learning_rate == 0.25
     assert Translate.from_json({"model": "rnn", "training": {"learning_rate": 1}}, "here").training.learning_rate == 1

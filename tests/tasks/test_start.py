@@ -91,7 +91,8 @@ def test_a_training_goes_on_only_from_the_same_weights(folder: Path, tmp_path: P
 
 
 def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setitem(foveate.models._module("bert").PRESETS, "bert-smallest", ("2 blocks", dict(SIZES)))
+    monkeypatch.setitem(foveate.models.FAMILIES["bert"].presets, "bert-smallest", (1, "2 blocks"))
+    monkeypatch.setitem(foveate.models.family_module("bert").PRESETS, "bert-smallest", dict(SIZES))
     task = Classify(start=folder)
     assert task.model == "bert-smallest"
     assert (task.training.epochs, task.training.learning_rate) == (FINE_TUNING.epochs, FINE_TUNING.learning_rate)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
+from foveate.lazy import without_collection
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
@@ -38,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         verb, *rest = arguments
         if verb not in VERBS:
             raise unknown("command", verb, VERBS)
-        importlib.import_module(f"foveate.cli.{verb}").main(rest)
+        with without_collection():
+            command = importlib.import_module(f"foveate.cli.{verb}")
+        command.main(rest)
         if sys.stdout is not None:  # as it is where standard output is closed
             sys.stdout.flush()
     except UserError as error:

@@ -1,61 +1,31 @@
-"""The models, by family and preset: one file per family, one line per family here.
+"""The models, by family and preset: one page for each family, and one row in the package that holds the page.
 
-`create` builds any preset; `build` makes a model from a family's name and config, as a saved folder has them.
+The rows say what there is; a family is imported when it is asked for more. `create` builds any preset; `build` makes a
+model from a family's name and config, as a saved folder has them.
 """
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-import torch
-from torch import nn
+from foveate.config import FromData
+from foveate.errors import unknown
+from foveate.lazy import import_late
+from foveate.models import multimodal, speech, text, vision
+from foveate.models.family import Family
 
-from foveate.config import FromData, from_dict
-from foveate.errors import UserError, at_least, check_literals, out_of_memory, unknown
+if TYPE_CHECKING:
+    from foveate.models.construction import build as build
+    from foveate.models.construction import create as create
 
-FAMILIES = {
-    "alexnet": "foveate.models.vision.alexnet",
-    "audio-transformer": "foveate.models.speech.audio_transformer",
-    "bert": "foveate.models.text.bert",
-    "cnn": "foveate.models.vision.cnn",
-    "convnext": "foveate.models.vision.convnext",
-    "convolutional-seq2seq": "foveate.models.text.convolutional_seq2seq",
-    "darqn": "foveate.models.multimodal.darqn",
-    "detr": "foveate.models.vision.detr",
-    "efficientnet": "foveate.models.vision.efficientnet",
-    "googlenet": "foveate.models.vision.googlenet",
-    "elmo": "foveate.models.text.elmo",
-    "gpt": "foveate.models.text.gpt",
-    "gpt-neox": "foveate.models.text.gpt_neox",
-    "hierarchical-autoencoder": "foveate.models.text.hierarchical_autoencoder",
-    "imagegpt": "foveate.models.vision.imagegpt",
-    "las": "foveate.models.speech.las",
-    "llama": "foveate.models.text.llama",
-    "mvit": "foveate.models.vision.mvit",
-    "resnet": "foveate.models.vision.resnet",
-    "rnn-autoencoder": "foveate.models.text.rnn_autoencoder",
-    "rnn-captioner": "foveate.models.multimodal.rnn_captioner",
-    "rnn-classifier": "foveate.models.text.rnn_classifier",
-    "rnn-language": "foveate.models.text.rnn_language",
-    "rnn-seq2seq": "foveate.models.text.rnn_seq2seq",
-    "rnn-tagger": "foveate.models.text.rnn_tagger",
-    "sar": "foveate.models.multimodal.sar",
-    "show-ask": "foveate.models.multimodal.show_ask",
-    "siamese": "foveate.models.text.siamese",
-    "speech-transformer": "foveate.models.speech.speech_transformer",
-    "swin": "foveate.models.vision.swin",
-    "transformer": "foveate.models.text.transformer",
-    "transformer-captioner": "foveate.models.multimodal.transformer_captioner",
-    "transformer-classifier": "foveate.models.text.transformer_classifier",
-    "transformer-tagger": "foveate.models.text.transformer_tagger",
-    "vgg": "foveate.models.vision.vgg",
-    "vit": "foveate.models.vision.vit",
-    "walker": "foveate.models.multimodal.walker",
-    "xlnet": "foveate.models.text.xlnet",
-    "zfnet": "foveate.models.vision.zfnet",
-}
-"""Each family's module. It has a MODEL, its CONFIG, and PRESETS, by name: a summary, the fields that it sets and,
-where they are others than the task's, the settings of training that suit it."""
+FAMILIES: Mapping[str, Family] = {row.name: row for kind in (text, vision, speech, multimodal) for row in kind.FAMILIES}
+"""The row of each family."""
+
+COUNTED, VOCABULARY = {"classes": 2, "tags": 16, "spellings": 2**14, "conditions": 1}, 8000
+"""The sizes of data with which the parameters in the rows are counted; the others are vocabularies, of one size."""
+
+__getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))
 
 
 @dataclass(frozen=True)
@@ -64,18 +34,27 @@ class Preset:
 
     name: str
     family: str
-    values: dict[str, Any]
+    parameters: int
+    """Counted with the sizes `COUNTED` and `VOCABULARY`."""
     summary: str
-    training: dict[str, Any]
-    """Settings that it is best trained with, where they are others than its task's."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The fields that it sets."""
+        return dict(family_module(self.family).PRESETS[self.name])
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """Settings that it is best trained with, where they are others than its task's."""
+        return dict(getattr(family_module(self.family), "TRAINING", {}).get(self.name, {}))
 
 
 def presets() -> dict[str, Preset]:
     """All presets by name."""
     return {
-        name: Preset(name, family, dict(values), summary, dict(*training))
-        for family, module in FAMILIES.items()
-        for name, (summary, values, *training) in importlib.import_module(module).PRESETS.items()
+        name: Preset(name, row.name, parameters, summary)
+        for row in FAMILIES.values()
+        for name, (parameters, summary) in row.presets.items()
     }
 
 
@@ -89,7 +68,7 @@ def preset(name: str) -> Preset:
 
 def config_class(family: str) -> type[Any]:
     """The dataclass that configures a family."""
-    return _module(family).CONFIG
+    return family_module(family).CONFIG
 
 
 def sizes_of_data(family: str, required: bool = False) -> list[str]:
@@ -101,53 +80,8 @@ def sizes_of_data(family: str, required: bool = False) -> list[str]:
     return [name for name, kind in kinds.items() if kind == FromData and not (required and name in defaults)]
 
 
-def build(family: str, config: Any) -> nn.Module:
-    """A model of a family, with random weights.
-
-    UserError for sizes that cannot be, do not fit together, or take more memory than there is.
-    """
-    module = _module(family)
-    _check(config)
-    try:
-        return module.MODEL(config)
-    except RuntimeError as error:
-        if not out_of_memory(error):
-            raise
-        raise UserError(f"a {family} of these sizes takes more memory than this machine has") from None
-
-
-_MOST, _MOST_LAYERS = 2**31, 10_000
-"""No size of a model is larger, and none has more layers: each takes memory before it has any weight."""
-
-
-def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
-    """A preset's model with random weights; `values` fill or replace fields of its config.
-
-    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field, and as `build`.
-    """
-    chosen = preset(name)
-    kind = config_class(chosen.family)
-    config = from_dict(kind, {**chosen.values, **values}, name)
-    with torch.device(device or torch.get_default_device()):
-        return build(chosen.family, config)
-
-
-def _check(config: Any) -> None:
-    """What holds for the fields of all families: a size is at least 1, what is dropped is a share."""
-    check_literals(config)
-    for part in fields(config):
-        value = getattr(config, part.name)
-        most = _MOST_LAYERS if part.name.endswith(("layers", "blocks")) else _MOST
-        for number in value if isinstance(value, tuple) else (value,):
-            if type(number) is int:
-                at_least(1, part.name, number)
-                if number > most:
-                    raise UserError(f"{part.name} is {number:,}, but no model has more than {most:,}")
-        if part.name.endswith("dropout") and value is not None and not 0 <= value < 1:
-            raise UserError(f"{part.name} is {value}, but must be at least 0 and below 1")
-
-
-def _module(family: str) -> Any:
+def family_module(family: str) -> Any:
+    """The page of a family."""
     if family not in FAMILIES:
         raise unknown("family of models", family, FAMILIES)
-    return importlib.import_module(FAMILIES[family])
+    return importlib.import_module(FAMILIES[family].module)

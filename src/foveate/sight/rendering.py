@@ -1,5 +1,6 @@
 """How a sight is drawn: an interface, which the package above this one, `foveate.viewer`, implements."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -27,14 +28,10 @@ class Renderer(Protocol):
     def frame(self, sight: Any) -> str: ...
 
 
-_registered: list[Renderer] = []
-
-
-def register(renderer: Renderer) -> None:
-    """Use this renderer for every sight from now on."""
-    _registered[:] = [renderer]
+RENDERER = "foveate.viewer.sight_renderer"
+"""The module that draws; by name, because the package is above this one."""
 
 
 def renderer() -> Renderer:
-    """The registered renderer; importing foveate registers the one of `foveate.viewer`."""
-    return _registered[0]
+    """What draws figures and pages."""
+    return importlib.import_module(RENDERER)  # type: ignore[return-value]

@@ -1,90 +1,97 @@
-"""Tasks: one page each, which brings data, model, training, decoding and sight together."""
+"""Tasks: one page each, which brings data, model, training, decoding and sight together.
 
-import importlib
-from pathlib import Path
-from typing import Any
-
-from foveate import bundle
-from foveate.errors import unknown
-from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import is_public, model_type
-
-TASKS: dict[str, tuple[str, ...]] = {
-    "translate": ("foveate.tasks.translate", "foveate.tasks.translator", "Translator"),
-    "classify": ("foveate.tasks.classify", "foveate.tasks.classifier", "Classifier"),
-    "tag": ("foveate.tasks.tag", "foveate.tasks.tagger", "Tagger"),
-    "match": ("foveate.tasks.match", "foveate.tasks.matcher", "Matcher"),
-    "autoencode": ("foveate.tasks.autoencode", "foveate.tasks.autoencoder", "Autoencoder"),
-    "cloze": ("foveate.tasks.cloze", "Cloze"),
-    "language": ("foveate.tasks.language", "foveate.tasks.author", "Author"),
-    "answer": ("foveate.tasks.answer", "AnswerTask"),
-    "caption": ("foveate.tasks.caption", "CaptionTask"),
-    "classify-image": ("foveate.tasks.classify_image", "ClassifyImage"),
-    "read": ("foveate.tasks.read", "Read"),
-    "walk": ("foveate.tasks.walk", "Walk"),
-    "control": ("foveate.tasks.control", "Control"),
-    "classify-sound": ("foveate.tasks.classify_sound", "ClassifySound"),
-    "transcribe": ("foveate.tasks.transcribe", "Transcribe"),
-    "reward": ("foveate.tasks.reward", "TrainReward"),
-    "rlhf": ("foveate.tasks.rlhf", "TrainRLHF"),
-    "detect": ("foveate.tasks.detect", "Detect"),
-}
-"""Each task's page and its class, a `foveate.tasks.task.Task`.
-
-The tasks with three names are older: their module has a RECIPE, a subclass of `foveate.tasks.recipe.Recipe`, and
-`run(recipe, splits, console)`, which trains it; the others name the class that a trained model is used by.
+The rows say what there is; a page is imported when its task is asked for.
 """
 
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-def load(folder: Path | str, device: str = "cpu") -> Any:
-    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2 or minilm.
+from foveate.errors import unknown
+from foveate.lazy import import_late
 
-    Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
-    """
-    folder = locate(folder)
-    return opener(folder).load(folder, device)
+if TYPE_CHECKING:
+    from foveate.tasks.loading import load as load
+    from foveate.tasks.loading import opener as opener
+    from foveate.tasks.loading import train as train
+    from foveate.tasks.loading import trained_class as trained_class
 
-
-def opener(folder: Path) -> Any:
-    """What loads the model of a folder, whoever wrote it."""
-    if is_public(folder):
-        if model_type(folder) in ("bert", "roberta"):
-            from foveate.tasks import public_bert
-
-            return public_bert.opener(folder)
-        from foveate.tasks.completion.completer import Completer
-
-        return Completer
-    return trained_class(bundle.load(folder))
+__getattr__ = import_late(
+    __name__, dict.fromkeys(("load", "opener", "train", "trained_class"), "foveate.tasks.loading")
+)
 
 
-def train(recipe: Any) -> Any:
-    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give."""
-    from foveate.tasks.task import Task
+@dataclass(frozen=True)
+class Row:
+    """Where a task is, and what it trains."""
 
-    if isinstance(recipe, Task):
-        return recipe.learn()
-    return importlib.import_module(type(recipe).__module__).run(recipe)
+    module: str
+    settings: str
+    """The class of its settings: a `foveate.tasks.task.Task`."""
+    families: tuple[str, ...]
+    """The families of models that can be trained so."""
+    predictor: tuple[str, str] | None = None
+    """Of older tasks, whose settings are a `foveate.tasks.recipe.Recipe`: the module and the class that a trained
+    model is used by. Their page has `run(recipe, splits, console)`, which trains it."""
+
+
+TASKS: dict[str, Row] = {
+    "translate": Row(
+        "foveate.tasks.translate",
+        "Translate",
+        ("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
+        ("foveate.tasks.translator", "Translator"),
+    ),
+    "classify": Row(
+        "foveate.tasks.classify",
+        "Classify",
+        ("rnn-classifier", "transformer-classifier", "bert"),
+        ("foveate.tasks.classifier", "Classifier"),
+    ),
+    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger"), ("foveate.tasks.tagger", "Tagger")),
+    "match": Row("foveate.tasks.match", "Match", ("siamese",), ("foveate.tasks.matcher", "Matcher")),
+    "autoencode": Row(
+        "foveate.tasks.autoencode",
+        "Autoencode",
+        ("rnn-autoencoder", "hierarchical-autoencoder"),
+        ("foveate.tasks.autoencoder", "Autoencoder"),
+    ),
+    "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
+    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), ("foveate.tasks.author", "Author")),
+    "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask",)),
+    "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
+    "classify-image": Row(
+        "foveate.tasks.classify_image",
+        "ClassifyImage",
+        (
+            "resnet",
+            "vit",
+            "vgg",
+            "googlenet",
+            "alexnet",
+            "zfnet",
+            "efficientnet",
+            "convnext",
+            "cnn",
+            "swin",
+            "mvit",
+            "imagegpt",
+        ),
+    ),
+    "read": Row("foveate.tasks.read", "Read", ("sar",)),
+    "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
+    "control": Row("foveate.tasks.control", "Control", ("darqn",)),
+    "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
+    "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer")),
+    "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-classifier", "transformer-classifier")),
+    "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
+    "detect": Row("foveate.tasks.detect", "Detect", ("detr",)),
+}
+"""The row of each task."""
 
 
 def task_class(task: str) -> Any:
     """The class of a task's settings, by the task's name."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
-    module, *names = TASKS[task]
-    page = importlib.import_module(module)
-    return getattr(page, names[0]) if len(names) == 1 else page.RECIPE
-
-
-def trained_class(found: bundle.Bundle | None = None) -> Any:
-    """What loads what was trained into a folder; without a folder, that of the first task."""
-    task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
-    if found is not None and task not in TASKS:
-        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
-    _, *names = TASKS[task]
-    if len(names) == 1:
-        from foveate.tasks.predictor import Predictors
-
-        return Predictors(task_class(task))
-    module, name = names
-    return getattr(importlib.import_module(module), name)
+    return getattr(importlib.import_module(TASKS[task].module), TASKS[task].settings)

@@ -94,7 +94,6 @@ class AnswerTask(Task[Architecture]):
     """
 
     task = "answer"
-    families = ("show-ask",)
     unit = "questions"
     files = "TABLE"
     takes = "image"

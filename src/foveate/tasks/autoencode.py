@@ -16,7 +16,6 @@ from foveate.tasks.autoencoder import Autoencoder
 from foveate.tasks.fidelity import fidelity
 from foveate.tasks.prose_text import AutoencodeText
 from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.rewriting import REWRITINGS
 from foveate.tasks.texts import spread
 from foveate.training import Training, Validation
 
@@ -31,7 +30,6 @@ class Autoencode(Recipe[Architecture]):
     """
 
     task = "autoencode"
-    families = tuple(REWRITINGS)
     usual = Training(warmup=200, label_smoothing=0.0)
 
     examples: Annotated[AutoencodeText, tyro.conf.arg(name="")] = field(default_factory=AutoencodeText)
@@ -40,9 +38,6 @@ class Autoencode(Recipe[Architecture]):
     out: Path = Path("runs/autoencode")
     """Folder for the trained model; a training that it holds is resumed."""
     decoding: Decoding = field(default_factory=lambda: Decoding(method="greedy"))
-
-
-RECIPE = Autoencode
 
 
 def run(recipe: Autoencode, splits: Splits[Prose] | None = None, console: Console | None = None) -> Autoencoder:

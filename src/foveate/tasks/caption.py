@@ -104,7 +104,6 @@ class CaptionTask(Task[Architecture]):
     """
 
     task = "caption"
-    families = ("rnn-captioner", "transformer-captioner")
     files = "TABLE"
     takes = "image"
     metric = "bleu"

@@ -73,7 +73,6 @@ class Classify(FromWeights, Recipe[Architecture]):
     """
 
     task = "classify"
-    families = ("rnn-classifier", "transformer-classifier", "bert")
     unit = "texts"
     usual = Training(
         epochs=5,
@@ -119,9 +118,6 @@ class Classify(FromWeights, Recipe[Architecture]):
             return self.trained_body.tokenizer
         chosen = self.examples
         return TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
-
-
-RECIPE = Classify
 
 
 def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: Console | None = None) -> Classifier:

@@ -50,20 +50,6 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     """
 
     task = "classify-image"
-    families = (
-        "resnet",
-        "vit",
-        "vgg",
-        "googlenet",
-        "alexnet",
-        "zfnet",
-        "efficientnet",
-        "convnext",
-        "cnn",
-        "swin",
-        "mvit",
-        "imagegpt",
-    )
     unit = "images"
     takes = "image"
     example = "image"

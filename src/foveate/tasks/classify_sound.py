@@ -62,7 +62,6 @@ class ClassifySound(LabelFiles[Architecture]):
     """
 
     task = "classify-sound"
-    families = ("audio-transformer", "cnn", "resnet")
     unit = "sounds"
     takes = "audio"
     example = "sound"

@@ -100,7 +100,6 @@ class Cloze(Task[Architecture]):
     """
 
     task = "cloze"
-    families = tuple(HIDING_OF_FAMILY)
     metric = "perplexity"
     higher_is_better = False
     unit = "hidden words"

@@ -100,7 +100,6 @@ class Control(Task[Architecture]):
     """
 
     task = "control"
-    families = ("darqn",)
     unit = "actions"
     files = "FOLDER"
     metric = "success"

@@ -60,7 +60,6 @@ class Detect(Task[Architecture]):
     """
 
     task = "detect"
-    families = ("detr",)
     unit = "boxes"
     files = "FILE.json or FOLDER"
     takes = "image"

@@ -33,7 +33,6 @@ class Language(Recipe[Architecture]):
     """
 
     task = "language"
-    families = ("rnn-language", "gpt")
     usual = Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
 
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
@@ -44,9 +43,6 @@ class Language(Recipe[Architecture]):
     decoding: Decoding = field(
         default_factory=lambda: Decoding(method="sample", length_factor=0.0, length_extra=100, top_p=0.9)
     )
-
-
-RECIPE = Language
 
 
 def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console | None = None) -> Author:

@@ -47,7 +47,6 @@ class Match(Recipe[Architecture]):
     """
 
     task = "match"
-    families = ("siamese",)
     unit = "pairs"
     usual = Training(
         epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
@@ -66,9 +65,6 @@ class Match(Recipe[Architecture]):
                 "one encoder for both texts needs one vocabulary: share it, or set --architecture.no-one-encoder"
             )
         super().check()
-
-
-RECIPE = Match
 
 
 def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Console | None = None) -> Matcher:

@@ -116,7 +116,6 @@ class Read(Task[Architecture]):
     """
 
     task = "read"
-    families = ("sar",)
     unit = "characters"
     files = "TABLE"
     takes = "image"

@@ -17,6 +17,7 @@ from foveate.config import from_dict
 from foveate.data.lines import check_readable_again, digest, examples_digest, paths
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
+from foveate.tasks import TASKS
 from foveate.tasks.trained import Description
 from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT, Checkpoints
@@ -47,7 +48,7 @@ class Recipe(Generic[Architecture]):
     task: ClassVar[str]
     """Its name in `foveate.tasks.TASKS`."""
     families: ClassVar[tuple[str, ...]]
-    """The families of models that can be trained so."""
+    """The families of models that can be trained so: those of its row in `foveate.tasks.TASKS`."""
     marks: ClassVar[int] = 1
     """How many tokens a model reads beside those of a text: START or END."""
     unit: ClassVar[str] = "tokens"
@@ -64,6 +65,11 @@ class Recipe(Generic[Architecture]):
     """The preset's sizes, each of which can be changed; in Python, also a mapping of the fields to change."""
     examples: Any
     """What to learn from; its `check` raises UserError for a value that cannot be."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.__dict__.get("task") in TASKS:
+            cls.families = TASKS[cls.task].families
 
     def __post_init__(self) -> None:
         preset = self.preset

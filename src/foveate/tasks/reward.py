@@ -64,7 +64,6 @@ class TrainReward(Task[Architecture]):
     """
 
     task = "reward"
-    families = ("rnn-classifier", "transformer-classifier")
     unit = "pairs"
     files = "FILE"
     processor = PreferenceProcessor

@@ -91,7 +91,6 @@ class TrainRLHF(Task[Architecture]):
     """
 
     task = "rlhf"
-    families = ("gpt",)
     metric = "objective"
     unit = "texts"
     files = "FILE ..."

@@ -51,7 +51,6 @@ class Tag(Recipe[Architecture]):
 
     task = "tag"
     marks = 0
-    families = ("rnn-tagger", "transformer-tagger")
     unit = "words"
     usual = Training(
         epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
@@ -62,9 +61,6 @@ class Tag(Recipe[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/tag")
     """Folder for the trained model; a training that it holds is resumed."""
-
-
-RECIPE = Tag
 
 
 def run(recipe: Tag, splits: Splits[TaggedText] | None = None, console: Console | None = None) -> Tagger:

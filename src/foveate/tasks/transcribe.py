@@ -51,7 +51,6 @@ class Transcribe(Task[Architecture]):
     """
 
     task = "transcribe"
-    families = ("las", "speech-transformer")
     unit = "characters"
     files = "TABLE"
     takes = "audio"

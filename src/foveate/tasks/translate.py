@@ -20,7 +20,7 @@ from foveate.tasks.texts import check_vocabulary, learn_and_check
 from foveate.tasks.translator import Translator
 from foveate.training import Training, Validation
 
-__all__ = ["RECIPE", "Text", "Training", "Translate", "run"]
+__all__ = ["Text", "Training", "Translate", "run"]
 
 THOROUGHNESS = 4
 """How many times as many pairs choose in the end, at most, as validate during training."""
@@ -74,7 +74,6 @@ class Translate(Recipe[Architecture]):
     """
 
     task = "translate"
-    families = ("rnn-seq2seq", "convolutional-seq2seq", "transformer")
 
     examples: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
     model: str = "transformer-tiny"
@@ -90,9 +89,6 @@ class Translate(Recipe[Architecture]):
                 "tie='all' shares one embedding, but each language has a vocabulary of its own; "
                 "share one vocabulary, or use tie='output'"
             )
-
-
-RECIPE = Translate
 
 
 def run(recipe: Translate, splits: Splits | None = None, console: Console | None = None) -> Translator:

@@ -110,7 +110,6 @@ class Walk(Task[Architecture]):
     """
 
     task = "walk"
-    families = ("walker",)
     unit = "actions"
     files = "ROUTES"
     metric = "success"

@@ -1,1 +1,71 @@
-"""Models that join images, worlds and text, one page per family."""
+"""Models that join images, worlds and text, one page and one row per family."""
+
+from foveate.models.family import Family
+
+FAMILIES = (
+    Family(
+        "darqn",
+        "foveate.models.multimodal.darqn",
+        {
+            "darqn": (5_272_224, "Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)"),
+            "darqn-tiny": (
+                1_685_360,
+                "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
+            ),
+        },
+    ),
+    Family(
+        "rnn-captioner",
+        "foveate.models.multimodal.rnn_captioner",
+        {
+            "show-tell": (18_635_632, "GoogLeNet and an LSTM of width 512 without attention (Vinyals et al. 2015)"),
+            "show-tell-tiny": (1_906_304, "6 layers and an LSTM of width 128, no attention"),
+            "show-attend-tell": (
+                44_798_385,
+                "VGG-19 and an LSTM of width 1000, soft attention, gate, doubly stochastic (Xu et al. 2015)",
+            ),
+            "show-attend-tell-tiny": (1_939_457, "6 layers and an LSTM of width 128, soft attention, gate"),
+            "show-attend-tell-hard": (
+                44_799_386,
+                "VGG-19 and an LSTM of width 1000, hard attention by REINFORCE (Xu et al. 2015)",
+            ),
+            "show-attend-tell-hard-tiny": (1_939_586, "The tiny one with hard attention by REINFORCE"),
+        },
+    ),
+    Family(
+        "sar",
+        "foveate.models.multimodal.sar",
+        {
+            "sar": (69_561_216, "31-layer residual network, LSTMs of 512, two-dimensional attention (Li et al. 2019)"),
+            "sar-tiny": (2_845_832, "SAR with 14 convolutions and LSTMs of 112, for one core"),
+        },
+    ),
+    Family(
+        "show-ask",
+        "foveate.models.multimodal.show_ask",
+        {
+            "show-ask": (72_795_458, "ResNet-152, an LSTM of width 1024, two glimpses (Kazemi and Elqursh 2017)"),
+            "show-ask-tiny": (879_170, "6 layers of a ResNet, an LSTM of width 128, two glimpses"),
+            "show-ask-mean-tiny": (825_538, "The tiny one without attention: the mean of all places"),
+        },
+    ),
+    Family(
+        "transformer-captioner",
+        "foveate.models.multimodal.transformer_captioner",
+        {
+            "captioner-transformer": (91_785_792, "ResNet-101, 6+6 blocks of width 512 (Sharma et al. 2018)"),
+            "captioner-transformer-tiny": (1_704_544, "6 layers of a ResNet, 1+2 blocks of width 128"),
+            "vit-captioner": (149_245_440, "ViT-Base and 6 decoder blocks of width 768"),
+            "vit-captioner-tiny": (2_001_664, "4 blocks on patches of 8 x 8 pixels and 2 decoder blocks, width 128"),
+        },
+    ),
+    Family(
+        "walker",
+        "foveate.models.multimodal.walker",
+        {
+            "walker": (2_870_800, "Bidirectional LSTM, multi-level aligner, LSTMs of 100 (Mei et al. 2016)"),
+            "walker-tiny": (1_267_328, "The walker with LSTMs of 48"),
+        },
+    ),
+)
+"""Each family with its module, and its presets: parameters, and a summary."""

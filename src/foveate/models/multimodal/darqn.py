@@ -7,6 +7,7 @@ query and the input of the LSTM. The outputs are one number per action: logits i
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -127,17 +128,14 @@ class DARQN(nn.Module):
 
 MODEL, CONFIG = DARQN, DARQNConfig
 
-PRESETS = {
-    "darqn": ("Three convolutions, a grid of 7 x 7, an LSTM of 256 (Sorokin et al. 2015)", {}),
-    "darqn-tiny": (
-        "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
-        {
-            "channels": 3,
-            "kernels": (8, 1, 1),
-            "strides": (8, 1, 1),
-            "widths": (48, 64, 64),
-            "width": 96,
-            "coordinates": True,
-        },
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "darqn": {},
+    "darqn-tiny": {
+        "channels": 3,
+        "kernels": (8, 1, 1),
+        "strides": (8, 1, 1),
+        "widths": (48, 64, 64),
+        "width": 96,
+        "coordinates": True,
+    },
 }

@@ -5,7 +5,7 @@ Without attention, the mean of all places gives the first state, and this vector
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -209,20 +209,11 @@ TINY = {
     "dropout": 0.1,
 }
 
-PRESETS = {
-    "show-tell": (
-        "GoogLeNet and an LSTM of width 512 without attention (Vinyals et al. 2015)",
-        {"image_encoder": "googlenet", "width": 512, "score": "none"},
-    ),
-    "show-tell-tiny": ("6 layers and an LSTM of width 128, no attention", {**TINY, "score": "none"}),
-    "show-attend-tell": (
-        "VGG-19 and an LSTM of width 1000, soft attention, gate, doubly stochastic (Xu et al. 2015)",
-        {"coverage": True},
-    ),
-    "show-attend-tell-tiny": ("6 layers and an LSTM of width 128, soft attention, gate", TINY),
-    "show-attend-tell-hard": (
-        "VGG-19 and an LSTM of width 1000, hard attention by REINFORCE (Xu et al. 2015)",
-        {"select": "hard"},
-    ),
-    "show-attend-tell-hard-tiny": ("The tiny one with hard attention by REINFORCE", {**TINY, "select": "hard"}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "show-tell": {"image_encoder": "googlenet", "width": 512, "score": "none"},
+    "show-tell-tiny": {**TINY, "score": "none"},
+    "show-attend-tell": {"coverage": True},
+    "show-attend-tell-tiny": TINY,
+    "show-attend-tell-hard": {"select": "hard"},
+    "show-attend-tell-hard-tiny": {**TINY, "select": "hard"},
 }

@@ -6,6 +6,7 @@ attends to the grid in two dimensions: the key of a place is a 3x3 convolution, 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -137,18 +138,19 @@ POOLING = ((2, 2), (2, 2), (2, 1), None)
 
 MODEL, CONFIG = SAR, SARConfig
 
-PRESETS = {
-    "sar": ("31-layer residual network, LSTMs of 512, two-dimensional attention (Li et al. 2019)", {}),
-    "sar-tiny": (
-        "SAR with 14 convolutions and LSTMs of 112, for one core",
-        {
-            "channels": 1,
-            "stem": (8, 16),
-            "blocks": (1, 1, 1, 1),
-            "widths": (24, 48, 56, 64),
-            "width": 112,
-            "layers": 1,
-        },
-        {"learning_rate": 2e-3},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "sar": {},
+    "sar-tiny": {
+        "channels": 1,
+        "stem": (8, 16),
+        "blocks": (1, 1, 1, 1),
+        "widths": (24, 48, 56, 64),
+        "width": 112,
+        "layers": 1,
+    },
 }
+
+TRAINING = {
+    "sar-tiny": {"learning_rate": 2e-3},
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

@@ -5,7 +5,7 @@ several glimpses; question and glimpses together are classified. Without glimpse
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -112,8 +112,8 @@ TINY = {
     "dropout": 0.1,
 }
 
-PRESETS = {
-    "show-ask": ("ResNet-152, an LSTM of width 1024, two glimpses (Kazemi and Elqursh 2017)", {}),
-    "show-ask-tiny": ("6 layers of a ResNet, an LSTM of width 128, two glimpses", TINY),
-    "show-ask-mean-tiny": ("The tiny one without attention: the mean of all places", {**TINY, "glimpses": None}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "show-ask": {},
+    "show-ask-tiny": TINY,
+    "show-ask-mean-tiny": {**TINY, "glimpses": None},
 }

@@ -140,21 +140,15 @@ MODEL, CONFIG = TransformerCaptioner, TransformerCaptionerConfig
 
 TINY = {"image_size": 64, "width": 128, "heads": 4, "feedforward": 256, "decoder_layers": 2}
 
-PRESETS = {
-    "captioner-transformer": (
-        "ResNet-101, 6+6 blocks of width 512 (Sharma et al. 2018)",
-        {"encoder_layers": 6},
-    ),
-    "captioner-transformer-tiny": (
-        "6 layers of a ResNet, 1+2 blocks of width 128",
-        {**TINY, "image_encoder": "resnet-light", "encoder_layers": 1},
-    ),
-    "vit-captioner": (
-        "ViT-Base and 6 decoder blocks of width 768",
-        {"image_encoder": "vit-base-16", "image_positions": "none", "width": 768, "heads": 12, "feedforward": 3072},
-    ),
-    "vit-captioner-tiny": (
-        "4 blocks on patches of 8 x 8 pixels and 2 decoder blocks, width 128",
-        {**TINY, "image_encoder": "vit-light", "image_positions": "none"},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "captioner-transformer": {"encoder_layers": 6},
+    "captioner-transformer-tiny": {**TINY, "image_encoder": "resnet-light", "encoder_layers": 1},
+    "vit-captioner": {
+        "image_encoder": "vit-base-16",
+        "image_positions": "none",
+        "width": 768,
+        "heads": 12,
+        "feedforward": 3072,
+    },
+    "vit-captioner-tiny": {**TINY, "image_encoder": "vit-light", "image_positions": "none"},
 }

@@ -5,7 +5,7 @@ chooses an action. The aligner is multi-level: it scores and averages the embedd
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -108,7 +108,7 @@ class Walker(nn.Module):
 
 MODEL, CONFIG = Walker, WalkerConfig
 
-PRESETS = {
-    "walker": ("Bidirectional LSTM, multi-level aligner, LSTMs of 100 (Mei et al. 2016)", {}),
-    "walker-tiny": ("The walker with LSTMs of 48", {"embedding": 48, "width": 48}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "walker": {},
+    "walker-tiny": {"embedding": 48, "width": 48},
 }

@@ -1,5 +1,50 @@
-"""Models that read sounds, one page per family.
+"""Models that read sounds, one page and one row per family.
 
 Those that write text read spectrograms `source` (B, S, F) with their `source_lengths`, padded by zeros. Classifiers
 read a spectrogram as an image `pixels` (B, 1, F, S) of one channel, so models of images can classify sounds too.
 """
+
+from foveate.models.family import Family
+
+FAMILIES = (
+    Family(
+        "audio-transformer",
+        "foveate.models.speech.audio_transformer",
+        {
+            "audio-transformer": (
+                575_551_490,
+                "12 layers, width 768, patches of 16 x 16 with a stride of 10 (Gong et al. 2021)",
+            ),
+            "audio-transformer-tiny": (
+                128_802_690,
+                "4 layers, width 128, patches of 8 x 8 without overlap: for short sounds",
+            ),
+        },
+    ),
+    Family(
+        "las",
+        "foveate.models.speech.las",
+        {
+            "las": (
+                39_027_008,
+                "4 bidirectional LSTMs of width 512, 3 of them pyramidal, and a speller of 2 (Chan et al. 2016)",
+            ),
+            "las-tiny": (
+                7_249_664,
+                "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
+            ),
+        },
+    ),
+    Family(
+        "speech-transformer",
+        "foveate.models.speech.speech_transformer",
+        {
+            "speech-transformer": (
+                69_574_656,
+                "12+6 blocks, width 256, 4 heads: the small model of S2T, for LibriSpeech",
+            ),
+            "speech-transformer-tiny": (13_783_104, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),
+        },
+    ),
+)
+"""Each family with its module, and its presets: parameters, and a summary."""

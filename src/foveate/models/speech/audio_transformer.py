@@ -3,6 +3,7 @@ https://arxiv.org/abs/2104.01778)."""
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -106,19 +107,20 @@ MODEL, CONFIG = AudioTransformer, AudioTransformerConfig
 
 TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.999)}
 
-PRESETS = {
-    "audio-transformer": ("12 layers, width 768, patches of 16 x 16 with a stride of 10 (Gong et al. 2021)", {}),
-    "audio-transformer-tiny": (
-        "4 layers, width 128, patches of 8 x 8 without overlap: for short sounds",
-        {
-            "patch": 8,
-            "stride": 8,
-            "width": 128,
-            "heads": 4,
-            "feedforward": 512,
-            "layers": 4,
-            "dropout": 0.1,
-        },
-        TRAINED,
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "audio-transformer": {},
+    "audio-transformer-tiny": {
+        "patch": 8,
+        "stride": 8,
+        "width": 128,
+        "heads": 4,
+        "feedforward": 512,
+        "layers": 4,
+        "dropout": 0.1,
+    },
 }
+
+TRAINING = {
+    "audio-transformer-tiny": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

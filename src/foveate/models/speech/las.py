@@ -6,7 +6,7 @@ https://arxiv.org/abs/1609.06773).
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -103,18 +103,19 @@ MODEL, CONFIG = LAS, LASConfig
 TRAINED = {"learning_rate": 2e-3, "precision": "float32"}
 """In bfloat16 the recurrent layers take a third more time on a CPU."""
 
-PRESETS = {
-    "las": ("4 bidirectional LSTMs of width 512, 3 of them pyramidal, and a speller of 2 (Chan et al. 2016)", {}),
-    "las-tiny": (
-        "The same with width 128, 2 pyramidal layers, a speller of 1 and CTC: for short phrases",
-        {
-            "width": 128,
-            "pyramids": 2,
-            "embedding": 64,
-            "layers": 1,
-            "ctc": True,
-            "dropout": 0.2,
-        },
-        TRAINED,
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "las": {},
+    "las-tiny": {
+        "width": 128,
+        "pyramids": 2,
+        "embedding": 64,
+        "layers": 1,
+        "ctc": True,
+        "dropout": 0.2,
+    },
 }
+
+TRAINING = {
+    "las-tiny": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

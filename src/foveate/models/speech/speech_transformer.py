@@ -6,6 +6,7 @@
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -152,18 +153,19 @@ MODEL, CONFIG = SpeechTransformer, SpeechTransformerConfig
 
 TRAINED = {"learning_rate": 2e-3}
 
-PRESETS = {
-    "speech-transformer": ("12+6 blocks, width 256, 4 heads: the small model of S2T, for LibriSpeech", {}),
-    "speech-transformer-tiny": (
-        "4+2 blocks, width 128, 4 heads, CTC: for short phrases",
-        {
-            "convolution": 256,
-            "width": 128,
-            "feedforward": 512,
-            "encoder_layers": 4,
-            "decoder_layers": 2,
-            "ctc": True,
-        },
-        TRAINED,
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "speech-transformer": {},
+    "speech-transformer-tiny": {
+        "convolution": 256,
+        "width": 128,
+        "feedforward": 512,
+        "encoder_layers": 4,
+        "decoder_layers": 2,
+        "ctc": True,
+    },
 }
+
+TRAINING = {
+    "speech-transformer-tiny": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

@@ -1,1 +1,228 @@
-"""Models that read or write text."""
+"""Models that read or write text, one page and one row per family."""
+
+from foveate.models.family import Family
+
+FAMILIES = (
+    Family(
+        "bert",
+        "foveate.models.text.bert",
+        {
+            "bert-tiny": (5_413_440, "4 blocks, width 256, 4 heads: for a laptop"),
+            "minilm-l6": (14_073_536, "6 blocks, width 384, 12 heads (Wang et al. 2020)"),
+            "bert-base": (92_194_880, "12 blocks, width 768, 12 heads (Devlin et al. 2019)"),
+            "bert-large": (312_089_408, "24 blocks, width 1024, 16 heads"),
+            "roberta-base": (92_195_648, "12 blocks, width 768, 12 heads (Liu et al. 2019)"),
+            "roberta-large": (312_090_432, "24 blocks, width 1024, 16 heads"),
+        },
+    ),
+    Family(
+        "convolutional-seq2seq",
+        "foveate.models.text.convolutional_seq2seq",
+        {
+            "convolutional-tiny": (
+                5_140_480,
+                "4+3 convolutions, width 192: for tens of thousands of sentences, on a laptop (Gehring et al. 2017)",
+            ),
+            "convolutional": (
+                87_856_960,
+                "20+20 convolutions, width 512: the paper's model for English-Romanian (Gehring et al. 2017)",
+            ),
+        },
+    ),
+    Family(
+        "elmo",
+        "foveate.models.text.elmo",
+        {
+            "elmo": (97_704_864, "Two LSTMs of 4096 cells in each direction (Peters et al. 2018)"),
+            "elmo-tiny": (2_379_248, "Two LSTMs of 256 cells in each direction: for a laptop"),
+        },
+    ),
+    Family(
+        "gpt",
+        "foveate.models.text.gpt",
+        {
+            "gpt-tiny": (5_469_696, "4 blocks, width 256, 4 heads: for a laptop"),
+            "gpt-conditioned": (5_469_952, "The same with a condition"),
+            "gpt1": (91_591_680, "12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)"),
+            "gpt2": (91_986_432, "12 blocks, width 768, 12 heads (Radford et al. 2019)"),
+            "gpt2-medium": (311_552_000, "24 blocks, width 1024, 16 heads"),
+            "gpt2-large": (719_941_120, "36 blocks, width 1280, 20 heads"),
+            "gpt2-xl": (1_490_000_000, "48 blocks, width 1600, 25 heads"),
+            "megatron-8.3b": (8_184_330_240, "72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)"),
+            "turing-nlg-17b": (16_996_999_936, "78 blocks, width 4256, 28 heads (Microsoft 2020)"),
+            "gopher-280b": (279_321_001_984, "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)"),
+            "gpt3-175b": (
+                174_085_005_312,
+                "96 blocks, width 12288, 96 heads, every second one banded (Brown et al. 2020)",
+            ),
+        },
+    ),
+    Family(
+        "gpt-neox",
+        "foveate.models.text.gpt_neox",
+        {
+            "gpt-neox-20b": (20_033_163_264, "44 blocks, width 6144, 64 heads (Black et al. 2022)"),
+            "pythia-70m": (27_107_328, "6 blocks, width 512, 8 heads (Biderman et al. 2023)"),
+        },
+    ),
+    Family(
+        "hierarchical-autoencoder",
+        "foveate.models.text.hierarchical_autoencoder",
+        {
+            "hierarchical-autoencoder": (12_194_624, "GRUs, a paragraph in one vector, for a laptop"),
+            "hierarchical-autoencoder-attentive": (14_031_168, "The same with attention to the encoded sentences"),
+            "hierarchical-autoencoder-large": (
+                60_047_000,
+                "LSTMs of the paper's width (Li et al. 2015), with attention",
+            ),
+        },
+    ),
+    Family(
+        "llama",
+        "foveate.models.text.llama",
+        {
+            "llama-7b": (6_541_807_616, "32 blocks, width 4096, 32 heads (Touvron et al. 2023)"),
+            "smollm2-135m": (110_811_456, "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)"),
+        },
+    ),
+    Family(
+        "rnn-autoencoder",
+        "foveate.models.text.rnn_autoencoder",
+        {
+            "rnn-autoencoder": (9_173_312, "GRU, a sentence in one vector, for a laptop"),
+        },
+    ),
+    Family(
+        "rnn-classifier",
+        "foveate.models.text.rnn_classifier",
+        {
+            "rnn-acceptor": (1_721_002, "LSTM from left to right, classifies its last state"),
+            "rnn-acceptor-large": (
+                10_397_698,
+                "The same at the size of Dai and Le 2015: 1,024 cells, embeddings of 512",
+            ),
+            "rnn-attentive-classifier": (
+                1_696_102,
+                "Bidirectional GRU, additive attention with a learned query (Yang et al. 2016, their sizes)",
+            ),
+            "rnn-own-query-classifier": (
+                1_685_802,
+                "The same, with the last state of each text as the query of a biaffine score",
+            ),
+        },
+    ),
+    Family(
+        "rnn-language",
+        "foveate.models.text.rnn_language",
+        {
+            "rnn-language": (3_389_760, "LSTM for a laptop, with tied embeddings"),
+            "rnn-conditioned": (3_430_752, "The same with a condition as an input of every step"),
+            "rnn-language-medium": (17_178_400, "LSTM of medium size (Zaremba et al. 2014)"),
+            "rnn-language-large": (60_032_000, "LSTM of large size (Zaremba et al. 2014)"),
+        },
+    ),
+    Family(
+        "rnn-seq2seq",
+        "foveate.models.text.rnn_seq2seq",
+        {
+            "rnn": (6_908_992, "GRU without attention, with one fixed vector of the source (Sutskever et al. 2014)"),
+            "rnn-bahdanau": (7_368_512, "GRU with additive attention before each step (Bahdanau et al. 2015)"),
+            "rnn-luong": (
+                7_598_400,
+                "LSTM with biaffine attention after each step and input feeding (Luong et al. 2015)",
+            ),
+            "rnn-attentive": (
+                7_040_320,
+                "GRU with scaled dot-product attention after each step, the fastest one with attention",
+            ),
+            "rnn-local": (
+                7_664_192,
+                "LSTM, biaffine attention in a window with a predicted centre, input feeding (Luong et al. 2015)",
+            ),
+            "rnn-hard": (7_172_161, "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)"),
+            "rnn-monotonic": (7_171_905, "GRU with monotonic attention, from left to right (Raffel et al. 2017)"),
+        },
+    ),
+    Family(
+        "rnn-tagger",
+        "foveate.models.text.rnn_tagger",
+        {
+            "rnn-transducer": (3_520_528, "LSTM from left to right, tags each word before it reads the next one"),
+            "birnn-tagger": (3_389_456, "Bidirectional LSTM (Graves and Schmidhuber 2005)"),
+        },
+    ),
+    Family(
+        "siamese",
+        "foveate.models.text.siamese",
+        {
+            "siamese-acceptor": (
+                1_551_106,
+                "LSTM from left to right, compares the last states (Mueller and Thyagarajan 2016)",
+            ),
+            "siamese-attentive": (
+                1_485_826,
+                "Bidirectional GRU, additive attention with a learned query, compares the pooled vectors",
+            ),
+        },
+    ),
+    Family(
+        "transformer",
+        "foveate.models.text.transformer",
+        {
+            "transformer-tiny": (
+                3_373_568,
+                "4+4 blocks, width 128, 4 heads, pre-norm: for tens of thousands of sentences, on a laptop",
+            ),
+            "transformer-base": (
+                48_234_496,
+                "6+6 blocks, width 512, 8 heads: the paper's base model, 65 M parameters with a shared vocabulary",
+            ),
+            "transformer-large": (
+                184_549_376,
+                "6+6 blocks, width 1024, 16 heads: the paper's big model, 213 M parameters with a shared vocabulary",
+            ),
+        },
+    ),
+    Family(
+        "transformer-classifier",
+        "foveate.models.text.transformer_classifier",
+        {
+            "transformer-classifier": (
+                1_323_142,
+                "2 blocks, width 128, 4 heads, pre-norm, relative positions, attention pooling: for thousands of texts",
+            ),
+            "transformer-classifier-base": (
+                23_011_330,
+                "6 blocks, width 512, 8 heads: the encoder of the paper's base model, classifies the first position",
+            ),
+            "transformer-classifier-large": (
+                83_771_394,
+                "6 blocks, width 1024, 16 heads: the encoder of the paper's big model",
+            ),
+        },
+    ),
+    Family(
+        "transformer-tagger",
+        "foveate.models.text.transformer_tagger",
+        {
+            "transformer-tagger": (
+                3_388_948,
+                "2 blocks, width 128, 4 heads, pre-norm, relative positions: for tens of thousands of sentences",
+            ),
+            "transformer-tagger-base": (
+                31_407_120,
+                "6 blocks, width 512, 8 heads: the encoder of the paper's base model",
+            ),
+        },
+    ),
+    Family(
+        "xlnet",
+        "foveate.models.text.xlnet",
+        {
+            "xlnet-tiny": (5_478_464, "4 blocks, width 256, 4 heads: for a laptop"),
+            "xlnet-base": (98_294_336, "12 blocks, width 768, 12 heads (Yang et al. 2019)"),
+            "xlnet-large": (335_700_800, "24 blocks, width 1024, 16 heads (Yang et al. 2019)"),
+        },
+    ),
+)
+"""Each family with its module, and its presets: parameters, and a summary."""

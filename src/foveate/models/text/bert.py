@@ -2,7 +2,7 @@
 and RoBERTa (Liu et al. 2019, https://arxiv.org/abs/1907.11692), whose positions begin at row 2 of their table."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -166,17 +166,11 @@ _LARGE = {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24}
 
 _ROBERTA = {"position_offset": 2, "token_types": 1, "epsilon": 1e-5}
 
-PRESETS = {
-    "bert-tiny": (
-        "4 blocks, width 256, 4 heads: for a laptop",
-        {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4},
-    ),
-    "minilm-l6": (
-        "6 blocks, width 384, 12 heads (Wang et al. 2020)",
-        {"width": 384, "feedforward": 1536, "layers": 6},
-    ),
-    "bert-base": ("12 blocks, width 768, 12 heads (Devlin et al. 2019)", {}),
-    "bert-large": ("24 blocks, width 1024, 16 heads", _LARGE),
-    "roberta-base": ("12 blocks, width 768, 12 heads (Liu et al. 2019)", _ROBERTA),
-    "roberta-large": ("24 blocks, width 1024, 16 heads", {**_ROBERTA, **_LARGE}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "bert-tiny": {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4},
+    "minilm-l6": {"width": 384, "feedforward": 1536, "layers": 6},
+    "bert-base": {},
+    "bert-large": _LARGE,
+    "roberta-base": _ROBERTA,
+    "roberta-large": {**_ROBERTA, **_LARGE},
 }

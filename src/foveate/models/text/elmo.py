@@ -5,7 +5,7 @@ K  characters of the longest word    M  places that are asked for    P  width of
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -123,10 +123,7 @@ def _at(x: Float[Tensor, "B T P"], places: Int[Tensor, "B M"]) -> Float[Tensor, 
 
 MODEL, CONFIG = Elmo, ElmoConfig
 
-PRESETS = {
-    "elmo": ("Two LSTMs of 4096 cells in each direction (Peters et al. 2018)", {}),
-    "elmo-tiny": (
-        "Two LSTMs of 256 cells in each direction: for a laptop",
-        {"filters": (16, 32, 64, 128), "highways": 1, "cells": 256, "width": 128},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "elmo": {},
+    "elmo-tiny": {"filters": (16, 32, 64, 128), "highways": 1, "cells": 256, "width": 128},
 }

@@ -3,7 +3,7 @@ https://cdn.openai.com/better-language-models/language_models_are_unsupervised_m
 et al. 2020, https://arxiv.org/abs/2005.14165)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -91,22 +91,16 @@ def _sizes(layers: int, width: int, heads: int, **more: int | str) -> dict[str, 
     return {"layers": layers, "width": width, "heads": heads, "feedforward": 4 * width, **more}
 
 
-PRESETS = {
-    "gpt-tiny": ("4 blocks, width 256, 4 heads: for a laptop", _TINY),
-    "gpt-conditioned": ("The same with a condition", {**_TINY, "condition": "added"}),
-    "gpt1": ("12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)", {"norm": "post", "max_length": 512}),
-    "gpt2": ("12 blocks, width 768, 12 heads (Radford et al. 2019)", {}),
-    "gpt2-medium": ("24 blocks, width 1024, 16 heads", _sizes(24, 1024, 16)),
-    "gpt2-large": ("36 blocks, width 1280, 20 heads", _sizes(36, 1280, 20)),
-    "gpt2-xl": ("48 blocks, width 1600, 25 heads", _sizes(48, 1600, 25)),
-    "megatron-8.3b": ("72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)", _sizes(72, 3072, 32)),
-    "turing-nlg-17b": ("78 blocks, width 4256, 28 heads (Microsoft 2020)", _sizes(78, 4256, 28)),
-    "gopher-280b": (
-        "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)",
-        _sizes(80, 16384, 128, positions="relative-projected", norm_kind="rms", max_length=2048),
-    ),
-    "gpt3-175b": (
-        "96 blocks, width 12288, 96 heads, every second one banded (Brown et al. 2020)",
-        _sizes(96, 12288, 96, max_length=2048, window=255, window_every=2),
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "gpt-tiny": _TINY,
+    "gpt-conditioned": {**_TINY, "condition": "added"},
+    "gpt1": {"norm": "post", "max_length": 512},
+    "gpt2": {},
+    "gpt2-medium": _sizes(24, 1024, 16),
+    "gpt2-large": _sizes(36, 1280, 20),
+    "gpt2-xl": _sizes(48, 1600, 25),
+    "megatron-8.3b": _sizes(72, 3072, 32),
+    "turing-nlg-17b": _sizes(78, 4256, 28),
+    "gopher-280b": _sizes(80, 16384, 128, positions="relative-projected", norm_kind="rms", max_length=2048),
+    "gpt3-175b": _sizes(96, 12288, 96, max_length=2048, window=255, window_every=2),
 }

@@ -2,7 +2,7 @@
 attention and feed-forward layer in parallel, and an output layer with weights of its own."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
 
@@ -32,10 +32,7 @@ class GPTNeoX(CausalLanguageModel):
 
 MODEL, CONFIG = GPTNeoX, GPTNeoXConfig
 
-PRESETS = {
-    "gpt-neox-20b": ("44 blocks, width 6144, 64 heads (Black et al. 2022)", {}),
-    "pythia-70m": (
-        "6 blocks, width 512, 8 heads (Biderman et al. 2023)",
-        {"layers": 6, "width": 512, "heads": 8, "feedforward": 2048, "rotary_width": 16},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "gpt-neox-20b": {},
+    "pythia-70m": {"layers": 6, "width": 512, "heads": 8, "feedforward": 2048, "rotary_width": 16},
 }

@@ -6,7 +6,7 @@ the encoded vector of the sentence before, so all sentences of a paragraph are t
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -138,14 +138,14 @@ def _planner(config: HierarchicalAutoencoderConfig) -> FixedVectorDecoder | Bahd
 
 MODEL, CONFIG = HierarchicalAutoencoder, HierarchicalAutoencoderConfig
 
-PRESETS = {
-    "hierarchical-autoencoder": ("GRUs, a paragraph in one vector, for a laptop", {}),
-    "hierarchical-autoencoder-attentive": (
-        "The same with attention to the encoded sentences",
-        {"score": "additive"},
-    ),
-    "hierarchical-autoencoder-large": (
-        "LSTMs of the paper's width (Li et al. 2015), with attention",
-        {"embedding": 1000, "width": 1000, "cell": "lstm", "score": "additive", "dropout": 0.2},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "hierarchical-autoencoder": {},
+    "hierarchical-autoencoder-attentive": {"score": "additive"},
+    "hierarchical-autoencoder-large": {
+        "embedding": 1000,
+        "width": 1000,
+        "cell": "lstm",
+        "score": "additive",
+        "dropout": 0.2,
+    },
 }

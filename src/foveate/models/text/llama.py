@@ -3,7 +3,7 @@ Llama 2, heads in groups that share keys and values. SmolLM2 (Allal et al. 2025,
 built alike."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from foveate.models.text.causal_language_model import CausalLanguageModel, CausalLanguageModelConfig
 
@@ -35,20 +35,17 @@ class Llama(CausalLanguageModel):
 
 MODEL, CONFIG = Llama, LlamaConfig
 
-PRESETS = {
-    "llama-7b": ("32 blocks, width 4096, 32 heads (Touvron et al. 2023)", {}),
-    "smollm2-135m": (
-        "30 blocks, width 576, 9 heads in 3 groups, tied (Allal et al. 2025)",
-        {
-            "width": 576,
-            "heads": 9,
-            "key_value_heads": 3,
-            "feedforward": 1536,
-            "layers": 30,
-            "epsilon": 1e-5,
-            "rotary_base": 100_000.0,
-            "max_length": 8192,
-            "tie": True,
-        },
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "llama-7b": {},
+    "smollm2-135m": {
+        "width": 576,
+        "heads": 9,
+        "key_value_heads": 3,
+        "feedforward": 1536,
+        "layers": 30,
+        "epsilon": 1e-5,
+        "rotary_base": 100_000.0,
+        "max_length": 8192,
+        "tie": True,
+    },
 }

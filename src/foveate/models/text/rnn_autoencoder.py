@@ -70,6 +70,6 @@ class RNNAutoencoder(nn.Module):
 
 MODEL, CONFIG = RNNAutoencoder, RNNAutoencoderConfig
 
-PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "rnn-autoencoder": ("GRU, a sentence in one vector, for a laptop", {}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "rnn-autoencoder": {},
 }

@@ -4,7 +4,7 @@ The one with attention is the word level of Yang et al. 2016 (Hierarchical Atten
 Classification, https://aclanthology.org/N16-1174)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -72,21 +72,9 @@ class RNNClassifier(nn.Module):
 
 MODEL, CONFIG = RNNClassifier, RNNClassifierConfig
 
-PRESETS = {
-    "rnn-acceptor": (
-        "LSTM from left to right, classifies its last state",
-        {"cell": "lstm", "bidirectional": False, "pooling": "last"},
-    ),
-    "rnn-acceptor-large": (
-        "The same at the size of Dai and Le 2015: 1,024 cells, embeddings of 512",
-        {"cell": "lstm", "bidirectional": False, "pooling": "last", "embedding": 512, "width": 1024},
-    ),
-    "rnn-attentive-classifier": (
-        "Bidirectional GRU, additive attention with a learned query (Yang et al. 2016, their sizes)",
-        {},
-    ),
-    "rnn-own-query-classifier": (
-        "The same, with the last state of each text as the query of a biaffine score",
-        {"query": "last", "score": "biaffine"},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "rnn-acceptor": {"cell": "lstm", "bidirectional": False, "pooling": "last"},
+    "rnn-acceptor-large": {"cell": "lstm", "bidirectional": False, "pooling": "last", "embedding": 512, "width": 1024},
+    "rnn-attentive-classifier": {},
+    "rnn-own-query-classifier": {"query": "last", "score": "biaffine"},
 }

@@ -2,7 +2,7 @@
 a condition: the vector c of a category is an input of every step, s_{j+1} = R(s_j, [t_j; c])."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -114,21 +114,9 @@ class RNNLanguage(nn.Module):
 
 MODEL, CONFIG = RNNLanguage, RNNLanguageConfig
 
-PRESETS = {
-    "rnn-language": (
-        "LSTM for a laptop, with tied embeddings",
-        {"embedding": 320, "width": 320, "tie": True},
-    ),
-    "rnn-conditioned": (
-        "The same with a condition as an input of every step",
-        {"embedding": 320, "width": 320, "tie": True, "condition": 32},
-    ),
-    "rnn-language-medium": (
-        "LSTM of medium size (Zaremba et al. 2014)",
-        {"embedding": 650, "width": 650, "layers": 2, "dropout": 0.5},
-    ),
-    "rnn-language-large": (
-        "LSTM of large size (Zaremba et al. 2014)",
-        {"embedding": 1500, "width": 1500, "layers": 2, "dropout": 0.65},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "rnn-language": {"embedding": 320, "width": 320, "tie": True},
+    "rnn-conditioned": {"embedding": 320, "width": 320, "tie": True, "condition": 32},
+    "rnn-language-medium": {"embedding": 650, "width": 650, "layers": 2, "dropout": 0.5},
+    "rnn-language-large": {"embedding": 1500, "width": 1500, "layers": 2, "dropout": 0.65},
 }

@@ -2,7 +2,7 @@
 Paliwal 1997; Graves and Schmidhuber 2005)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -59,13 +59,7 @@ class RNNTagger(nn.Module):
 
 MODEL, CONFIG = RNNTagger, RNNTaggerConfig
 
-PRESETS = {
-    "rnn-transducer": (
-        "LSTM from left to right, tags each word before it reads the next one",
-        {"bidirectional": False},
-    ),
-    "birnn-tagger": (
-        "Bidirectional LSTM (Graves and Schmidhuber 2005)",
-        {},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "rnn-transducer": {"bidirectional": False},
+    "birnn-tagger": {},
 }

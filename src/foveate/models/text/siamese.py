@@ -5,7 +5,7 @@ Thyagarajan 2016. The features of the comparison are those of Mou et al. 2016 (h
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -109,13 +109,7 @@ def _encoder(config: SiameseConfig, vocabulary: int) -> SentenceReader:
 
 MODEL, CONFIG = Siamese, SiameseConfig
 
-PRESETS = {
-    "siamese-acceptor": (
-        "LSTM from left to right, compares the last states (Mueller and Thyagarajan 2016)",
-        {"cell": "lstm", "bidirectional": False, "pooling": "last"},
-    ),
-    "siamese-attentive": (
-        "Bidirectional GRU, additive attention with a learned query, compares the pooled vectors",
-        {},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "siamese-acceptor": {"cell": "lstm", "bidirectional": False, "pooling": "last"},
+    "siamese-attentive": {},
 }

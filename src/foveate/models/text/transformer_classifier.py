@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -52,26 +52,17 @@ class TransformerClassifier(nn.Module):
 
 MODEL, CONFIG = TransformerClassifier, TransformerClassifierConfig
 
-PRESETS = {
-    "transformer-classifier": (
-        "2 blocks, width 128, 4 heads, pre-norm, relative positions, attention pooling: for thousands of texts",
-        {
-            "width": 128,
-            "heads": 4,
-            "feedforward": 256,
-            "layers": 2,
-            "norm": "pre",
-            "positions": "relative",
-            "dropout": 0.3,
-            "pooling": "attention",
-        },
-    ),
-    "transformer-classifier-base": (
-        "6 blocks, width 512, 8 heads: the encoder of the paper's base model, classifies the first position",
-        {},
-    ),
-    "transformer-classifier-large": (
-        "6 blocks, width 1024, 16 heads: the encoder of the paper's big model",
-        {"width": 1024, "heads": 16, "feedforward": 4096, "dropout": 0.3},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "transformer-classifier": {
+        "width": 128,
+        "heads": 4,
+        "feedforward": 256,
+        "layers": 2,
+        "norm": "pre",
+        "positions": "relative",
+        "dropout": 0.3,
+        "pooling": "attention",
+    },
+    "transformer-classifier-base": {},
+    "transformer-classifier-large": {"width": 1024, "heads": 16, "feedforward": 4096, "dropout": 0.3},
 }

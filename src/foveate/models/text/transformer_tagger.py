@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -46,21 +47,15 @@ class TransformerTagger(nn.Module):
 
 MODEL, CONFIG = TransformerTagger, TransformerTaggerConfig
 
-PRESETS = {
-    "transformer-tagger": (
-        "2 blocks, width 128, 4 heads, pre-norm, relative positions: for tens of thousands of sentences, on a laptop",
-        {
-            "width": 128,
-            "heads": 4,
-            "feedforward": 256,
-            "layers": 2,
-            "norm": "pre",
-            "positions": "relative",
-            "dropout": 0.2,
-        },
-    ),
-    "transformer-tagger-base": (
-        "6 blocks, width 512, 8 heads: the encoder of the paper's base model",
-        {},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "transformer-tagger": {
+        "width": 128,
+        "heads": 4,
+        "feedforward": 256,
+        "layers": 2,
+        "norm": "pre",
+        "positions": "relative",
+        "dropout": 0.2,
+    },
+    "transformer-tagger-base": {},
 }

@@ -6,7 +6,7 @@ P  places that are predicted
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -142,14 +142,8 @@ def _initialize(model: nn.Module, std: float = 0.02) -> None:
 
 MODEL, CONFIG = XLNet, XLNetConfig
 
-PRESETS = {
-    "xlnet-tiny": (
-        "4 blocks, width 256, 4 heads: for a laptop",
-        {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4},
-    ),
-    "xlnet-base": ("12 blocks, width 768, 12 heads (Yang et al. 2019)", {}),
-    "xlnet-large": (
-        "24 blocks, width 1024, 16 heads (Yang et al. 2019)",
-        {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "xlnet-tiny": {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4},
+    "xlnet-base": {},
+    "xlnet-large": {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
 }

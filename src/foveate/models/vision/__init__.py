@@ -1,6 +1,166 @@
-"""Models that read images, one page per family.
+"""Models that read images, one page and one row per family.
 
 A model of these has `forward(pixels) -> Output` with one row of logits for each image, and `grid(pixels)`, its last
 feature map, for what builds on it. `grid_width` is the number of channels of that map, `stride` how many pixels of the
 image lie between two of its places.
 """
+
+from foveate.models.family import Family
+
+FAMILIES = (
+    Family(
+        "alexnet",
+        "foveate.models.vision.alexnet",
+        {
+            "alexnet": (56_876_418, "8 layers in two towers (Krizhevsky et al. 2012)"),
+            "alexnet-one-tower": (
+                57_012_034,
+                "8 layers in one tower, without response normalization (Krizhevsky 2014): the public weights' sizes",
+            ),
+        },
+    ),
+    Family(
+        "cnn",
+        "foveate.models.vision.cnn",
+        {
+            "cnn-tiny": (287_714, "6 convolutions, width 32 to 128, batch norm: for small images"),
+            "cnn-attentive-tiny": (289_763, "The same with self-attention after the second stage (Zhang et al. 2019)"),
+        },
+    ),
+    Family(
+        "convnext",
+        "foveate.models.vision.convnext",
+        {
+            "convnext-tiny": (27_821_666, "18 blocks, width 96 to 768 (Liu et al. 2022)"),
+            "convnext-base": (87_568_514, "36 blocks, width 128 to 1024"),
+            "convnext-small-images": (1_065_938, "8 blocks, width 48 to 192, for images from 8 x 8 pixels"),
+        },
+    ),
+    Family(
+        "detr",
+        "foveate.models.vision.detr",
+        {
+            "detr-resnet50": (
+                41_555_015,
+                "ResNet-50 and 6+6 layers, 100 queries, as in the paper (Carion et al. 2020)",
+            ),
+            "detr-tiny": (
+                1_943_335,
+                "14-layer ResNet and 2+3 layers, 25 queries, as in the paper: hard to train on few images",
+            ),
+            "detr-refined-tiny": (
+                1_993_226,
+                "The same with boxes refined layer by layer, denoising queries and focal loss (Liu, Li et al. 2022)",
+            ),
+        },
+    ),
+    Family(
+        "efficientnet",
+        "foveate.models.vision.efficientnet",
+        {
+            "efficientnet-lite0": (3_373_570, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
+        },
+    ),
+    Family(
+        "googlenet",
+        "foveate.models.vision.googlenet",
+        {
+            "googlenet": (5_975_602, "22 layers, 9 inception modules (Szegedy et al. 2015)"),
+            "googlenet-batch-norm": (
+                5_601_954,
+                "The same with batch norm and no 5x5 kernels: the public weights' sizes",
+            ),
+            "googlenet-small-images": (370_522, "A quarter of the width, batch norm: for images from 8 x 8 pixels"),
+        },
+    ),
+    Family(
+        "imagegpt",
+        "foveate.models.vision.imagegpt",
+        {
+            "imagegpt-small": (
+                76_421_120,
+                "24 layers, width 512, pixels of 512 colours, images of 32 x 32 (Chen et al. 2020)",
+            ),
+            "imagegpt-tiny": (
+                212_736,
+                "4 layers, width 64, pixels of 8 levels for each channel: for images of 14 x 14",
+            ),
+        },
+    ),
+    Family(
+        "mvit",
+        "foveate.models.vision.mvit",
+        {
+            "mvitv2-tiny": (23_405_858, "10 blocks, width 96 to 768, pooled attention (Li et al. 2022)"),
+            "mvitv2-base": (50_705_282, "24 blocks, width 96 to 768"),
+            "mvitv2-nano": (
+                1_105_850,
+                "5 blocks, width 48 to 192, patches every 2 pixels: for small images, such as 28 x 28",
+            ),
+        },
+    ),
+    Family(
+        "resnet",
+        "foveate.models.vision.resnet",
+        {
+            "resnet18": (11_177_538, "18 layers (He et al. 2016)"),
+            "resnet34": (21_285_698, "34 layers"),
+            "resnet50": (23_512_130, "50 layers, bottleneck blocks"),
+            "resnet101": (42_504_258, "101 layers, bottleneck blocks"),
+            "resnet152": (58_147_906, "152 layers, bottleneck blocks"),
+            "resnet-light": (137_762, "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels"),
+            "plain34": (21_111_874, "34 layers without shortcuts, to compare with"),
+            "resnet14": (699_426, "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128"),
+            "resnet20": (269_202, "20 layers for small images (He et al. 2016, section 4.2)"),
+            "resnet56": (852_498, "56 layers for small images"),
+            "plain20": (269_202, "20 layers for small images, no shortcuts"),
+            "plain56": (852_498, "56 layers for small images, no shortcuts"),
+        },
+    ),
+    Family(
+        "swin",
+        "foveate.models.vision.swin",
+        {
+            "swin-tiny": (27_520_892, "12 blocks, width 96 to 768, windows of 7 x 7 patches (Liu et al. 2021)"),
+            "swin-base": (86_745_274, "24 blocks, width 128 to 1024"),
+            "swin-nano": (
+                528_896,
+                "6 blocks, width 48 and 96, patches of 2 x 2 pixels: for small images, such as 28 x 28",
+            ),
+        },
+    ),
+    Family(
+        "vgg",
+        "foveate.models.vision.vgg",
+        {
+            "vgg16": (134_268_738, "16 layers (Simonyan and Zisserman 2015)"),
+            "vgg19": (139_578_434, "19 layers"),
+            "vgg-small-images": (635_938, "8 layers with batch norm, for images from 16 x 16 pixels"),
+        },
+    ),
+    Family(
+        "vit",
+        "foveate.models.vision.vit",
+        {
+            "vit-tiny": (1_202_946, "6 layers, width 128, patches of 4 x 4 pixels: for small images, such as 28 x 28"),
+            "vit-hybrid-tiny": (616_114, "3 layers, width 96, on the feature map of resnet20: for small images"),
+            "vit-hybrid-base": (
+                110_178_370,
+                "12 layers, width 768, on the feature map of resnet50 (Dosovitskiy et al. 2021)",
+            ),
+            "vit-light": (563_586, "4 layers, width 128, patches of 8 x 8 pixels: for images of about 64 x 64 pixels"),
+            "vit-base-16": (85_800_194, "12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)"),
+            "vit-large-16": (303_303_682, "24 layers, width 1024, patches of 16 x 16 pixels"),
+            "deit3-small-16": (21_675_266, "12 layers, width 384, layer scale (DeiT III, Touvron et al. 2022)"),
+            "deit3-base-16": (85_817_858, "12 layers, width 768, layer scale (DeiT III)"),
+        },
+    ),
+    Family(
+        "zfnet",
+        "foveate.models.vision.zfnet",
+        {
+            "zfnet": (58_268_802, "8 layers (Zeiler and Fergus 2014)"),
+        },
+    ),
+)
+"""Each family with its module, and its presets: parameters, and a summary."""

@@ -4,7 +4,7 @@ https://papers.nips.cc/paper/2012/hash/c399862d3b9d6b76c8436e924a68c45b-Abstract
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -72,10 +72,7 @@ class AlexNet(nn.Module):
 
 MODEL, CONFIG = AlexNet, AlexNetConfig
 
-PRESETS = {
-    "alexnet": ("8 layers in two towers (Krizhevsky et al. 2012)", {}),
-    "alexnet-one-tower": (
-        "8 layers in one tower, without response normalization (Krizhevsky 2014): the public weights' sizes",
-        {"widths": (64, 192, 384, 256, 256), "towers": 1, "norm": "none"},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "alexnet": {},
+    "alexnet-one-tower": {"widths": (64, 192, 384, 256, 256), "towers": 1, "norm": "none"},
 }

@@ -4,6 +4,7 @@ The attention layer is that of SAGAN (Zhang et al. 2019, https://arxiv.org/abs/1
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -72,10 +73,7 @@ class CNN(nn.Module):
 
 MODEL, CONFIG = CNN, CNNConfig
 
-PRESETS = {
-    "cnn-tiny": ("6 convolutions, width 32 to 128, batch norm: for small images", {}),
-    "cnn-attentive-tiny": (
-        "The same with self-attention after the second stage (Zhang et al. 2019)",
-        {"attend_after": (2,)},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "cnn-tiny": {},
+    "cnn-attentive-tiny": {"attend_after": (2,)},
 }

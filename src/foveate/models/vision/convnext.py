@@ -4,6 +4,7 @@ https://arxiv.org/abs/2201.03545
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -101,14 +102,8 @@ def block(width: int, layer_scale: float, depth_dropout: float) -> nn.Module:
 
 MODEL, CONFIG = ConvNeXt, ConvNeXtConfig
 
-PRESETS = {
-    "convnext-tiny": ("18 blocks, width 96 to 768 (Liu et al. 2022)", {}),
-    "convnext-base": (
-        "36 blocks, width 128 to 1024",
-        {"blocks": (3, 3, 27, 3), "widths": (128, 256, 512, 1024), "depth_dropout": 0.5},
-    ),
-    "convnext-small-images": (
-        "8 blocks, width 48 to 192, for images from 8 x 8 pixels",
-        {"patch": 2, "blocks": (2, 4, 2), "widths": (48, 96, 192), "layer_scale": 1e-2},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "convnext-tiny": {},
+    "convnext-base": {"blocks": (3, 3, 27, 3), "widths": (128, 256, 512, 1024), "depth_dropout": 0.5},
+    "convnext-small-images": {"patch": 2, "blocks": (2, 4, 2), "widths": (48, 96, 192), "layer_scale": 1e-2},
 }

@@ -230,11 +230,13 @@ _TINY = {
     "dropout": 0.0,
 }
 
-PRESETS = {
-    "detr-resnet50": ("ResNet-50 and 6+6 layers, 100 queries, as in the paper (Carion et al. 2020)", {}, TRAINED),
-    "detr-tiny": ("14-layer ResNet and 2+3 layers, 25 queries, as in the paper: hard to train on few images", _TINY),
-    "detr-refined-tiny": (
-        "The same with boxes refined layer by layer, denoising queries and focal loss (Liu, Li et al. 2022)",
-        {**_TINY, **_REFINED},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "detr-resnet50": {},
+    "detr-tiny": _TINY,
+    "detr-refined-tiny": {**_TINY, **_REFINED},
 }
+
+TRAINING = {
+    "detr-resnet50": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

@@ -6,6 +6,7 @@ and their activation is ReLU6. Images are padded as in TensorFlow, for which Goo
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -101,6 +102,6 @@ def block(width: int, outer: int, expansion: int, kernel: int, stride: int, dept
 
 MODEL, CONFIG = EfficientNet, EfficientNetConfig
 
-PRESETS: dict[str, tuple[str, dict]] = {
-    "efficientnet-lite0": ("4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)", {}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "efficientnet-lite0": {},
 }

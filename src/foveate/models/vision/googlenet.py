@@ -5,7 +5,7 @@ https://arxiv.org/abs/1409.4842
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -175,14 +175,8 @@ LAYERS = {"response": plain_layer, "batch": batch_norm_layer}
 
 MODEL, CONFIG = GoogLeNet, GoogLeNetConfig
 
-PRESETS = {
-    "googlenet": ("22 layers, 9 inception modules (Szegedy et al. 2015)", {}),
-    "googlenet-batch-norm": (
-        "The same with batch norm and no 5x5 kernels: the public weights' sizes",
-        {"norm": "batch", "wide_kernel": 3, "last_pool": 2, "dropout": 0.2},
-    ),
-    "googlenet-small-images": (
-        "A quarter of the width, batch norm: for images from 8 x 8 pixels",
-        {"norm": "batch", "stem": "3x3", "divisor": 4, "dropout": 0.2},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "googlenet": {},
+    "googlenet-batch-norm": {"norm": "batch", "wide_kernel": 3, "last_pool": 2, "dropout": 0.2},
+    "googlenet-small-images": {"norm": "batch", "stem": "3x3", "divisor": 4, "dropout": 0.2},
 }

@@ -2,7 +2,7 @@
 https://cdn.openai.com/papers/Generative_Pretraining_from_Pixels_V2.pdf)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -113,11 +113,20 @@ def even_palette(colours: int, channels: int) -> Float[Tensor, "N c"]:
 
 MODEL, CONFIG = ImageGPT, ImageGPTConfig
 
-PRESETS = {
-    "imagegpt-small": ("24 layers, width 512, pixels of 512 colours, images of 32 x 32 (Chen et al. 2020)", {}),
-    "imagegpt-tiny": (
-        "4 layers, width 64, pixels of 8 levels for each channel: for images of 14 x 14",
-        {"image_size": 14, "colours": 8, "channels": 1, "width": 64, "heads": 4, "feedforward": 256, "layers": 4},
-        {"learning_rate": 2e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.95)},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "imagegpt-small": {},
+    "imagegpt-tiny": {
+        "image_size": 14,
+        "colours": 8,
+        "channels": 1,
+        "width": 64,
+        "heads": 4,
+        "feedforward": 256,
+        "layers": 4,
+    },
 }
+
+TRAINING = {
+    "imagegpt-tiny": {"learning_rate": 2e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.95)},
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

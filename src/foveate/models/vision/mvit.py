@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -131,20 +132,23 @@ MODEL, CONFIG = MViT, MViTConfig
 
 TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.999)}
 
-PRESETS = {
-    "mvitv2-tiny": ("10 blocks, width 96 to 768, pooled attention (Li et al. 2022)", {}, TRAINED),
-    "mvitv2-base": ("24 blocks, width 96 to 768", {"blocks": (2, 3, 16, 3), "depth_dropout": 0.3}, TRAINED),
-    "mvitv2-nano": (
-        "5 blocks, width 48 to 192, patches every 2 pixels: for small images, such as 28 x 28",
-        {
-            "image_size": 28,
-            "patch": 2,
-            "width": 48,
-            "blocks": (1, 2, 2),
-            "head_width": 24,
-            "key_stride": 2,
-            "depth_dropout": 0.0,
-        },
-        TRAINED,
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "mvitv2-tiny": {},
+    "mvitv2-base": {"blocks": (2, 3, 16, 3), "depth_dropout": 0.3},
+    "mvitv2-nano": {
+        "image_size": 28,
+        "patch": 2,
+        "width": 48,
+        "blocks": (1, 2, 2),
+        "head_width": 24,
+        "key_stride": 2,
+        "depth_dropout": 0.0,
+    },
 }
+
+TRAINING = {
+    "mvitv2-tiny": TRAINED,
+    "mvitv2-base": TRAINED,
+    "mvitv2-nano": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

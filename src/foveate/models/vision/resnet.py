@@ -1,7 +1,7 @@
 """Residual networks, and plain networks of equal depth (He et al. 2016, https://arxiv.org/abs/1512.03385)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -134,23 +134,17 @@ MODEL, CONFIG = ResNet, ResNetConfig
 
 _SMALL = {"widths": (16, 32, 64), "stem": "3x3", "shortcut": "padding"}
 
-PRESETS = {
-    "resnet18": ("18 layers (He et al. 2016)", {}),
-    "resnet34": ("34 layers", {"blocks": (3, 4, 6, 3)}),
-    "resnet50": ("50 layers, bottleneck blocks", {"blocks": (3, 4, 6, 3), "block": "bottleneck"}),
-    "resnet101": ("101 layers, bottleneck blocks", {"blocks": (3, 4, 23, 3), "block": "bottleneck"}),
-    "resnet152": ("152 layers, bottleneck blocks", {"blocks": (3, 8, 36, 3), "block": "bottleneck"}),
-    "resnet-light": (
-        "6 layers, a place for 8 x 8 pixels: fast, for images of about 64 x 64 pixels",
-        {"blocks": (1, 1), "widths": (32, 96)},
-    ),
-    "plain34": ("34 layers without shortcuts, to compare with", {"blocks": (3, 4, 6, 3), "shortcut": "none"}),
-    "resnet14": (
-        "13 convolutions, width 32 to 128: a feature map of images of about 128 x 128",
-        {"blocks": (2, 2, 2), "widths": (32, 64, 128)},
-    ),
-    "resnet20": ("20 layers for small images (He et al. 2016, section 4.2)", {**_SMALL, "blocks": (3, 3, 3)}),
-    "resnet56": ("56 layers for small images", {**_SMALL, "blocks": (9, 9, 9)}),
-    "plain20": ("20 layers for small images, no shortcuts", {**_SMALL, "blocks": (3, 3, 3), "shortcut": "none"}),
-    "plain56": ("56 layers for small images, no shortcuts", {**_SMALL, "blocks": (9, 9, 9), "shortcut": "none"}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "resnet18": {},
+    "resnet34": {"blocks": (3, 4, 6, 3)},
+    "resnet50": {"blocks": (3, 4, 6, 3), "block": "bottleneck"},
+    "resnet101": {"blocks": (3, 4, 23, 3), "block": "bottleneck"},
+    "resnet152": {"blocks": (3, 8, 36, 3), "block": "bottleneck"},
+    "resnet-light": {"blocks": (1, 1), "widths": (32, 96)},
+    "plain34": {"blocks": (3, 4, 6, 3), "shortcut": "none"},
+    "resnet14": {"blocks": (2, 2, 2), "widths": (32, 64, 128)},
+    "resnet20": {**_SMALL, "blocks": (3, 3, 3)},
+    "resnet56": {**_SMALL, "blocks": (9, 9, 9)},
+    "plain20": {**_SMALL, "blocks": (3, 3, 3), "shortcut": "none"},
+    "plain56": {**_SMALL, "blocks": (9, 9, 9), "shortcut": "none"},
 }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -125,16 +126,15 @@ MODEL, CONFIG = Swin, SwinConfig
 
 TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "betas": (0.9, 0.999)}
 
-PRESETS = {
-    "swin-tiny": ("12 blocks, width 96 to 768, windows of 7 x 7 patches (Liu et al. 2021)", {}, TRAINED),
-    "swin-base": (
-        "24 blocks, width 128 to 1024",
-        {"width": 128, "blocks": (2, 2, 18, 2), "depth_dropout": 0.5},
-        TRAINED,
-    ),
-    "swin-nano": (
-        "6 blocks, width 48 and 96, patches of 2 x 2 pixels: for small images, such as 28 x 28",
-        {"patch": 2, "width": 48, "blocks": (2, 4), "head_width": 16, "depth_dropout": 0.0},
-        TRAINED,
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "swin-tiny": {},
+    "swin-base": {"width": 128, "blocks": (2, 2, 18, 2), "depth_dropout": 0.5},
+    "swin-nano": {"patch": 2, "width": 48, "blocks": (2, 4), "head_width": 16, "depth_dropout": 0.0},
 }
+
+TRAINING = {
+    "swin-tiny": TRAINED,
+    "swin-base": TRAINED,
+    "swin-nano": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

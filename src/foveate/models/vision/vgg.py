@@ -4,7 +4,7 @@ https://arxiv.org/abs/1409.1556
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -82,11 +82,14 @@ LAYERS = {"none": plain_layer, "batch": batch_norm_layer}
 
 MODEL, CONFIG = VGG, VGGConfig
 
-PRESETS = {
-    "vgg16": ("16 layers (Simonyan and Zisserman 2015)", {}),
-    "vgg19": ("19 layers", {"blocks": (2, 2, 4, 4, 4)}),
-    "vgg-small-images": (
-        "8 layers with batch norm, for images from 16 x 16 pixels",
-        {"blocks": (1, 1, 2, 2), "widths": (32, 64, 128, 128), "norm": "batch", "side": 1, "hidden": 256},
-    ),
+PRESETS: dict[str, dict[str, Any]] = {
+    "vgg16": {},
+    "vgg19": {"blocks": (2, 2, 4, 4, 4)},
+    "vgg-small-images": {
+        "blocks": (1, 1, 2, 2),
+        "widths": (32, 64, 128, 128),
+        "norm": "batch",
+        "side": 1,
+        "hidden": 256,
+    },
 }

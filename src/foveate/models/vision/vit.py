@@ -182,50 +182,44 @@ TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "b
 
 _DEIT3 = {"class_position": False, "layer_scale": 1e-6}
 
-PRESETS = {
-    "vit-tiny": (
-        "6 layers, width 128, patches of 4 x 4 pixels: for small images, such as 28 x 28",
-        {
-            "image_size": 28,
-            "patch": 4,
-            "width": 128,
-            "heads": 4,
-            "feedforward": 512,
-            "layers": 6,
-            "dropout": 0.1,
-        },
-        TRAINED,
-    ),
-    "vit-hybrid-tiny": (
-        "3 layers, width 96, on the feature map of resnet20: for small images",
-        {
-            "image_size": 28,
-            "patch": 1,
-            "cnn": "resnet20",
-            "width": 96,
-            "heads": 4,
-            "feedforward": 384,
-            "layers": 3,
-        },
-        TRAINED,
-    ),
-    "vit-hybrid-base": (
-        "12 layers, width 768, on the feature map of resnet50 (Dosovitskiy et al. 2021)",
-        {"patch": 1, "cnn": "resnet50"},
-    ),
-    "vit-light": (
-        "4 layers, width 128, patches of 8 x 8 pixels: for images of about 64 x 64 pixels",
-        {"image_size": 64, "patch": 8, "width": 128, "heads": 4, "feedforward": 256, "layers": 4, "dropout": 0.1},
-        TRAINED,
-    ),
-    "vit-base-16": ("12 layers, width 768, patches of 16 x 16 pixels (Dosovitskiy et al. 2021)", {}),
-    "vit-large-16": (
-        "24 layers, width 1024, patches of 16 x 16 pixels",
-        {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
-    ),
-    "deit3-small-16": (
-        "12 layers, width 384, layer scale (DeiT III, Touvron et al. 2022)",
-        {**_DEIT3, "width": 384, "heads": 6, "feedforward": 1536, "depth_dropout": 0.05},
-    ),
-    "deit3-base-16": ("12 layers, width 768, layer scale (DeiT III)", {**_DEIT3, "depth_dropout": 0.2}),
+PRESETS: dict[str, dict[str, Any]] = {
+    "vit-tiny": {
+        "image_size": 28,
+        "patch": 4,
+        "width": 128,
+        "heads": 4,
+        "feedforward": 512,
+        "layers": 6,
+        "dropout": 0.1,
+    },
+    "vit-hybrid-tiny": {
+        "image_size": 28,
+        "patch": 1,
+        "cnn": "resnet20",
+        "width": 96,
+        "heads": 4,
+        "feedforward": 384,
+        "layers": 3,
+    },
+    "vit-hybrid-base": {"patch": 1, "cnn": "resnet50"},
+    "vit-light": {
+        "image_size": 64,
+        "patch": 8,
+        "width": 128,
+        "heads": 4,
+        "feedforward": 256,
+        "layers": 4,
+        "dropout": 0.1,
+    },
+    "vit-base-16": {},
+    "vit-large-16": {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24},
+    "deit3-small-16": {**_DEIT3, "width": 384, "heads": 6, "feedforward": 1536, "depth_dropout": 0.05},
+    "deit3-base-16": {**_DEIT3, "depth_dropout": 0.2},
 }
+
+TRAINING = {
+    "vit-tiny": TRAINED,
+    "vit-hybrid-tiny": TRAINED,
+    "vit-light": TRAINED,
+}
+"""The settings of training that suit a preset, where they are others than its task's."""

@@ -4,6 +4,7 @@ https://arxiv.org/abs/1311.2901
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -64,4 +65,6 @@ class ZFNet(nn.Module):
 
 MODEL, CONFIG = ZFNet, ZFNetConfig
 
-PRESETS: dict[str, tuple[str, dict]] = {"zfnet": ("8 layers (Zeiler and Fergus 2014)", {})}
+PRESETS: dict[str, dict[str, Any]] = {
+    "zfnet": {},
+}

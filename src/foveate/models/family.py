@@ -1,0 +1,16 @@
+"""The row of a family of models, which says what there is without importing it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family and its presets."""
+
+    name: str
+    module: str
+    """It has a MODEL, its CONFIG, the fields that each of its PRESETS sets, and the TRAINING that suits some of them.
+    """
+    presets: Mapping[str, tuple[int, str]]
+    """The parameters of each preset, counted with the sizes of `foveate.models.COUNTED`, and a summary."""

@@ -1,0 +1,56 @@
+"""Opens what was trained, whoever trained it, and trains what settings say."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.errors import unknown
+from foveate.interop.pretrained import locate
+from foveate.interop.public_folder import is_public, model_type
+from foveate.tasks import TASKS, task_class
+
+
+def load(folder: Path | str, device: str = "cpu") -> Any:
+    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2 or minilm.
+
+    Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
+    """
+    folder = locate(folder)
+    return opener(folder).load(folder, device)
+
+
+def opener(folder: Path) -> Any:
+    """What loads the model of a folder, whoever wrote it."""
+    if is_public(folder):
+        if model_type(folder) in ("bert", "roberta"):
+            from foveate.tasks import public_bert
+
+            return public_bert.opener(folder)
+        from foveate.tasks.completion.completer import Completer
+
+        return Completer
+    return trained_class(bundle.load(folder))
+
+
+def train(recipe: Any) -> Any:
+    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give."""
+    from foveate.tasks.task import Task
+
+    if isinstance(recipe, Task):
+        return recipe.learn()
+    return importlib.import_module(type(recipe).__module__).run(recipe)
+
+
+def trained_class(found: bundle.Bundle | None = None) -> Any:
+    """What loads what was trained into a folder; without a folder, that of the first task."""
+    task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
+    if found is not None and task not in TASKS:
+        raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
+    predictor = TASKS[task].predictor
+    if predictor is None:
+        from foveate.tasks.predictor import Predictors
+
+        return Predictors(task_class(task))
+    module, name = predictor
+    return getattr(importlib.import_module(module), name)
