@@ -6,8 +6,9 @@ from zlib import crc32
 import pytest
 
 from foveate.contracts import UNKNOWN
-from foveate.data import SPELLINGS, Lexicon, TaggedText, load_lexicon
+from foveate.data import SPELLINGS, Lexicon, load_lexicon
 from foveate.data.lexicon import _features, spelling
+from foveate.data.tagged import Tagged
 from foveate.errors import UserError
 
 SENTENCES = [
@@ -16,9 +17,13 @@ SENTENCES = [
 ]
 
 
+def tagged(sentences: list) -> list[Tagged]:
+    return [Tagged.of_pairs(line, pairs) for line, pairs in enumerate(sentences, 1)]
+
+
 @pytest.fixture
 def lexicon() -> Lexicon:
-    return Lexicon.learn(TaggedText.from_sentences(SENTENCES))
+    return Lexicon.learn(tagged(SENTENCES))
 
 
 def test_each_word_with_its_most_frequent_tag(lexicon):
@@ -34,7 +39,7 @@ def test_each_word_with_its_most_frequent_tag(lexicon):
 
 
 def test_a_word_is_known_in_either_form_of_unicode():
-    lexicon = Lexicon.learn(TaggedText.from_sentences([[("caf\u00e9", "NOUN"), ("caf\u00e9", "NOUN")]]))
+    lexicon = Lexicon.learn(tagged([[("caf\u00e9", "NOUN"), ("caf\u00e9", "NOUN")]]))
     composed, parted = lexicon.rows(["caf\u00e9", "cafe\u0301"])
     assert composed == parted
     assert composed[0] != UNKNOWN
@@ -42,7 +47,7 @@ def test_a_word_is_known_in_either_form_of_unicode():
 
 def test_an_unknown_word_is_tagged_as_those_that_occur_once(lexicon):
     assert lexicon.tag_of_unknown == "NOUN"
-    common = Lexicon.learn(TaggedText.from_sentences([[("a", "X"), ("a", "X"), ("b", "Y"), ("b", "Y"), ("a", "X")]]))
+    common = Lexicon.learn(tagged([[("a", "X"), ("a", "X"), ("b", "Y"), ("b", "Y"), ("a", "X")]]))
     assert common.tag_of_unknown == "X"
 
 

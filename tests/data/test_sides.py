@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from foveate.data import LabelledText, ParallelText, Prose, TaggedText
+from foveate.data import LabelledText, ParallelText, Prose
 from foveate.data import sides as module
 from foveate.data.prose import Paragraph
 from foveate.data.sides import draws, one_in, sides, together
@@ -45,10 +45,6 @@ def test_the_same_texts_are_held_out_together():
 TEXTS = [f"text {number}" for number in range(97)]
 
 
-def tagged(texts: list[str]) -> TaggedText:
-    return TaggedText.from_sentences([[(text, "X")] for text in texts])
-
-
 def prose(texts: list[str]) -> Prose:
     return Prose.from_paragraphs([Paragraph("here", "it", text) for text in texts])
 
@@ -58,10 +54,9 @@ def prose(texts: list[str]) -> Prose:
     [
         ParallelText.from_pairs([(text, f"texte {text}") for text in TEXTS]),
         LabelledText.from_pairs([("it", text) for text in TEXTS]),
-        tagged(TEXTS),
         prose(TEXTS),
     ],
-    ids=["parallel", "labelled", "tagged", "prose"],
+    ids=["parallel", "labelled", "prose"],
 )
 def test_what_was_held_out_once_does_not_come_back(text):
     learn, test = text.held_out(10)
@@ -72,7 +67,7 @@ def test_what_was_held_out_once_does_not_come_back(text):
     assert sum(map(len, parts)) == len(TEXTS)
 
 
-@pytest.mark.parametrize(("make", "unit"), [(tagged, "sentences"), (prose, "paragraphs")])
+@pytest.mark.parametrize(("make", "unit"), [(prose, "paragraphs")])
 def test_a_held_out_part_is_not_empty(make, unit):
     texts = TEXTS[:40]
     texts[12], texts[24] = texts[:2]  # those that would be drawn

@@ -4,8 +4,7 @@ import gzip
 
 import pytest
 
-from foveate.data import Tagged, TaggedText
-from foveate.data.tagged import TaggedCounts
+from foveate.data.tagged import Tagged, tagged_text
 from foveate.errors import UserError
 
 FILE = "The\tDET\ndog\tNOUN\n\n\nIt\tPRON\n barks \t VERB \n.\tPUNCT\n"
@@ -17,28 +16,21 @@ def write(path, content):
 
 
 def test_sentences_with_the_lines_they_begin_on(tmp_path):
-    text = TaggedText.from_paths([write(tmp_path / "dog.tsv", FILE)])
+    text = tagged_text([write(tmp_path / "dog.tsv", FILE)])
     expected = [
         Tagged(1, ("The", "dog"), ("DET", "NOUN")),
         Tagged(5, ("It", "barks", "."), ("PRON", "VERB", "PUNCT")),
     ]
     assert list(text) == expected
     assert list(text) == expected
-    assert text.check() == TaggedCounts(2, 5, ("DET", "NOUN", "PRON", "PUNCT", "VERB"))
-    assert text.report == "dog.tsv: 2 sentences, 5 words, 5 tags"
+    assert text.report == "dog.tsv: 2 sentences (5 words; 5 tags)"
+    assert [sentence.place for sentence in text] == ["line 1", "line 5"]
 
 
 def test_packed_files_and_one_form_of_unicode(tmp_path):
     path = tmp_path / "dog.tsv.gz"
     path.write_bytes(gzip.compress("cafe\N{COMBINING ACUTE ACCENT}\tNOUN\n".encode()))
-    assert list(TaggedText.from_file(path)) == [Tagged(1, ("caf\N{LATIN SMALL LETTER E WITH ACUTE}",), ("NOUN",))]
-
-
-def test_a_part_keeps_its_lines(tmp_path):
-    text = TaggedText.from_file(write(tmp_path / "dog.tsv", FILE))
-    (second,) = text.part("second", lambda number: number == 2)
-    assert (second.line, second.words[0]) == (5, "It")
-    assert text.part("second", lambda number: number == 2).check().kept == 1
+    assert list(tagged_text([path])) == [Tagged(1, ("caf\N{LATIN SMALL LETTER E WITH ACUTE}",), ("NOUN",))]
 
 
 @pytest.mark.parametrize(
@@ -55,11 +47,11 @@ def test_a_part_keeps_its_lines(tmp_path):
 def test_files_that_do_not_fit(tmp_path, content, complaint):
     path = write(tmp_path / "dog.tsv", content)
     with pytest.raises(UserError) as caught:
-        TaggedText.from_file(path).check()
+        tagged_text([path])
     assert str(caught.value).startswith(complaint.format(path=path))
     assert "\n" not in str(caught.value)
 
 
 def test_two_files_are_no_tagged_text(tmp_path):
     with pytest.raises(UserError, match="one file of word<TAB>tag lines; 2 files were given"):
-        TaggedText.from_paths([tmp_path / "a", tmp_path / "b"])
+        tagged_text([tmp_path / "a", tmp_path / "b"])

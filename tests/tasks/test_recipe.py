@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data import LabelledText, Paragraph, Prose, TaggedText
+from foveate.data import LabelledText, Paragraph, Prose
 from foveate.data.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
@@ -99,11 +99,9 @@ def test_what_is_held_out_is_not_learned() -> None:
     """Also where texts repeat."""
     texts = [f"text {number % 150}" for number in range(400)]
     labelled = LabelledText.from_pairs([("ab"[number % 2], text) for number, text in enumerate(texts)])
-    tagged = TaggedText.from_sentences([[(text, "X")] for text in texts])
     prose = Prose.from_paragraphs([Paragraph("here", "it", text) for text in texts])
     read = {
         "texts": (labelled, lambda part: part.texts()),
-        "sentences": (tagged, lambda part: (sentence.words for sentence in part)),
         "paragraphs": (prose, lambda part: (paragraph.text for paragraph in part)),
     }
     for unit, (text, what) in read.items():

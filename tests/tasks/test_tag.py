@@ -11,10 +11,12 @@ import torch
 from rich.console import Console
 
 from foveate import tasks
-from foveate.data import Splits, TaggedText
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.tagged import Tagged, tagged_dataset
 from foveate.errors import UserError
-from foveate.tasks.tag import Tag, Text, run
-from foveate.tasks.tagger import Tagger
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.tag import Tag, Text
 from foveate.tasks.trained import NoOptions, Trained
 from foveate.training import Training
 
@@ -43,9 +45,13 @@ def recipe(out: Path, **changes) -> Tag:
     return Tag(**{"examples": text, "out": out, "training": training, "architecture": architecture, **changes})
 
 
-def splits() -> Splits[TaggedText]:
-    counts = (300, 30, 40)
-    return Splits(*(TaggedText.from_sentences(sentences(count, count), f"stems.{count}") for count in counts))
+def text(count: int) -> Dataset[Tagged]:
+    tagged = [Tagged.of_pairs(line, pairs) for line, pairs in enumerate(sentences(count, count), 1)]
+    return tagged_dataset(f"stems.{count}", tagged)
+
+
+def splits() -> Splits[Dataset[Tagged]]:
+    return Splits(*map(text, (300, 30, 40)))
 
 
 @pytest.fixture(scope="module")
@@ -54,26 +60,26 @@ def told() -> StringIO:
 
 
 @pytest.fixture(scope="module")
-def tagger(tmp_path_factory: pytest.TempPathFactory, told: StringIO) -> Tagger:
+def tagger(tmp_path_factory: pytest.TempPathFactory, told: StringIO) -> Predictor:
     torch.manual_seed(0)
-    return run(recipe(tmp_path_factory.mktemp("tag") / "run"), splits(), Console(file=told, width=200))
+    return recipe(tmp_path_factory.mktemp("tag") / "run").learn(splits(), Console(file=told, width=200))
 
 
-def test_it_learns_context_and_spelling(tagger: Tagger) -> None:
+def test_it_learns_context_and_spelling(tagger: Predictor) -> None:
     assert tagger.run("they help the help").line == "they/PRON help/VERB the/DET help/NOUN"
     assert tagger.run("they smoked the call").tags[1] == "VERB"  # never seen; spelt like a verb
     assert isinstance(tagger, Trained)
 
 
-def test_what_training_tells(tagger: Tagger, told: StringIO) -> None:
+def test_what_training_tells(tagger: Predictor, told: StringIO) -> None:
     lines = told.getvalue().splitlines()
-    assert lines[0].startswith("stems.300: 300 sentences, ")
+    assert lines[0].startswith("stems.300: 300 sentences (")
     assert lines[2] == "stems.300: 0 of 300 sentences left out for more than 128 words"
     assert lines[3].startswith("birnn-tagger: ")
     assert lines[3].endswith("18 words of 18 known by themselves, the others by their spelling")
 
 
-def test_answers_in_order_and_nothing_for_nothing(tagger: Tagger) -> None:
+def test_answers_in_order_and_nothing_for_nothing(tagger: Predictor) -> None:
     found = tagger.answer(["the walk", "", "  they  walked   the play ", "they call the help"], NoOptions())
     assert [each.line for each in found] == [
         "the/DET walk/NOUN",
@@ -84,52 +90,52 @@ def test_answers_in_order_and_nothing_for_nothing(tagger: Tagger) -> None:
     assert tagger.too_long(["they " * 128, "they " * 129]) == [1]
 
 
-def test_a_folder_gives_the_same_tagger(tagger: Tagger, tmp_path: Path) -> None:
+def test_a_folder_gives_the_same_tagger(tagger: Predictor, tmp_path: Path) -> None:
     tagger.save(tmp_path / "copy")
     found = tasks.load(tmp_path / "copy")
-    assert found.lexicon == tagger.lexicon
+    assert found.processor.lexicon == tagger.processor.lexicon
     assert found.run("they play the jump") == tagger.run("they play the jump")
-    replace(tagger.lexicon, repeated=3).save(tmp_path / "copy" / "lexicon.json")
-    with pytest.raises(UserError, match="has 7 words and 4 tags, but the model 22 and 4: probably"):
+    replace(tagger.processor.lexicon, repeated=3).save(tmp_path / "copy" / "lexicon.json")
+    with pytest.raises(UserError, match="has the vocabulary 22, but the files beside it 7: probably"):
         tasks.load(tmp_path / "copy")
     (tmp_path / "copy" / "lexicon.json").unlink()
     with pytest.raises(UserError, match=r"has no lexicon\.json"):
         tasks.load(tmp_path / "copy")
 
 
-def test_measures_beside_baselines(tagger: Tagger, tmp_path: Path) -> None:
+def test_measures_beside_baselines(tagger: Predictor, tmp_path: Path) -> None:
     path = tmp_path / "test.tsv"
     path.write_text("they\tPRON\nsmoked\tVERB\nthe\tDET\nhelp\tNOUN\n\nthe\tDET\nhelp\tNOUN\n")
     found = tagger.evaluate([path], NoOptions(), Console(file=StringIO()))
-    assert (found.figures["words"], found.figures["unknown_words"]) == (6, 1)
+    assert found.figures["sentences"] == 2
+    assert found.notes[1] == "6 words, 4 tags; 1 unknown words, which the training text lacks"
     assert [row[0] for row in found.rows] == ["birnn-tagger", "each word's most frequent tag", "always DET"]
     own, unigram, majority = found.figures["ways"].values()
     assert own == {"accuracy": 100, "accuracy_unknown": 100, "macro_f1": 100}
-    right = 5 if tagger.lexicon.words["help"] == "NOUN" else 3
+    right = 5 if tagger.processor.lexicon.words["help"] == "NOUN" else 3
     assert unigram["accuracy"] == pytest.approx(100 * right / 6)
     assert unigram["accuracy_unknown"] == 0
     assert majority["accuracy"] == pytest.approx(100 * 2 / 6)
-    assert found.headings[2] == "of 1 unknown words"
+    assert found.headings[2] == "accuracy unknown"
     assert found.answers == ["they/PRON smoked/VERB the/DET help/NOUN", "the/DET help/NOUN"]
     json.dumps(found.figures)
-    verb = next(word for word, tag in tagger.lexicon.words.items() if tag == "VERB")
+    verb = next(word for word, tag in tagger.processor.lexicon.words.items() if tag == "VERB")
     path.write_text(f"they\tPRONOUN\n{verb}\tVERB\n")
     found = tagger.evaluate([path], NoOptions(), Console(file=StringIO()))
-    assert [row[2] for row in found.rows] == ["–"] * 3
-    assert found.figures["ways"]["birnn-tagger"]["accuracy_unknown"] is None
-    assert found.notes[1] == "1 of 2 have tags that the model did not learn: PRONOUN"
+    assert found.headings[1:] == ["accuracy", "macro f1"]
+    assert found.notes[2] == "1 of 2 have tags that the model did not learn: PRONOUN"
 
 
-def test_a_tagger_of_files_has_no_test_text(tagger: Tagger) -> None:
+def test_a_tagger_of_files_has_no_test_text(tagger: Predictor) -> None:
     with pytest.raises(UserError, match="was trained on files: give --data FILE"):
         tagger.evaluate([], NoOptions(), Console(file=StringIO()))
 
 
-def test_only_a_model_that_attends_gives_a_picture(tagger: Tagger, tmp_path: Path) -> None:
+def test_only_a_model_that_attends_gives_a_picture(tagger: Predictor, tmp_path: Path) -> None:
     assert tagger.picture(tagger.run("they help")) is None
     sizes = {"width": 12, "heads": 2, "feedforward": 8}
     changes = {"model": "transformer-tagger", "architecture": sizes, "training": Training(steps=1, average=1)}
-    attentive = run(recipe(tmp_path, **changes), splits(), Console(file=StringIO()))
+    attentive = recipe(tmp_path, **changes).learn(splits(), Console(file=StringIO()))
     figure = attentive.picture(attentive.run("they help the call"))
     rows, columns = figure.axes[0].get_yticklabels(), figure.axes[0].get_xticklabels()
     assert [label.get_text().split("/")[0] for label in rows] == ["they", "help", "the", "call"]
@@ -139,7 +145,7 @@ def test_only_a_model_that_attends_gives_a_picture(tagger: Tagger, tmp_path: Pat
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"examples": Text()}, "no text to learn from: name a source (see `foveate data`) or give --data FILE"),
+        ({"examples": Text()}, "nothing to learn from: name a source (see `foveate data`) or give --data FILE"),
         ({"examples": Text(source="emoji")}, "emoji is text for translate"),
         ({"examples": Text(source="brown", batch_tokens=0)}, "batch_tokens is 0, but must be at least 1"),
         ({"examples": Text(source="brown", data=(Path("a"),))}, "both the source 'brown' and files are given"),
@@ -147,7 +153,7 @@ def test_only_a_model_that_attends_gives_a_picture(tagger: Tagger, tmp_path: Pat
 )
 def test_recipes_that_cannot_work(changes, complaint, tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        run(recipe(tmp_path, **changes), console=Console(file=StringIO()))
+        recipe(tmp_path, **changes).learn(console=Console(file=StringIO()))
     assert str(caught.value).startswith(complaint)
 
 

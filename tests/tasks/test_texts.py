@@ -6,11 +6,10 @@ from unittest.mock import Mock
 import pytest
 from torch import nn
 
-from foveate.data import LabelledText, ParallelText, TaggedText
-from foveate.tasks import classify, match, tag
+from foveate.data import LabelledText, ParallelText
+from foveate.tasks import classify, match
 from foveate.tasks.classifier import Classifier
 from foveate.tasks.matcher import Matcher
-from foveate.tasks.tagger import Tagger
 from foveate.tasks.texts import spread
 
 WORDS = "abcdefghi"
@@ -19,13 +18,6 @@ WORDS = "abcdefghi"
 @pytest.mark.parametrize(("total", "expected"), [(0, []), (3, [0, 1, 2]), (4, [0, 2]), (9, [0, 3, 6]), (10, [0, 4, 8])])
 def test_at_most_so_many_from_all_over(total: int, expected: list[int]) -> None:
     assert spread(iter(range(total)), total, 3) == expected
-
-
-def test_tags_of_sentences_from_all_over() -> None:
-    tagger, text = Mock(Tagger), TaggedText.from_sentences([[(word, "X")] for word in WORDS])
-    tagger.tag.return_value = [SimpleNamespace(tags=("X",))] * 3
-    assert tag._measure(tag.Text(validation_sentences=3), tagger, text)(Mock(nn.Module)) == {"accuracy": 100}
-    tagger.tag.assert_called_once_with([("a",), ("d",), ("g",)])
 
 
 def test_labels_of_texts_from_all_over() -> None:

@@ -15,10 +15,9 @@ from foveate.data.prose_batches import (
     paragraph_batches,
 )
 from foveate.data.sources import SOURCES, Source, Splits, open_source
-from foveate.data.tagged import Tagged, TaggedText
+from foveate.data.tagged import Tagged
 from foveate.data.text import ParallelText
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, Tokens, load_tokenizer, train_bpe
-from foveate.data.word_batches import TaggedBatches, word_batches
 
 __all__ = [
     "RIGHT",
@@ -44,8 +43,6 @@ __all__ = [
     "Splits",
     "SubwordTokenizer",
     "Tagged",
-    "TaggedBatches",
-    "TaggedText",
     "Tokens",
     "encode_sentences",
     "judged_pairs",
@@ -62,5 +59,4 @@ __all__ = [
     "text_batches",
     "train_bpe",
     "utf8",
-    "word_batches",
 ]

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from foveate.data.sides import one_in
+from foveate.data.sides import one_in, together
 from foveate.errors import UserError
 
 
@@ -78,6 +78,17 @@ class Dataset(Generic[E]):
             Dataset(self.name, rest, self.unit, self.notes),
             Dataset(f"{self.name}, held out", held, self.unit),
         )
+
+    def held_out_together(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """As `held_out`; examples with the same text, in any letter case, are on one side."""
+        drawn = together(map(text, self), every)
+        sides: tuple[list[E], list[E]] = ([], [])
+        for number, example in enumerate(self, 1):
+            sides[drawn(number)].append(example)
+        if not all(sides):
+            raise UserError(f"{self.name}: its {self.unit} repeat, so that none can be held out; give text to validate")
+        rest, held = sides
+        return Dataset(self.name, rest, self.unit, self.notes), Dataset(f"{self.name}, held out", held, self.unit)
 
     def some(self, count: int) -> list[E]:
         """At most `count` of the examples, evenly from all over: a dataset may have an order."""

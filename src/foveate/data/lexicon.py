@@ -12,7 +12,7 @@ from zlib import crc32
 
 from foveate.config import from_dict
 from foveate.contracts import UNKNOWN
-from foveate.data.tagged import TaggedText
+from foveate.data.tagged import Tagged
 from foveate.errors import UserError
 
 SPELLINGS = 2**14
@@ -34,7 +34,7 @@ class Lexicon:
     """The most frequent first."""
 
     @classmethod
-    def learn(cls, text: TaggedText) -> "Lexicon":
+    def learn(cls, text: Iterable[Tagged]) -> "Lexicon":
         """The lexicon of a text, read once. Among equally frequent words or tags the first in the text comes first."""
         tags_of_word: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for sentence in text:
@@ -76,6 +76,8 @@ def load_lexicon(path: Path) -> Lexicon:
     """Reads what `Lexicon.save` wrote. Raises UserError where it is missing or damaged."""
     try:
         return from_dict(Lexicon, json.loads(path.read_text(encoding="utf-8")), str(path))
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} has no {path.name}") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -31,6 +31,11 @@ class SavedProcessor(ABC):
     def sizes(self) -> Mapping[str, int]:
         """The fields of a model's config that the data decides, such as `vocabulary`."""
 
+    @property
+    def summary(self) -> str:
+        """What it learned from the examples, for the user."""
+        return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
+
     def files(self) -> dict[str, Callable[[Path], object]]:
         """The files that `load` needs, and what writes each."""
         text = json.dumps(asdict(self), ensure_ascii=False)  # type: ignore[call-overload]

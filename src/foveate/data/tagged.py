@@ -1,117 +1,57 @@
 """Text in which each word has a tag: one `word<TAB>tag` a line, an empty line after each sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
+from foveate.data.dataset import Dataset
 from foveate.data.lines import read_sentences
-from foveate.data.sides import together, within
 from foveate.errors import UserError
 
 
-class Tagged(NamedTuple):
+@dataclass(frozen=True)
+class Tagged:
     """A sentence as words and a tag for each, with the number (from 1) of the line on which it begins."""
 
     line: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
-
-@dataclass(frozen=True)
-class TaggedCounts:
-    """What one pass over a tagged text found."""
-
-    kept: int
-    """Sentences."""
-    words: int
-    tags: tuple[str, ...]
-    """Each tag once, in alphabetical order."""
-
-
-class TaggedText:
-    """Tagged sentences in the order of their lines, read anew at each iteration; a file is never held in memory.
-
-    Words and tags are in Unicode NFC, without surrounding space. What is wrong with a file is a UserError that names
-    the line, raised when a pass reaches it: `check()` makes a whole pass, so that nothing fails later.
-    """
-
-    def __init__(
-        self, name: str, read: Callable[[], Iterable[Tagged]], keep: Callable[[int], bool] | None = None
-    ) -> None:
-        """`read` starts a pass. `name` stands for the text in messages.
-
-        With `keep`, only the sentences whose number (from 1) it accepts belong to this text.
-        """
-        self.name = name
-        self._read = read
-        self._keep = keep
-        self._counts: TaggedCounts | None = None
-
-    @classmethod
-    def from_file(cls, path: Path) -> "TaggedText":
-        """A file, plain or .gz, with `word<TAB>tag` on each line; empty lines part the sentences."""
-        return cls(path.name, lambda: _read(path))
-
-    @classmethod
-    def from_paths(cls, paths: Sequence[Path]) -> "TaggedText":
-        """What a user names: one file."""
-        if len(paths) != 1:
-            raise UserError(f"tagged text is one file of word<TAB>tag lines; {len(paths)} files were given")
-        return cls.from_file(paths[0])
-
-    @classmethod
-    def from_sentences(cls, sentences: Sequence[Sequence[tuple[str, str]]], name: str = "memory") -> "TaggedText":
-        """Sentences of (word, tag) pairs; sentence N counts as line N."""
-        return cls(name, lambda: (_tagged(line, pairs) for line, pairs in enumerate(sentences, 1)))
-
-    def part(self, name: str, keep: Callable[[int], bool]) -> "TaggedText":
-        """The sentences of this text whose number (from 1) `keep` accepts; they keep their numbers and lines."""
-        return TaggedText(name, self._read, within(self._keep, keep))
-
-    def held_out(self, every: int) -> tuple["TaggedText", "TaggedText"]:
-        """The text without one of `every` of its sentences, and these. Raises UserError where that are none."""
-        drawn = together((" ".join(sentence.words) for sentence in self), every)
-        held = frozenset(number for place, (number, _) in enumerate(self._numbered(), 1) if drawn(place))
-        if not held:
-            raise UserError(f"{self.name}: its sentences repeat, so that none can be held out; give text to validate")
-        rest = self.part(self.name, lambda number: number not in held)
-        return rest, self.part(f"{self.name}, held out", held.__contains__)
-
-    def __iter__(self) -> Iterator[Tagged]:
-        return (sentence for _, sentence in self._numbered())
-
-    def check(self) -> TaggedCounts:
-        """Read everything once (and only once, however often this is called) and count.
-
-        Raises UserError on whatever is wrong with the file, and when it holds no sentence.
-        """
-        if self._counts is None:
-            kept, words = 0, 0
-            tags: set[str] = set()
-            for sentence in self:
-                kept, words = kept + 1, words + len(sentence.words)
-                tags.update(sentence.tags)
-            if not kept:
-                raise UserError(f"{self.name}: there is no sentence in it")
-            self._counts = TaggedCounts(kept, words, tuple(sorted(tags)))
-        return self._counts
-
     @property
-    def report(self) -> str:
-        """One line for the user: how much there is."""
-        counts = self.check()
-        return f"{self.name}: {counts.kept:,} sentences, {counts.words:,} words, {len(counts.tags)} tags"
+    def place(self) -> str:
+        return f"line {self.line}"
 
-    def _numbered(self) -> Iterator[tuple[int, Tagged]]:
-        for number, sentence in enumerate(self._read(), 1):
-            if self._keep is None or self._keep(number):
-                yield number, sentence
+    def content(self) -> bytes:
+        return json.dumps((self.words, self.tags)).encode()
+
+    @classmethod
+    def of_pairs(cls, line: int, pairs: Iterable[tuple[str, str]]) -> "Tagged":
+        """A sentence of (word, tag) pairs. Text repeats its words: each is in memory once."""
+        words, tags = zip(*pairs, strict=True)
+        return cls(line, tuple(map(sys.intern, words)), tuple(map(sys.intern, tags)))
 
 
-def _tagged(line: int, pairs: Sequence[tuple[str, str]]) -> Tagged:
-    words, tags = zip(*pairs, strict=True)
-    return Tagged(line, words, tags)
+def tagged_text(paths: Sequence[Path]) -> Dataset[Tagged]:
+    """The sentences of one file, plain or .gz, with `word<TAB>tag` on each line; empty lines part the sentences.
+
+    Words and tags are in Unicode NFC, without surrounding space. Raises UserError for what is wrong with the file,
+    which names the line, and where it holds no sentence.
+    """
+    if len(paths) != 1:
+        raise UserError(f"tagged text is one file of word<TAB>tag lines; {len(paths)} files were given")
+    return tagged_dataset(paths[0].name, _read(paths[0]))
+
+
+def tagged_dataset(name: str, sentences: Iterable[Tagged]) -> Dataset[Tagged]:
+    """The sentences with a report of how many words and tags they have. Raises UserError where there is none."""
+    sentences = list(sentences)
+    if not sentences:
+        raise UserError(f"{name}: there is no sentence in it")
+    words = sum(len(sentence.words) for sentence in sentences)
+    tags = {tag for sentence in sentences for tag in sentence.tags}
+    return Dataset(name, sentences, "sentences", [f"{words:,} words", f"{len(tags)} tags"])
 
 
 def _read(path: Path) -> Iterator[Tagged]:
@@ -120,10 +60,10 @@ def _read(path: Path) -> Iterator[Tagged]:
         if line:
             pairs.append(_pair(path, number, line))
         elif pairs:
-            yield _tagged(number - len(pairs), pairs)
+            yield Tagged.of_pairs(number - len(pairs), pairs)
             pairs = []
     if pairs:
-        yield _tagged(number + 1 - len(pairs), pairs)
+        yield Tagged.of_pairs(number + 1 - len(pairs), pairs)
 
 
 def _pair(path: Path, number: int, line: str) -> tuple[str, str]:

@@ -48,7 +48,7 @@ TASKS: dict[str, Row] = {
         ("rnn-classifier", "transformer-classifier", "bert"),
         ("foveate.tasks.classifier", "Classifier"),
     ),
-    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger"), ("foveate.tasks.tagger", "Tagger")),
+    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger")),
     "match": Row("foveate.tasks.match", "Match", ("siamese",), ("foveate.tasks.matcher", "Matcher")),
     "autoencode": Row(
         "foveate.tasks.autoencode",

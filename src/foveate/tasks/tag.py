@@ -1,29 +1,32 @@
-"""Training a tagger: tagged sentences, a lexicon, model, objective and metric, brought together."""
+"""Tagging: each word of a sentence gets a tag, such as its part of speech."""
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import torch
 import tyro
-from rich.console import Console
-from torch import nn
 
-from foveate.data import SPELLINGS, Lexicon, Splits, TaggedBatches, TaggedText, open_source
-from foveate.errors import at_least
-from foveate.tasks.measures import accuracy
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.tagger import Tagger
-from foveate.tasks.texts import learn_and_check, spread
-from foveate.training import Training, Validation
+from foveate.data import Lexicon
+from foveate.data.dataset import Dataset
+from foveate.data.tag_processor import TagProcessor
+from foveate.data.tagged import Tagged, tagged_text
+from foveate.errors import at_least, printable
+from foveate.sight import look
+from foveate.tasks.measures import accuracy, macro_f1
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.text_task import TextExamples, TextTask, longest_first
+from foveate.tasks.trained import NoOptions, Reading, check_positions, unlearned
+from foveate.training import Training
+from foveate.viewer import Alignment, plot_alignments
 
 
 @dataclass
-class Text:
+class Text(TextExamples):
     """Which tagged sentences to learn from."""
 
-    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
-    """Text by name, instead of your own file: see `foveate data`."""
     data: tuple[Path, ...] = ()
     """Your own text: a file with word<TAB>tag on each line and an empty line between sentences; plain or .gz."""
     validation: tuple[Path, ...] = ()
@@ -35,23 +38,41 @@ class Text:
     validation_sentences: int = 1000
     """Sentences that each validation during training tags."""
 
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_sentences
+
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        for name in ("batch_tokens", "max_length", "validation_sentences"):
-            at_least(1, name, getattr(self, name))
+        super().check()
+        at_least(1, "validation_sentences", self.validation_sentences)
 
 
 @dataclass
-class Tag(Recipe[Architecture]):
+class Tagging:
+    """A sentence's words and the tag of each."""
+
+    words: Sequence[str]
+    tags: Sequence[str]
+
+    @property
+    def line(self) -> str:
+        """Like "The/DET boat/NOUN ./PUNCT"."""
+        return " ".join(f"{word}/{printable(tag)}" for word, tag in zip(self.words, self.tags, strict=True))
+
+
+@dataclass
+class Tag(TextTask[Architecture]):
     """Train a tagger, which gives each word of a sentence a tag, such as its part of speech.
 
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "tag"
     marks = 0
     unit = "words"
+    tokens_name = "words"
+    processor = TagProcessor
     usual = Training(
         epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
     )
@@ -62,49 +83,90 @@ class Tag(Recipe[Architecture]):
     out: Path = Path("runs/tag")
     """Folder for the trained model; a training that it holds is resumed."""
 
+    def read(self, paths: Sequence[Path]) -> Dataset[Tagged]:
+        return tagged_text(paths)
 
-def run(recipe: Tag, splits: Splits[TaggedText] | None = None, console: Console | None = None) -> Tagger:
-    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+    def key(self, example: Tagged) -> str:
+        return " ".join(example.words)
 
-    Raises UserError for anything in the recipe or the text that cannot work.
-    """
-    console = recipe.console(console)
-    recipe.check()
-    learn, check = (splits.train, splits.dev) if splits else _texts(recipe.examples)
-    for text in (learn, check):
-        console.print(text.report, markup=False, highlight=False)
-    lexicon = Lexicon.learn(learn)
-    batches = TaggedBatches(
-        learn, lexicon, recipe.examples.batch_tokens, recipe.examples.max_length, recipe.training.seed
-    )
-    console.print(batches.report, markup=False, highlight=False)
-    model = recipe.build(vocabulary=lexicon.vocabulary, spellings=SPELLINGS, tags=len(lexicon.tags))
-    words = f"{lexicon.repeated:,} words of {len(lexicon.words):,} known by themselves, the others by their spelling"
-    console.print(recipe.summary(model, words), markup=False, highlight=False)
-    tagger = Tagger(model, lexicon, recipe.description(model))
-    validation = Validation(_measure(recipe.examples, tagger, check), metric="accuracy")
-    recipe.train(model, (learn, check), batches, validation, tagger.save, console)
-    return tagger
+    def lengths(self, processor: TagProcessor, examples: Iterable[Tagged]) -> list[int]:
+        return [len(sentence.words) for sentence in examples]
+
+    def fit(self, learn: Dataset[Tagged]) -> TagProcessor:
+        return TagProcessor(Lexicon.learn(learn))
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Tagging]:
+        """The tags of sentences whose words (punctuation marks too) are parted by spaces; none for an empty one."""
+        return self.tag(predictor, [text.split() for text in texts])
+
+    def tag(self, predictor: Predictor, sentences: Sequence[Sequence[str]]) -> list[Tagging]:
+        """The tags of sentences of words."""
+        lengths = list(map(len, sentences))
+        check_positions(predictor.model, list(map(" ".join, sentences)), enumerate(lengths), marks=0)
+        tags, names = [list[str]() for _ in sentences], predictor.processor.lexicon.tags
+        for places in longest_first(lengths):
+            inputs = predictor.processor.inputs([sentences[place] for place in places])
+            best = predictor.forward(inputs).logits.argmax(-1).tolist()
+            for place, numbers in zip(places, best, strict=True):
+                tags[place] = [names[number] for number in numbers[: lengths[place]]]
+        return [Tagging(*each) for each in zip(sentences, tags, strict=True)]
+
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        return [place for place, text in enumerate(texts) if len(text.split()) > self.examples.max_length]
+
+    def measure(self, predictor: Predictor, examples: Sequence[Tagged], options: NoOptions) -> Measured:
+        """Accuracy, over all words and over those that the training text does not have, and macro F1."""
+        found = self.tag(predictor, [sentence.words for sentence in examples])
+        tags = [tag for tagging in found for tag in tagging.tags]
+        return Measured([tagging.line for tagging in found], _metrics(predictor.processor.lexicon, tags, examples))
+
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Tagged], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
+        """A tagger that knows each word's most frequent tag, and the most frequent tag of all."""
+        lexicon = predictor.processor.lexicon
+        words = [word for sentence in examples for word in sentence.words]
+        ways = {
+            "each word's most frequent tag": [lexicon.words.get(word, lexicon.tag_of_unknown) for word in words],
+            f"always {lexicon.tags[0]}": [lexicon.tags[0]] * len(words),
+        }
+        return {name: _metrics(lexicon, tags, examples) for name, tags in ways.items()}
+
+    def notes(self, predictor: Predictor, examples: Sequence[Tagged]) -> list[str]:
+        lexicon = predictor.processor.lexicon
+        right = [tag for sentence in examples for tag in sentence.tags]
+        unknown = len(_unknown_words(lexicon, examples))
+        return [
+            f"{len(right):,} words, {len(set(right))} tags; {unknown:,} unknown words, which the training text lacks",
+            *unlearned("tags", right, lexicon.tags),
+        ]
+
+    def reading(self, predictor: Predictor, text: str) -> Reading:
+        words = text.split()
+        return Reading(predictor.on_device(predictor.processor.inputs([words])), words, len(words))
+
+    def picture(self, predictor: Predictor, prediction: Tagging) -> Any:
+        """Where each word looked, in the layer that looks most decidedly."""
+        reading = self.reading(predictor, " ".join(prediction.words))
+        with torch.inference_mode(), look(predictor.model) as sight:
+            predictor.model(**reading.inputs)
+        maps = {site: sight[site].weights()[0].mean(0).cpu() for site in sight.sites}
+        if not maps:
+            return None
+        site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
+        tagged = [f"{word}/{printable(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
+        return plot_alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])
 
 
-def _texts(text: Text) -> tuple[TaggedText, TaggedText]:
-    """What to learn from and what to validate on."""
-    return learn_and_check(
-        text,
-        lambda: open_source(str(text.source), task="tag"),
-        TaggedText.from_paths,
-        files="FILE",
-        unit="sentences",
-    )
+def _unknown_words(lexicon: Lexicon, examples: Sequence[Tagged]) -> list[int]:
+    words = (word for sentence in examples for word in sentence.words)
+    return [place for place, word in enumerate(words) if word not in lexicon.words]
 
 
-def _measure(text: Text, tagger: Tagger, check: TaggedText) -> Callable[[nn.Module], dict[str, float]]:
-    """The accuracy on sentences from all over the text to validate on."""
-    sentences = spread(check, check.check().kept, text.validation_sentences)
-    right = [tag for sentence in sentences for tag in sentence.tags]
-
-    def measure(model: nn.Module) -> dict[str, float]:
-        found = tagger.tag([sentence.words for sentence in sentences])
-        return {"accuracy": accuracy([tag for tagging in found for tag in tagging.tags], right)}
-
-    return measure
+def _metrics(lexicon: Lexicon, tags: Sequence[str], examples: Sequence[Tagged]) -> dict[str, float]:
+    """How good tags are; without unknown words nothing is said of them."""
+    right, unknown = [tag for sentence in examples for tag in sentence.tags], _unknown_words(lexicon, examples)
+    found = {"accuracy": accuracy(tags, right)}
+    if unknown:
+        found["accuracy_unknown"] = accuracy([tags[place] for place in unknown], [right[place] for place in unknown])
+    return {**found, "macro_f1": macro_f1(tags, right)}

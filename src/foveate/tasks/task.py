@@ -20,7 +20,8 @@ from foveate.data import Splits, open_source
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError
+from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.texts import HELD_OUT
@@ -28,29 +29,6 @@ from foveate.tasks.trained import NoOptions, Prediction
 from foveate.training import Batches, CrossEntropy, Objective, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT
 from foveate.viewer.protocol import Input, InputKind, LookResult
-
-
-@dataclass
-class Examples:
-    """Which examples to learn from. A task adds what is chosen about its own kind of data, and its own defaults."""
-
-    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
-    """Data by name, instead of your own: see `foveate data`."""
-    data: tuple[Path, ...] = ()
-    """Your own data."""
-    validation: tuple[Path, ...] = ()
-    """Data to validate on, likewise. Without it, one example in twenty is held out."""
-    batch: int = 128
-    """Size of a batch, padding included: examples, tokens or frames, whatever the task counts."""
-    validation_examples: int = 2000
-    """Examples that each validation during training decides about."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        for name in ("batch", "validation_examples"):
-            at_least(1, name, getattr(self, name))
-        if self.source is not None and self.data:
-            raise UserError(f"both the source '{self.source}' and files are given; choose one")
 
 
 @dataclass(kw_only=True)
@@ -69,7 +47,7 @@ class Task(Recipe[Architecture], ABC):
     options: ClassVar[type[Any]] = NoOptions
     """The flags of `foveate run` and `foveate eval`: a dataclass with a method `check`."""
 
-    examples: Annotated[Examples, tyro.conf.arg(name="")] = field(default_factory=Examples)
+    examples: Annotated[Any, tyro.conf.arg(name="")] = field(default_factory=Examples)
 
     # What a page says
 
@@ -91,6 +69,10 @@ class Task(Recipe[Architecture], ABC):
     def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
         """The examples without one of `every`, and these."""
         return learn.held_out(every)
+
+    def leave_out(self, learn: Dataset[Any], processor: Any) -> tuple[Dataset[Any], list[str]]:
+        """The examples that can be learned from, and lines for the user about the others."""
+        return learn, []
 
     def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
         """The batches to learn from."""
@@ -201,10 +183,12 @@ class Task(Recipe[Architecture], ABC):
             console.print(part.report, markup=False, highlight=False)
         self.check_examples(learn, check)
         processor = self.fit(learn)
-        batches = self.batches(learn, processor)
+        fitting, lines = self.leave_out(learn, processor)
+        for line in lines:
+            console.print(line, markup=False, highlight=False)
+        batches = self.batches(fitting, processor)
         model = self._model(processor.sizes())
-        sizes = ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in processor.sizes().items())
-        console.print(self.summary(model, sizes), markup=False, highlight=False)
+        console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))
         self._try_first_batch(model, batches)
         examples = check.some(self.examples.validation_examples)

