@@ -56,6 +56,12 @@ class Equations:
 
     def read(self, words: list[int]) -> tuple[list[Vector], list[list[Vector]]]:
         """The encoding of each word, and the last state of each layer."""
+        if self.config["reverse_source"]:
+            encoded, last = self.read_in_order(words[::-1])
+            return encoded[::-1], last
+        return self.read_in_order(words)
+
+    def read_in_order(self, words: list[int]) -> tuple[list[Vector], list[list[Vector]]]:
         x = [self.w["source_embedding.weight"][word] for word in words]
         states = 2 if self.config["cell"] == "lstm" else 1
         if self.config["encoder"] == "embeddings":
@@ -120,10 +126,20 @@ class Equations:
             return key @ self.w["decoder.score.weight"] @ query
         return key @ query / (np.sqrt(len(query)) if kind == "scaled-dot" else 1)
 
+    def bridge(self, part: Vector) -> Vector:
+        return np.tanh(self.linear("bridge", part)) if self.config["bridge"] else part
+
+    def readout(self, state: Vector, context: Vector, word: Vector) -> Vector:
+        """Bahdanau et al., A.2.2: a maxout unit is the greater one of two neighbours in U s + V E y + C c."""
+        if self.config["maxout"] is None:
+            return np.tanh(self.linear("decoder.combine", np.concatenate([state, context])))
+        pieces = self.linear("decoder.readout.pieces", np.concatenate([state, context, word]))
+        return np.array([max(pieces[unit : unit + 2]) for unit in range(0, len(pieces), 2)])
+
     def translate(self, source: list[int], target: list[int]) -> Vector:
         """The logits after each target word."""
         encoded, last = self.read(source)
-        state = [[np.tanh(self.linear("bridge", part)) for part in layer] for layer in last]
+        state = [[self.bridge(part) for part in layer] for layer in last]
         fixed, fed = state[-1][0], np.zeros_like(state[-1][0])
         logits, place = [], 0
         for step, word in enumerate(target):
@@ -135,7 +151,7 @@ class Equations:
             elif self.config["score_from"] == "before":
                 c, place = self.context(state[-1][0], encoded, step, place)
                 state = self.advance(np.concatenate([x, c]), state)
-                answer = np.tanh(self.linear("decoder.combine", np.concatenate([state[-1][0], c])))
+                answer = self.readout(state[-1][0], c, x)
             else:
                 state = self.advance(np.concatenate([x, fed]) if self.config["input_feeding"] else x, state)
                 c, place = self.context(state[-1][0], encoded, step, place)
@@ -144,10 +160,10 @@ class Equations:
         return np.array(logits)
 
 
-def compare(**choices: object) -> None:
+def compare(name: str = "rnn", **choices: object) -> None:
     """A padded batch of three sentences against each sentence by the equations, in double precision."""
     sizes = {"src_vocab": 17, "tgt_vocab": 13, "embedding": 10, "width": 12, "layers": 2}
-    model = create("rnn", **{**sizes, **choices}).double().eval()
+    model = create(name, **{**sizes, **choices}).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.5)
@@ -196,3 +212,22 @@ def test_every_window(way: str, radius: int, window: str) -> None:
 @pytest.mark.parametrize("select", ["hard", "monotonic"])
 def test_a_window_with_a_choice(select: str) -> None:
     compare(window="local-p", window_radius=2, score="dot", select=select, score_from="before")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_source_read_backwards(way: str) -> None:
+    compare(reverse_source=True, encoder="unidirectional", cell="lstm", **{"score": "additive", **WAYS[way]})
+
+
+@pytest.mark.parametrize("way", ["fixed, first", "luong, fed"])
+def test_the_decoder_begins_in_the_state_of_the_encoder(way: str) -> None:
+    compare(bridge=False, encoder="unidirectional", cell="lstm", **{"score": "biaffine", **WAYS[way]})
+
+
+def test_maxout_and_an_encoder_of_another_width() -> None:
+    compare(score="additive", score_from="before", maxout=7, encoder_width=14)
+
+
+@pytest.mark.parametrize("name", ["sutskever-2014", "bahdanau-2015", "luong-2015"])
+def test_presets_of_the_papers(name: str) -> None:
+    compare(name, **({"maxout": 5, "encoder_width": 14} if name == "bahdanau-2015" else {}))

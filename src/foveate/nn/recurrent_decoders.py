@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from foveate.attention import Attended, Hard, Memory, Score, Selection, Soft, attend, attend_full, padding
 from foveate.contracts import Choices
 from foveate.nn.local_windows import LocalWindow
+from foveate.nn.maxout import Maxout
 from foveate.nn.recurrent import Recurrent, RecurrentState
 
 RecurrentOfInput = Callable[[int], Recurrent]
@@ -84,11 +85,13 @@ class AttentiveDecoder(nn.Module):
         score: Score,
         select: Selection,
         window: LocalWindow | None,
+        readout: Maxout | None = None,
     ) -> None:
         super().__init__()
         self.recurrent = recurrent
         self.score, self.select, self.window = score, select, window
-        self.combine = nn.Linear(width + source_width, width)
+        self.combine = nn.Linear(width + source_width, width) if readout is None else None
+        self.readout = readout
         self.expected_reward = nn.Linear(width, 1) if isinstance(select, Hard) else None
 
     def start(
@@ -123,11 +126,15 @@ class AttentiveDecoder(nn.Module):
         return Choices(attended.log_prob, attended.entropy, baseline, self.lasting)
 
     def join(self, outputs: Float[Tensor, "R T C"], context: Float[Tensor, "R T V"]) -> Float[Tensor, "R T C"]:
+        assert self.combine is not None
         return torch.tanh(self.combine(torch.cat([outputs, context], -1)))
 
 
 class BahdanauDecoder(AttentiveDecoder):
-    """The query is the state before the step; the context is part of the step's input (Bahdanau et al. 2015)."""
+    """The query is the state before the step; the context is part of the step's input (Bahdanau et al. 2015).
+
+    With a `readout`, the paper's maxout layer reads the new state, the context and the word's embedding.
+    """
 
     lasting = True
 
@@ -139,13 +146,16 @@ class BahdanauDecoder(AttentiveDecoder):
         score: Score,
         select: Selection,
         window: LocalWindow | None = None,
+        readout: Maxout | None = None,
     ) -> None:
-        super().__init__(recurrent(source_width), width, source_width, score, select, window)
+        super().__init__(recurrent(source_width), width, source_width, score, select, window, readout)
 
     def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         steps = [self.step(one, state) for one in x.split(1, 1)]
         outputs, contexts, choices = zip(*steps, strict=True)
-        return self.join(torch.cat(outputs, 1), torch.cat(contexts, 1)), concatenate_choices(choices)
+        output, context = torch.cat(outputs, 1), torch.cat(contexts, 1)
+        joined = self.join(output, context) if self.readout is None else self.readout([output, context, x])
+        return joined, concatenate_choices(choices)
 
     def step(self, x: Float[Tensor, "R 1 E"], state: AttentiveDecoderState) -> tuple[Tensor, Tensor, Choices | None]:
         """The output of one step, its context, and its choices."""

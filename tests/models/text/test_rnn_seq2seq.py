@@ -53,6 +53,28 @@ def test_parameters(name: str, expected: int) -> None:
     assert parameters(create(name, device="meta", src_vocab=N, tgt_vocab=M)) == expected
 
 
+def test_the_sizes_of_the_papers() -> None:
+    """With the papers' vocabularies: 384 M of Sutskever et al., 64 M of them recurrent (PyTorch has a second bias)."""
+    sutskever = create("sutskever-2014", device="meta", src_vocab=160_000, tgt_vocab=80_000)
+    recurrent = 2 * 4 * gates(4, 1000, 1000)
+    assert parameters(sutskever) == 240_000_000 + recurrent + 1001 * 80_000 == 384_144_000
+    bahdanau = create("bahdanau-2015", device="meta", src_vocab=30_000, tgt_vocab=30_000)
+    reader, writer = 2 * gates(3, 620, 1000), gates(3, 620 + 2000, 1000)
+    score, bridge, maxout = 1000 * 1000 + 1000 + 2000 * 1000 + 1000, 2001 * 1000, (1000 + 2000 + 620 + 1) * 1000
+    rest = reader + writer + score + bridge + maxout
+    assert parameters(bahdanau) == 60_000 * 620 + rest + 501 * 30_000 == 81_452_000
+    luong = create("luong-2015", device="meta", src_vocab=50_000, tgt_vocab=50_000)
+    recurrent = 7 * gates(4, 1000, 1000) + gates(4, 2000, 1000)
+    assert parameters(luong) == 100_000_000 + recurrent + 1000**2 + 2001 * 1000 + 1001 * 50_000 == 221_115_000
+
+
+def test_what_does_not_go_together() -> None:
+    with pytest.raises(UserError, match='maxout needs score_from "before"'):
+        create("rnn-luong", maxout=5, **SMALL)
+    with pytest.raises(UserError, match="widths are 12 and 14"):
+        create("rnn-luong", bridge=False, encoder_width=14, **SMALL)
+
+
 @pytest.mark.parametrize(("tie", "tables"), [("none", 3), ("output", 2), ("all", 1)])
 def test_what_is_tied(tie: str, tables: int) -> None:
     model = create("rnn-attentive", tie=tie, **{**SMALL, "tgt_vocab": 17, "embedding": 12})

@@ -141,6 +141,18 @@ FAMILIES = (
             ),
             "rnn-hard": (7_172_161, "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)"),
             "rnn-monotonic": (7_171_905, "GRU with monotonic attention, from left to right (Raffel et al. 2017)"),
+            "sutskever-2014": (
+                88_072_000,
+                "4 LSTM layers of 1,000, source reversed, one fixed vector: the sizes of Sutskever et al. 2014",
+            ),
+            "bahdanau-2015": (
+                43_150_000,
+                "GRU of 1,000 each way, embeddings of 620, maxout of 500: the sizes of Bahdanau et al. 2015",
+            ),
+            "luong-2015": (
+                95_073_000,
+                "4 LSTM layers of 1,000, source reversed, biaffine score, input feeding: the sizes of Luong et al. 2015",
+            ),
         },
     ),
     Family(
