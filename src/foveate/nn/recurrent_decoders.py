@@ -90,7 +90,8 @@ class AttentiveDecoder(nn.Module):
         super().__init__()
         self.recurrent = recurrent
         self.score, self.select, self.window = score, select, window
-        self.combine = nn.Linear(width + source_width, width) if readout is None else None
+        if readout is None:
+            self.combine = nn.Linear(width + source_width, width)
         self.readout = readout
         self.expected_reward = nn.Linear(width, 1) if isinstance(select, Hard) else None
 
@@ -126,7 +127,6 @@ class AttentiveDecoder(nn.Module):
         return Choices(attended.log_prob, attended.entropy, baseline, self.lasting)
 
     def join(self, outputs: Float[Tensor, "R T C"], context: Float[Tensor, "R T V"]) -> Float[Tensor, "R T C"]:
-        assert self.combine is not None
         return torch.tanh(self.combine(torch.cat([outputs, context], -1)))
 
 
