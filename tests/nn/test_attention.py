@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Additive, Biaffine, Dot, Memory, ScaledDot, causal, padding, window
 from foveate.errors import UserError
-from foveate.nn import MultiHeadAttention, UnequalHeads
+from foveate.nn import MultiHeadAttention
 
 B, T, S = 2, 5, 7
 
@@ -195,25 +195,31 @@ def test_dropout_is_for_training_only() -> None:
 def test_unequal_heads_are_concatenated_and_projected_once(source_width: int) -> None:
     """Widths 2, 3 and 6: one matrix of (2 + 3 + 6) x 7 and one bias."""
     widths = [2, 3, 6]
-    layer = scramble(UnequalHeads(7, widths, source_width))
+    layer = scramble(MultiHeadAttention(7, 3, source_width, head_widths=widths))
     x, source = torch.randn(B, T, 7), torch.randn(B, S, source_width)
-    outputs = []
-    for head, width in zip(layer.heads, widths, strict=True):
-        scores = head.query(x) @ head.key(source).mT / math.sqrt(width)
-        outputs.append(scores.softmax(-1) @ head.value(source))
-    projection = torch.cat([head.output.weight for head in layer.heads], 1)
-    assert projection.shape == (7, sum(widths))
-    assert [head.output.bias is not None for head in layer.heads] == [True, False, False]
-    expected = torch.cat(outputs, -1) @ projection.T + layer.heads[0].output.bias
-    torch.testing.assert_close(layer(x, source), expected)
+    sides = [part.linear(read).split(widths, -1) for part, read in unequal_sides(layer, x, source)]
+    outputs = [
+        (query @ key.mT / math.sqrt(width)).softmax(-1) @ value
+        for width, query, key, value in zip(widths, *sides, strict=True)
+    ]
+    assert layer.output.linear.weight.shape == (7, sum(widths))
+    torch.testing.assert_close(layer(x, source), layer.output.linear(torch.cat(outputs, -1)))
+    torch.testing.assert_close(layer(x, layer.memory(source)), layer(x, source))
 
 
-def test_unequal_heads_attend_to_themselves_under_a_mask() -> None:
-    layer, x = scramble(UnequalHeads(7, [2, 3])), torch.randn(B, T, 7)
-    assert torch.equal(layer(x), layer(x, x))
-    first = layer(x, mask=causal())[:, 0]
-    alone = layer(x[:, :1])[:, 0]
-    torch.testing.assert_close(first, alone)
+def unequal_sides(layer: MultiHeadAttention, x: Tensor, source: Tensor) -> list[tuple[nn.Module, Tensor]]:
+    return [(layer.query, x), (layer.key, source), (layer.value, source)]
+
+
+def test_unequal_heads_step_by_step_under_a_bias() -> None:
+    """With a past, each step is a row of the whole; a bias reaches each head."""
+    layer, x = scramble(MultiHeadAttention(7, 2, head_widths=[2, 3])), torch.randn(B, T, 7)
+    bias = torch.randn(2, T, T)
+    whole, past = layer(x, mask=causal(), bias=bias), layer.memory(x[:, :0])
+    for step in range(T):
+        one = layer(x[:, step : step + 1], bias=bias[:, step : step + 1, : step + 1], past=past)
+        torch.testing.assert_close(one, whole[:, step : step + 1])
+    assert not torch.allclose(whole, layer(x, mask=causal()))
 
 
 def test_parameters_and_cost_do_not_depend_on_the_number_of_heads() -> None:
@@ -230,3 +236,5 @@ def test_errors_tell_the_widths() -> None:
         MultiHeadAttention(7, 3)
     with pytest.raises(UserError, match="an input of width 7 cannot be split into slices for 2 heads"):
         MultiHeadAttention(6, 2, source_width=7, split=True)
+    with pytest.raises(UserError, match="3 head_widths are given for 2 heads"):
+        MultiHeadAttention(6, 2, head_widths=[1, 2, 3])

@@ -27,6 +27,8 @@ COMPARISONS = {
         "kinds of positions: trained on short sequences, tested on long ones",
     ),
     "norms": ("foveate.experiments.norms", "post-norm against pre-norm, by depth and learning rate"),
+    "heads": ("foveate.experiments.heads", "many heads, one, split ones, unequal ones: quality, time, parameters"),
+    "windows": ("foveate.experiments.windows", "self-attention within a radius: a translator and a tagger"),
     "teacher-forcing": (
         "foveate.experiments.teacher_forcing",
         "a known target at once (teacher forcing) against decoding step by step",

@@ -1,6 +1,6 @@
 """Building blocks of models."""
 
-from foveate.nn.attention import MultiHeadAttention, UnequalHeads
+from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
@@ -104,7 +104,6 @@ __all__ = [
     "TransformerBlock",
     "TransformerStack",
     "TooManyWeightsError",
-    "UnequalHeads",
     "WindowAttention",
     "WordEmbedding",
     "concatenate_choices",

@@ -11,6 +11,7 @@ from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.rotary import Rotation
+from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection
 
 
 class MultiHeadAttention(nn.Module):
@@ -19,8 +20,9 @@ class MultiHeadAttention(nn.Module):
 
     `width` is the width of the queries' input, `source_width` that of the input of keys and values; `head_width` and
     `value_width` are the widths of a head's keys and values. With `split`, each head gets its own slice of the inputs,
-    whose width must be a multiple of `heads`. With fewer `key_value_heads`, groups of consecutive heads share keys and
-    values (grouped-query attention, Ainslie et al. 2023, https://arxiv.org/abs/2305.13245).
+    whose width must be a multiple of `heads`. With `head_widths`, each head has its own width. With fewer
+    `key_value_heads`, groups of consecutive heads share keys and values (grouped-query attention, Ainslie et al. 2023,
+    https://arxiv.org/abs/2305.13245).
     """
 
     group = 1
@@ -42,12 +44,19 @@ class MultiHeadAttention(nn.Module):
         split: bool = False,
         key_value_heads: int | None = None,
         bias: bool = True,
+        head_widths: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
         key_value_heads = heads if key_value_heads is None else key_value_heads
         if heads % key_value_heads:
             raise UserError(f"{heads} heads are not a multiple of {key_value_heads} key_value_heads")
+        if head_widths is not None:
+            if score is not None or split or key_value_heads != heads or head_width is not None:
+                raise UserError("head_widths work with a scaled dot product, without split, shared or equal heads")
+            if len(head_widths) != heads:
+                raise UserError(f"{len(head_widths)} head_widths are given for {heads} heads")
+            head_width = value_width = max(head_widths)
         if head_width is None and width % heads:
             raise UserError(f"width {width} is not a multiple of {heads} heads")
         self.head_width = width // heads if head_width is None else head_width
@@ -57,7 +66,12 @@ class MultiHeadAttention(nn.Module):
         self.query = project(width, heads, self.head_width, bias)
         self.key = project(source_width, key_value_heads, self.head_width, bias)
         self.value = project(source_width, key_value_heads, self.value_width, bias)
-        self.output = nn.Linear(heads * self.value_width, width if output_width is None else output_width, bias)
+        output_width = width if output_width is None else output_width
+        self.output: nn.Module = nn.Linear(heads * self.value_width, output_width, bias)
+        if head_widths is not None:
+            self.query = UnequalProjection(width, head_widths, bias, rescale=True)
+            self.key, self.value = (UnequalProjection(source_width, head_widths, bias) for _ in range(2))
+            self.output = UnequalOutput(head_widths, output_width, bias)
         self.score = ScaledDot() if score is None else score
         self.dropout = dropout
 
@@ -137,29 +151,6 @@ class MultiHeadAttention(nn.Module):
     def _keys_values(self, source: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         keys, values = self.key(_sum(source, positions)), self.value(source)
         return split_heads(keys, self.head_width), split_heads(values, self.value_width)
-
-
-class UnequalHeads(nn.Module):
-    """Heads of different widths, concatenated and projected by one matrix (sum of widths) x C."""
-
-    def __init__(self, width: int, head_widths: Sequence[int], source_width: int | None = None) -> None:
-        super().__init__()
-        heads = [
-            MultiHeadAttention(width, 1, source_width, head_width=head_width, output_width=width)
-            for head_width in head_widths
-        ]
-        # The sum of the heads' projections equals the projection of their concatenation. One bias is enough.
-        for head in heads[1:]:
-            head.output.register_parameter("bias", None)
-        self.heads = nn.ModuleList(heads)
-
-    def forward(
-        self,
-        x: Float[Tensor, "B T C"],
-        source: Float[Tensor, "B S E"] | None = None,
-        mask: Mask | Tensor | None = None,
-    ) -> Float[Tensor, "B T C"]:
-        return torch.stack([head(x, source, mask) for head in self.heads]).sum(0)
 
 
 def _sum(x: Tensor, positions: Tensor | None) -> Tensor:

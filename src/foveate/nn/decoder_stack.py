@@ -1,6 +1,6 @@
 """The decoder blocks of a Transformer that writes: for a whole target, or step by step."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol, runtime_checkable
@@ -31,11 +31,12 @@ class DecoderSizes(Protocol):
     activation_dropout: float
 
 
-def decoder_block(sizes: DecoderSizes) -> DecoderBlock:
-    """A block of these sizes, whose source is as wide as the model."""
+def decoder_block(sizes: DecoderSizes, attention: Callable[[], MultiHeadAttention] | None = None) -> DecoderBlock:
+    """A block of these sizes, whose source is as wide as the model; `attention` makes both of its attention layers."""
+    attention = attention or partial(MultiHeadAttention, sizes.width, sizes.heads, dropout=sizes.attention_dropout)
     return DecoderBlock(
-        MultiHeadAttention(sizes.width, sizes.heads, dropout=sizes.attention_dropout),
-        MultiHeadAttention(sizes.width, sizes.heads, dropout=sizes.attention_dropout),
+        attention(),
+        attention(),
         FeedForward(sizes.width, sizes.feedforward, sizes.activation, sizes.activation_dropout),
         partial(Residual, sizes.width, sizes.norm, sizes.dropout),
     )

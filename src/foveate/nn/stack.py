@@ -34,6 +34,10 @@ class StackConfig:
     """Heads of keys and values, each shared by equally many heads of queries; by default one for each."""
     head_width: int | None = None
     """Width of each head's queries, keys and values; by default width / heads."""
+    head_widths: tuple[int, ...] | None = None
+    """Width of each head, one for each of `heads`, where they are unequal."""
+    split: bool = False
+    """Each head reads its own slice of the input, not the whole."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -93,6 +97,8 @@ class TransformerStack(nn.Module):
         check_literals(config)
         if config.parallel and config.norm == "post":
             raise UserError("parallel attention and feed-forward layers need norm='pre'")
+        if config.positions in ("rotary", "relative-projected") and config.head_widths is not None:
+            raise UserError(f"positions {config.positions!r} need heads of equal width, without head_widths")
         if config.positions == "relative" and config.key_value_heads not in (None, config.heads):
             raise UserError("relative positions need as many key_value_heads as heads")
         self.window, self.window_every = config.window, config.window_every
@@ -170,6 +176,8 @@ def _block(config: StackConfig) -> TransformerBlock:
         dropout=config.attention_dropout,
         key_value_heads=config.key_value_heads,
         bias=config.bias,
+        split=config.split,
+        head_widths=config.head_widths,
     )
     dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
     layer = GatedFeedForward if config.gated else FeedForward

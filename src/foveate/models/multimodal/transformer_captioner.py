@@ -68,6 +68,8 @@ class TransformerCaptionerConfig:
     """Positions of tokens as sine waves of any length, as a learned table, or as a bias for each head and distance."""
     max_length: int = 256
     """Rows of the learned table."""
+    window: int | None = None
+    """A token looks at most so many tokens back; by default at all before it. Places of the image see each other."""
 
 
 class TransformerCaptioner(nn.Module):
@@ -86,7 +88,7 @@ class TransformerCaptioner(nn.Module):
         )
         self.dropout = Dropout(config.dropout)
         self.encoder = _encoder(config) if config.encoder_layers else None
-        self.decoder = DecoderStack(decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack((decoder_block(config) for _ in range(config.decoder_layers)), config.window)
         # Post-norm blocks end with a norm already.
         self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)

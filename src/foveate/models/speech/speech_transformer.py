@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import padding
+from foveate.attention import padding, window
 from foveate.config import FromData
 from foveate.models.speech.output import SpeechOutput
 from foveate.nn import (
@@ -57,6 +57,8 @@ class SpeechTransformerConfig:
     """Whether the encoder has an output layer for joint training with CTC."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
+    window: int | None = None
+    """Self-attention looks at most so many places away; by default everywhere, as attention to the sound does."""
 
 
 class SpeechTransformer(nn.Module):
@@ -70,7 +72,7 @@ class SpeechTransformer(nn.Module):
         self.positions, _ = position_encoding("sinusoidal", config.width, config.heads, 0)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = DecoderStack(_decoder_block(config) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack((_decoder_block(config) for _ in range(config.decoder_layers)), config.window)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)
         self.ctc = nn.Linear(config.width, config.vocabulary) if config.ctc else None
@@ -98,8 +100,9 @@ class SpeechTransformer(nn.Module):
         """The encoded sound, Z = S / 4 rounded up, and its lengths."""
         x, lengths = self.subsampling(source, lengths)
         x = self.dropout(self.positions(x * math.sqrt(self.config.width)))
+        mask = padding(lengths) if self.config.window is None else padding(lengths) & window(self.config.window)
         for block in self.encoder:
-            x = block(x, mask=padding(lengths))
+            x = block(x, mask=mask)
         return self.encoder_norm(x), lengths
 
     def start(self, source: Float[Tensor, "B S F"], source_lengths: Int[Tensor, "B"]) -> DecoderStackState:

@@ -64,6 +64,8 @@ class TransformerConfig:
     """Self-attention looks at most so many positions away; by default everywhere, as attention to the source does."""
     split: bool = False
     """Each head of self-attention and of attention to the source reads its own slice of the input."""
+    head_widths: tuple[int, ...] | None = None
+    """Width of each head, one for each of `heads`, where they are unequal; by default width / heads each."""
     tie: Literal["none", "output", "all"] = "output"
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
@@ -83,7 +85,8 @@ class Transformer(nn.Module):
         self.target_positions, self.target_distances = position_encoding(*scheme)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(_encoder_block(config) for _ in range(config.encoder_layers))
-        self.decoder = DecoderStack((decoder_block(config) for _ in range(config.decoder_layers)), config.window)
+        blocks = (decoder_block(config, partial(_attention, config)) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(blocks, config.window)
         # Post-norm blocks end with a norm already.
         last_norm = nn.LayerNorm if config.norm == "pre" else nn.Identity
         self.encoder_norm, self.decoder_norm = last_norm(config.width), last_norm(config.width)
@@ -128,7 +131,13 @@ class Transformer(nn.Module):
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(config.width, config.heads, dropout=config.attention_dropout, split=config.split)
+    return MultiHeadAttention(
+        config.width,
+        config.heads,
+        dropout=config.attention_dropout,
+        split=config.split,
+        head_widths=config.head_widths,
+    )
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, by_rank, padding
+from foveate.attention import Mask, around, by_rank, padding, window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
@@ -42,6 +42,8 @@ class XLNetConfig:
     """Share of embeddings, distances and layer outputs that is dropped in training."""
     attention_dropout: float = 0.1
     """Share of attention weights that is dropped in training."""
+    window: int | None = None
+    """Look at most so many positions away; by default everywhere."""
 
 
 class XLNet(nn.Module):
@@ -95,17 +97,21 @@ class XLNet(nn.Module):
         content = self.dropout(self.embedding(tokens))
         waves = self.dropout(distance_waves(tokens.shape[1], self.config.width, content))
         real = None if lengths is None else padding(lengths)
+        radius = self.config.window
+        near = None if radius is None else window(radius)
         if ranks is None:
             if places is not None:
                 raise UserError("places are predicted from the tokens of lower ranks: give ranks too")
-            view = View(real, segments=segments)
+            view = View(near if real is None else _both(real, near), segments=segments)
             for block in self.blocks:
                 content = block.content(content, block.self.source(content, waves, segments), view)
             return self.dropout(content)
         places, at = _places(places, tokens)
-        view = View(_both(by_rank(ranks, ranks), real), segments=segments)
+        view = View(_both(_both(by_rank(ranks, ranks), real), near), segments=segments)
         own_segments = None if segments is None else segments.gather(1, at)
-        query_view = View(_both(by_rank(ranks.gather(1, at) - 1, ranks), real), places, own_segments)
+        near = None if radius is None else around(at[:, None].to(content.dtype), radius)
+        order = by_rank(ranks.gather(1, at) - 1, ranks)
+        query_view = View(_both(_both(order, real), near), places, own_segments)
         query = self.dropout(self.unknown_token.expand(*at.shape, -1))
         for number, block in enumerate(self.blocks):
             source = block.self.source(content, waves, segments)
@@ -122,8 +128,8 @@ def _places(places: Tensor | None, tokens: Tensor) -> tuple[Tensor | None, Tenso
     return None, torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
 
 
-def _both(order: Mask, real: Mask | None) -> Mask:
-    return order if real is None else order & real
+def _both(order: Mask, other: Mask | None) -> Mask:
+    return order if other is None else order & other
 
 
 def _block(config: XLNetConfig) -> TwoStreamBlock:

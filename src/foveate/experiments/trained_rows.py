@@ -1,0 +1,94 @@
+"""Trains one model for each row of a table, on data by name, and measures its speed beside the others."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from foveate import models, tasks
+from foveate.contracts import label_batch
+from foveate.experiments.comparison import Options
+from foveate.experiments.measurement_cache import measure_once, training_conditions
+from foveate.experiments.measuring import side_by_side
+from foveate.training import CrossEntropy, Training
+from foveate.training.update import Updater
+
+RESULTS = "row.json"
+"""The file of results in the folder of each row."""
+
+TRANSLATOR: dict[str, Any] = {
+    "examples": {"source": "emoji", "vocabulary": 1000, "batch_tokens": 1024, "validation_sentences": 500},
+    "model": "transformer-tiny",
+}
+"""Emoji names, English-French: learned in minutes, and words of a name change places."""
+
+SMALL_TRANSLATOR = {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1}
+"""What is changed of `transformer-tiny`, so that it learns emoji names in a few hundred steps."""
+
+TAGGER: dict[str, Any] = {"examples": {"source": "brown"}, "model": "transformer-tagger"}
+"""Parts of speech of the Brown corpus."""
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """What was measured of one row."""
+
+    metrics: dict[str, float]
+    """The metrics of the validation at the end."""
+    parameters: int
+
+
+def train_row(
+    task: str, recipe: Mapping[str, Any], steps: int, options: Options, folder: Path, console: Console
+) -> RowResult:
+    """The results of a training of so many steps, which is done or resumed unless `folder` has them."""
+    training = {
+        "steps": steps,
+        "learning_rate": 3e-3,
+        "schedule": "linear",
+        "warmup": 100,
+        "validate_every": steps,
+        "save_every": 250,
+        "average": 1,
+        "seed": options.seed,
+        "device": "cpu",
+        "threads": options.threads,
+    }
+    values = {**recipe, "training": training}
+
+    def measure() -> dict[str, Any]:
+        kind = tasks.task_class(task).from_json({**values, "out": str(folder)}, "the row")
+        tasks.train(kind)
+        lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+        metrics = next(line["validation"] for line in reversed(list(lines)) if "validation" in line)
+        parameters = sum(parameter.numel() for parameter in tasks.load(folder).model.parameters())
+        return {"metrics": metrics, "parameters": parameters}
+
+    console.rule(str(folder))
+    found = measure_once(
+        folder / RESULTS, json.loads(json.dumps(values)), measure, lambda: training_conditions(tasks.load(folder).model)
+    )
+    return RowResult(**found)
+
+
+def translator_speeds(
+    architectures: Mapping[str, Mapping[str, Any]], length: int, batch: int, repeats: int
+) -> dict[str, float]:
+    """Milliseconds of a training step of `transformer-tiny` with these changes, on random tokens."""
+    sizes = {"src_vocab": 1000, "tgt_vocab": 1000}
+    source, target = torch.randint(4, 1000, (batch, length)), torch.randint(4, 1000, (batch, length))
+    inputs = {"source": source, "source_lengths": torch.full((batch,), length), "target": target}
+    data = label_batch(inputs, target, "random tokens")
+
+    def updater(name: str) -> Callable[[], object]:
+        model: nn.Module = models.create("transformer-tiny", **sizes, **architectures[name]).train()
+        update = Updater(model, CrossEntropy(), Training(device="cpu", precision="float32"))
+        return partial(update, [data], 0.0, 1)  # a learning rate of 0 does not change the weights
+
+    return {name: 1000 * each for name, each in side_by_side({n: updater(n) for n in architectures}, repeats).items()}
