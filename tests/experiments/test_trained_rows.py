@@ -33,8 +33,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_windows(trained: dict[str, Any], tmp_path: Path) -> None:
     found = compare("windows", windows.Windows(out=tmp_path, radii=(1, 3)), Console(quiet=True))
     assert {name: recipe["architecture"].get("window") for name, recipe in trained.items()} == {
-        **{"translate-1": 1, "translate-3": 3, "translate-all": None},
-        **{"tag-1": 1, "tag-3": 3, "tag-all": None},
+        "translate-1": 1,
+        "translate-3": 3,
+        "translate-all": None,
+        "tag-1": 1,
+        "tag-3": 3,
+        "tag-all": None,
     }
     assert found.tables[0].rows[1] == ["3", "50.0", "70.0", "95.00", "7"]
     assert list(found.figures) == [""]
