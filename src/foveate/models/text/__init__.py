@@ -151,7 +151,7 @@ FAMILIES = (
             ),
             "luong-2015": (
                 95_073_000,
-                "4 LSTM layers of 1,000, source reversed, biaffine score, input feeding: the sizes of Luong et al. 2015",
+                "4 LSTM layers of 1,000, reversed source, biaffine score, input feeding: sizes of Luong et al. 2015",
             ),
         },
     ),
