@@ -75,6 +75,7 @@ ALONE = {
         "training/joint_ctc.py",
         "training/set_matching.py",
         "tasks/answer.py",
+        "tasks/ask.py",
         "tasks/blanks.py",
         "tasks/classifier.py",
         "tasks/classify_image.py",

@@ -34,6 +34,7 @@ def mvit_blocks(stage: int, count: int, outer: str, inner: str) -> dict[str, int
 
 PLACES = {
     "alexnet": {"head.dropout 3 19": 2},
+    "attentive-reader": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 12": 1},
     "audio-transformer": {"dropout 3 18 12": 1, **blocks("blocks", 2, 18)},
     "bert": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
     "cnn": {"dropout 3 22": 1},

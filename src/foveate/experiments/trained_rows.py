@@ -81,7 +81,7 @@ def translator_speeds(
     architectures: Mapping[str, Mapping[str, Any]], length: int, batch: int, repeats: int
 ) -> dict[str, float]:
     """Milliseconds of a training step of `transformer-tiny` with these changes, on random tokens."""
-    sizes = {"src_vocab": 1000, "tgt_vocab": 1000}
+    sizes: dict[str, Any] = {"src_vocab": 1000, "tgt_vocab": 1000}
     source, target = torch.randint(4, 1000, (batch, length)), torch.randint(4, 1000, (batch, length))
     inputs = {"source": source, "source_lengths": torch.full((batch,), length), "target": target}
     data = label_batch(inputs, target, "random tokens")

@@ -134,7 +134,7 @@ class JointSelfAttention(MultiHeadAttention):
     def __init__(self, attention: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
         self.head_width, self.value_width = attention.head_width, attention.value_width
-        parts = attention.query, attention.key, attention.value
+        parts: tuple[Any, ...] = (attention.query, attention.key, attention.value)
         self.widths = [part.out_features for part in parts]
         weight = torch.cat([part.weight for part in parts])
         biases: list[Tensor] = [part.bias for part in parts if part.bias is not None]

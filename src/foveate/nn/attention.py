@@ -63,9 +63,9 @@ class MultiHeadAttention(nn.Module):
         self.value_width = self.head_width if value_width is None else value_width
         self.group = heads // key_value_heads
         project = _SlicedLinear if split else _linear
-        self.query = project(width, heads, self.head_width, bias)
-        self.key = project(source_width, key_value_heads, self.head_width, bias)
-        self.value = project(source_width, key_value_heads, self.value_width, bias)
+        self.query: nn.Module = project(width, heads, self.head_width, bias)
+        self.key: nn.Module = project(source_width, key_value_heads, self.head_width, bias)
+        self.value: nn.Module = project(source_width, key_value_heads, self.value_width, bias)
         output_width = width if output_width is None else output_width
         self.output: nn.Module = nn.Linear(heads * self.value_width, output_width, bias)
         if head_widths is not None:

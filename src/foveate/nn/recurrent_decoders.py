@@ -94,6 +94,7 @@ class AttentiveDecoder(nn.Module):
             self.combine = nn.Linear(width + source_width, width)
         self.readout = readout
         self.expected_reward = nn.Linear(width, 1) if isinstance(select, Hard) else None
+        self.samples = 1
 
     def start(
         self, hidden: RecurrentState, encoded: Float[Tensor, "B S V"], lengths: Int[Tensor, "B"]
@@ -124,7 +125,7 @@ class AttentiveDecoder(nn.Module):
         assert attended.log_prob is not None
         assert attended.entropy is not None
         baseline = self.expected_reward(queries.detach()).squeeze(-1)
-        return Choices(attended.log_prob, attended.entropy, baseline, self.lasting)
+        return Choices(attended.log_prob, attended.entropy, baseline, self.lasting, self.samples)
 
     def join(self, outputs: Float[Tensor, "R T C"], context: Float[Tensor, "R T V"]) -> Float[Tensor, "R T C"]:
         return torch.tanh(self.combine(torch.cat([outputs, context], -1)))
@@ -167,7 +168,11 @@ class BahdanauDecoder(AttentiveDecoder):
 
 class LuongDecoder(AttentiveDecoder):
     """The query is the state after the step; with input feeding, the result is part of the next input (Luong et al.
-    2015)."""
+    2015).
+
+    A hard selection takes several `samples` of each step in training: outputs are then (R, samples * T, C). No step may
+    depend on what another one chose.
+    """
 
     def __init__(
         self,
@@ -178,9 +183,11 @@ class LuongDecoder(AttentiveDecoder):
         select: Selection,
         window: LocalWindow | None = None,
         input_feeding: bool = False,
+        samples: int = 1,
     ) -> None:
         super().__init__(recurrent(width if input_feeding else 0), width, source_width, score, select, window)
         self.lasting = input_feeding
+        self.samples = samples
 
     def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         if not self.lasting:
@@ -196,6 +203,8 @@ class LuongDecoder(AttentiveDecoder):
     def steps(self, x: Float[Tensor, "R T F"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
         """Several steps that depend on each other only by the recurrent state."""
         outputs, state.hidden = self.recurrent(x, state.hidden)
+        if self.training and self.samples > 1:
+            outputs = outputs.repeat(1, self.samples, 1)
         attended = self.attend(outputs, state)
         return self.join(outputs, attended.output), self.choices(outputs, attended)
 

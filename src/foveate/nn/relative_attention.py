@@ -18,8 +18,8 @@ class RelativeAttention(MultiHeadAttention):
     (Dai et al. 2019, section 3.3, https://arxiv.org/abs/1901.02860; Gopher, Rae et al. 2021, has it in each layer.)
     """
 
-    def __init__(self, width: int, heads: int, **options: int | float | bool | None) -> None:
-        super().__init__(width, heads, **options)  # type: ignore[arg-type]
+    def __init__(self, width: int, heads: int, **options: Any) -> None:
+        super().__init__(width, heads, **options)
         if self.group != 1:
             raise UserError("relative positions need as many key_value_heads as heads")
         self.distance = nn.Linear(width, heads * self.head_width, bias=False)

@@ -58,6 +58,7 @@ TASKS: dict[str, Row] = {
     ),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), ("foveate.tasks.author", "Author")),
+    "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask",)),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "classify-image": Row(

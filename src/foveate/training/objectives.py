@@ -36,7 +36,7 @@ class CrossEntropy:
     smoothing and the "accuracy".
 
     If the output has choices, `reinforce` is added with `choice_weight` and `entropy_bonus`. Its gradient is unbiased
-    but noisy, so a small weight learns faster with Adam.
+    but noisy, so a small weight learns faster with Adam. With several choices of each step the loss is their mean.
     """
 
     def __init__(self, label_smoothing: float = 0.0, choice_weight: float = 0.1, entropy_bonus: float = 0.001) -> None:
@@ -44,8 +44,10 @@ class CrossEntropy:
         self.choice_weight, self.entropy_bonus = choice_weight, entropy_bonus
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
-        counts = batch.labels != IGNORE
-        labels = batch.labels.masked_fill(~counts, 0)
+        samples = 1 if output.choices is None else output.choices.samples
+        labels = batch.labels.repeat(1, samples)
+        counts = labels != IGNORE
+        labels = labels.masked_fill(~counts, 0)
         logits = _by_place(output.logits)
         total, log_prob, right = smoothed_cross_entropy(logits, labels, counts, self.label_smoothing)
         for auxiliary in output.auxiliary:
@@ -55,7 +57,8 @@ class CrossEntropy:
         if output.choices is None:
             return Loss(total, log)
         choice_loss = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)
-        return Loss(total + choice_loss.total, log | choice_loss.log)
+        log = {name: value / samples for name, value in (log | choice_loss.log).items()}
+        return Loss((total + choice_loss.total) / samples, log)
 
 
 AUXILIARY = 0.3
@@ -78,7 +81,8 @@ def reinforce(
     entropy bonus, in nats, against early decisions.
 
     The reward of a choice is the log-probability of its own label and, if choices affect later steps, of all later
-    labels. The baseline predicts the reward and is trained by Huber's loss, whose gradient is bounded. The advantage,
+    labels. The baseline predicts the reward and is trained by Huber's loss, whose gradient is bounded. With several
+    choices of each step, the baseline of each is the mean reward of the others (Kool et al. 2019). The advantage,
     reward minus baseline, weights the gradient of the choice. Only the gradient of the loss has a meaning, not its
     value.
 
@@ -88,10 +92,18 @@ def reinforce(
     reward = (label_log_prob * counts).detach()
     if choices.lasting:
         reward = reward.flip(-1).cumsum(-1).flip(-1)
-    baseline = choices.baseline.to(reward.dtype)
+    several = choices.samples > 1
+    baseline = _others_reward(reward, choices.samples) if several else choices.baseline.to(reward.dtype)
     advantage = reward - baseline.detach()
     losses = -weight * advantage * choices.log_prob - entropy_bonus * choices.entropy
-    losses = losses + smooth_l1_loss(baseline, reward, reduction="none")
+    if not several:
+        losses = losses + smooth_l1_loss(baseline, reward, reduction="none")
     signals = {"choice_entropy": choices.entropy.detach(), "reward_square": reward**2, "advantage_square": advantage**2}
     log = {name: signal.masked_fill(~counts, 0.0).sum() for name, signal in signals.items()}
     return Loss(losses.masked_fill(~counts, 0.0).sum(), log)
+
+
+def _others_reward(reward: Float[Tensor, "B T"], samples: int) -> Float[Tensor, "B T"]:
+    """The mean reward of the other choices of the same step."""
+    by_sample = reward.unflatten(1, (samples, -1))
+    return ((by_sample.sum(1, keepdim=True) - by_sample) / (samples - 1)).flatten(1)

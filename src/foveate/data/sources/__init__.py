@@ -13,6 +13,7 @@ from foveate.data.sources import (
     emoji_captions,
     emoji_questions,
     emoji_scenes,
+    facts,
     fashion_mnist,
     gettext_debian,
     halls,
@@ -54,6 +55,7 @@ SOURCES: dict[str, Source] = {
         spoken.SOURCE,
         emoji_scenes.SOURCE,
         emoji_scenes.GROUPS,
+        facts.SOURCE,
     )
 }
 

@@ -4,6 +4,14 @@ from foveate.models.family import Family
 
 FAMILIES = (
     Family(
+        "attentive-reader",
+        "foveate.models.text.attentive_reader",
+        {
+            "attentive-reader-tiny": (678_018, "GRU of 64 each way, embeddings of 64: for short texts, on a laptop"),
+            "attentive-reader": (5_204_482, "LSTM of 256 each way, additive attention (Hermann et al. 2015)"),
+        },
+    ),
+    Family(
         "bert",
         "foveate.models.text.bert",
         {

@@ -65,6 +65,9 @@ class RNNSeq2SeqConfig:
     """The weighted mean of the source, one position (sampled in training), or positions from left to right."""
     mean_share: float = 0.5
     """With hard selection: the share of training steps that use the weighted mean instead, which helps learning."""
+    samples: int = 1
+    """With hard selection after the step, without input feeding or window: places drawn at each step in training. The
+    others' mean reward is the baseline of each, which makes REINFORCE alone learn."""
     window: Literal["none", "local-m", "local-p"] = "none"
     """Attend to all positions, or near a centre: position t at step t (local-m), or a predicted one (local-p)."""
     window_radius: int = 10
@@ -189,7 +192,12 @@ def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder 
         return BahdanauDecoder(recurrent, config.width, source_width, score, select, window, readout)
     if config.maxout is not None:
         raise UserError('maxout needs score_from "before"')
-    return LuongDecoder(recurrent, config.width, source_width, score, select, window, config.input_feeding)
+    fed, samples = config.input_feeding, config.samples if config.select == "hard" else 1
+    if samples > 1 and (fed or window is not None):
+        raise UserError(
+            "several samples of a step need steps that do not depend on others: no input feeding, no window"
+        )
+    return LuongDecoder(recurrent, config.width, source_width, score, select, window, fed, samples)
 
 
 def _selection(config: RNNSeq2SeqConfig) -> Selection:
