@@ -31,6 +31,12 @@ def test_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert names["sight"].sites == ["self"]
 
 
+def test_attention_on_grids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ran("attention-on-grids.md")["maps"].shape == (3, 12, 16)
+    assert Path("grid.png").stat().st_size > 1000
+
+
 def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert ran("training.md")["result"].metrics["accuracy"] > 0.9

@@ -37,7 +37,8 @@ def text_questions(paths: Sequence[Path]) -> Dataset[TextQuestion]:
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) != 3 or not all(parts):
             raise UserError(f"{path}, line {number}: tabs must stand between a text, a question and its answer")
-        found.append(TextQuestion(f"line {number} of {path.name}", *parts))
+        text, question, answer = parts
+        found.append(TextQuestion(f"line {number} of {path.name}", text, question, answer))
     if not found:
         raise UserError(f"{path}: there is no question in it")
     return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"])

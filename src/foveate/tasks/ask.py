@@ -26,6 +26,7 @@ from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import unlearned
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
+from foveate.viewer.sides import SidePair
 
 BATCH = 256
 """Questions that are answered together."""
@@ -127,7 +128,10 @@ class Ask(Task[Architecture]):
         pairs = [_split(text, options.query, place) for place, text in enumerate(texts)]
         answers = predictor.processor.answers
         shares = _decide(predictor, pairs)
-        return [Answer(*pair, *choose_label(answers, one)) for pair, one in zip(pairs, shares, strict=True)]
+        return [
+            Answer(given, question, *choose_label(answers, one))
+            for (given, question), one in zip(pairs, shares, strict=True)
+        ]
 
     def measure(self, predictor: Predictor, examples: Sequence[TextQuestion], options: Asked) -> Measured:
         """The share of right answers, of each kind of question, and the share of the attention that is in the sentence
@@ -184,7 +188,7 @@ class Ask(Task[Architecture]):
         (answer,) = self.answer(predictor, [given], Asked())
         sight, pieces = _look(predictor, text, question, sites)
         check_length(len(pieces), max_length, "the text")
-        names = {site: ([question], pieces) for site in sight.sites}
+        names: dict[str, SidePair] = {site: ([question], pieces) for site in sight.sites}
         return LookResult(sight, names, make_title(text), [f"{answer.question} {answer.text}", *sight.notes])
 
 
