@@ -80,6 +80,7 @@ NEEDED = {
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers."""
 
 IDLE = [
+    ("score_activation", {"score": ["none", "dot", "scaled-dot", "biaffine"]}),
     ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
     *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")),
     ("input_feeding", {"score_from": ["before"]}),

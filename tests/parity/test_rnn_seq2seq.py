@@ -29,6 +29,9 @@ def sigmoid(x: Vector) -> Vector:
     return 1 / (1 + np.exp(-x))
 
 
+ACTIVATIONS = {"tanh": np.tanh, "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0)}
+
+
 class Equations:
     """A translator that reads its numbers from a model's parameters and shares none of its code."""
 
@@ -120,7 +123,10 @@ class Equations:
     def score(self, query: Vector, key: Vector) -> float:
         kind = self.config["score"]
         if kind == "additive":
-            hidden = np.tanh(self.linear("decoder.score.query", query) + self.linear("decoder.score.key", key))
+            g = {"tanh": np.tanh, "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0)}[
+                self.config["score_activation"]
+            ]
+            hidden = g(self.linear("decoder.score.query", query) + self.linear("decoder.score.key", key))
             return self.w["decoder.score.direction"] @ hidden
         if kind == "biaffine":
             return key @ self.w["decoder.score.weight"] @ query
@@ -188,6 +194,11 @@ def test_every_cell_in_every_way(way: str, cell: str) -> None:
 @pytest.mark.parametrize("way", ["bahdanau", "luong, fed"])
 def test_every_score(way: str, score: str) -> None:
     compare(score=score, **WAYS[way])
+
+
+@pytest.mark.parametrize("g", ["relu", "sigmoid"])
+def test_every_function_of_the_additive_score(g: str) -> None:
+    compare(score="additive", score_activation=g, **WAYS["bahdanau"])
 
 
 @pytest.mark.parametrize("encoder", ["unidirectional", "embeddings"])

@@ -22,6 +22,7 @@ COMPARISONS = {
         "recurrent, convolution, self-attention, restricted self-attention: cost against length and width",
     ),
     "dot-scaling": ("foveate.experiments.dot_scaling", "dot against scaled dot, by the width of the keys"),
+    "scores": ("foveate.experiments.scores", "scores of attention: time, memory, what a layer learns with each"),
     "positions": (
         "foveate.experiments.positions",
         "kinds of positions: trained on short sequences, tested on long ones",

@@ -1,5 +1,7 @@
 """Self-attention with the relative positions of Transformer-XL, whose distances each layer projects."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 

@@ -61,6 +61,8 @@ class RNNSeq2SeqConfig:
     By default a tanh layer as wide as the states."""
     score: Literal["none", "additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """The score of source positions; "none" for a decoder without attention, with one fixed vector of the source."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     select: Literal["soft", "hard", "monotonic"] = "soft"
     """The weighted mean of the source, one position (sampled in training), or positions from left to right."""
     mean_share: float = 0.5
@@ -216,7 +218,7 @@ def _window(config: RNNSeq2SeqConfig) -> LocalWindow | None:
 
 def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
     if config.score == "additive":
-        return Additive(config.width, source_width, config.width)
+        return Additive(config.width, source_width, config.width, getattr(torch, config.score_activation))
     if config.score == "biaffine":
         return Biaffine(config.width, source_width)
     if source_width != config.width:
