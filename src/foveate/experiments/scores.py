@@ -5,6 +5,7 @@ What is learned is to recall: of N items, each the sum of the vectors of a name 
 asked for; its value is the answer.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -30,8 +31,8 @@ PROJECTIONS: dict[str, tuple[bool, bool]] = {
 }
 """Whether keys and values are projections of the items, by the name of the column."""
 
-LAST = 50
-"""Number of last steps whose accuracy is reported."""
+LEARNED, LAST = 0.95, 20
+"""A layer has learned once this share of the answers of so many steps is right."""
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Scores(Options):
     width: int = 64
     """Width of the items' vectors."""
     steps: int = 600
-    """Training steps of each layer, of 64 questions each."""
+    """Training steps of each layer at most, of 64 questions each."""
     learning_rate: float = 3e-3
     """Learning rate of AdamW."""
     repeats: int = 5
@@ -65,6 +66,8 @@ class Learned:
 
     score: str
     projected: str
+    steps: int | None
+    """Training steps until it had learned; None if it had not in the end."""
     accuracy: float
     """Of the last steps, in percent."""
     entropy: float
@@ -114,7 +117,7 @@ def run(options: Scores, console: Console) -> Comparison:
     for score in SCORES:
         for projected in PROJECTIONS:
             learned.append(_learn(options, score, projected))
-            told = f"{score}, projected {projected}: {learned[-1].accuracy:.1f} %"
+            told = f"{score}, projected {projected}: {_format(learned[-1])}"
             console.print(told, highlight=False)
     seconds = {
         length: side_by_side({s: _prepared_step(s, length, options.head_width) for s in SCORES}, options.repeats)
@@ -130,7 +133,8 @@ def _learn(options: Scores, score: str, projected: str) -> Learned:
     model = Recall(options, score, PROJECTIONS[projected])
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
     right, weights = [], torch.ones(1, 1)
-    for _ in range(options.steps):
+    learned = None
+    for step in range(1, options.steps + 1):
         names = torch.rand(64, options.names).topk(options.items).indices  # each name once
         values, place = torch.randint(options.names, names.shape), torch.randint(options.items, (64, 1))
         labels = values.gather(1, place).squeeze(1)
@@ -139,8 +143,15 @@ def _learn(options: Scores, score: str, projected: str) -> Learned:
         F.cross_entropy(logits, labels).backward()
         optimizer.step()
         right.append(float((logits.argmax(-1) == labels).float().mean()))
+        if step >= LAST and sum(right[-LAST:]) >= LEARNED * LAST:
+            learned = step
+            break
     entropy = float(-torch.special.xlogy(weights, weights).sum(-1).mean())
-    return Learned(score, projected, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
+    return Learned(score, projected, learned, 100 * sum(right[-LAST:]) / len(right[-LAST:]), entropy)
+
+
+def _format(found: Learned) -> str:
+    return f"{found.steps}" if found.steps else f"{found.accuracy:.0f} % in the end"
 
 
 def _inputs(name: str, length: int, width: int) -> tuple[Score, Tensor, Tensor, Tensor]:
@@ -170,10 +181,10 @@ def _report(
         added = grown[score]
         cost.rows.append([score, *times, "" if added is None else f"{added / 2**20:.1f}"])
     found = {(one.score, one.projected): one for one in learned}
-    right = Table(["score", *PROJECTIONS], title="Items recalled, %, by what is projected")
-    sharp = Table(["score", *PROJECTIONS], title="Entropy of the weights, nats")
+    right = Table(["score", *PROJECTIONS], title="Steps until 95 % of the items are recalled, by what is projected")
+    sharp = Table(["score", *PROJECTIONS], title="Entropy of the weights then, nats")
     for score in SCORES:
-        right.rows.append([score, *(f"{found[score, name].accuracy:.1f}" for name in PROJECTIONS)])
+        right.rows.append([score, *(_format(found[score, name]) for name in PROJECTIONS)])
         sharp.rows.append([score, *(f"{found[score, name].entropy:.2f}" for name in PROJECTIONS)])
     return Comparison(
         "Scores of attention",
@@ -182,21 +193,21 @@ def _report(
         {"learned": [asdict(one) for one in learned], "seconds": seconds, "bytes": grown},
         [
             f"Time: 4 heads of width {options.head_width}. Recall: one of {options.items} items by its name; "
-            f"{options.steps} steps of 64 questions, AdamW at {options.learning_rate:g}, width {options.width}, one "
+            f"steps of 64 questions, AdamW at {options.learning_rate:g}, width {options.width}, one "
             f"seed; guessing is right in {100 / options.names:.1f} %."
         ],
     )
 
 
 def _plot(found: dict[tuple[str, str], Learned]) -> Figure:
-    """Bars of accuracy: a group for each score, a bar for each way to project."""
+    """Bars of the steps: a group for each score, a bar for each way to project."""
     figure = Figure(figsize=(7, 2.8), dpi=144, layout="constrained")
     axes = figure.subplots()
     for number, name in enumerate(PROJECTIONS):
         places = [place + 0.2 * (number - 1.5) for place in range(len(SCORES))]
-        axes.bar(places, [found[score, name].accuracy for score in SCORES], 0.18, label=name)
+        axes.bar(places, [found[score, name].steps or math.nan for score in SCORES], 0.18, label=name)
     axes.set_xticks(range(len(SCORES)), SCORES)
-    axes.set(ylabel="items recalled, %")
+    axes.set(ylabel="steps until learned")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(title="projected", fontsize="small", frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
     return figure
