@@ -4,9 +4,11 @@ import json
 import shutil
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tiny_prose
 import torch
 import verdicts
 from rich.console import Console
@@ -18,8 +20,10 @@ from foveate.data import Splits
 from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
+from foveate.tasks import language
 from foveate.tasks.classify import FINE_TUNING, Classify, Text, run
 from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.tasks.language import Language
 from foveate.tasks.start import open_start
 from foveate.tasks.trained import NoOptions
 from foveate.training import Training
@@ -162,3 +166,54 @@ def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
     (copy / "vocab.txt").unlink()
     with pytest.raises(UserError, match="has no tokenizer: neither"):
         open_start(copy)
+
+
+def test_low_rank_updates_leave_the_body_alone_and_are_merged(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "bert", initial=True)
+    task = recipe(tmp_path / "run", folder, 40)
+    task.lora = 2
+    told = StringIO()
+    trained = run(task, verdicts.splits(), Console(file=told))
+    assert "of them trained" in told.getvalue()
+    state, theirs = trained.model.state_dict(), open_start(folder).body
+    changed = {name for name, tensor in theirs.items() if not torch.equal(state[name], tensor)}
+    assert changed == {f"stack.blocks.{block}.self.{layer}.weight" for block in (0, 1) for layer in ("query", "value")}
+    loaded = foveate.load(tmp_path / "run")
+    assert loaded.classify(["bad dogs"])[0].probability == trained.classify(["bad dogs"])[0].probability
+    updates = foveate.bundle.read_tensors(tmp_path / "run/adapter.safetensors").tensors
+    assert len(updates) == 8
+    name = "stack.blocks.1.self.query"
+    merged = theirs[f"{name}.weight"] + 2 * updates[f"{name}.up"] @ updates[f"{name}.down"]
+    torch.testing.assert_close(state[f"{name}.weight"], merged)
+
+
+def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> None:
+    """Without --model, the classifier has the sizes of the run."""
+    training = Training(steps=2, validate_every=2, save_every=2, average=1)
+    sizes = SIZES | {"positions": "rotary"}
+    learn = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
+    language.run(learn, tiny_prose.splits(), CONSOLE)
+    task = Classify(start=tmp_path / "gpt", out=tmp_path / "run", training=training, architecture={"pooling": "mean"})
+    assert task.model == "gpt-tiny"
+    config: Any = task.architecture
+    assert (config.width, config.positions, config.head, config.pooling) == (20, "rotary", "text", "mean")
+    run(task, verdicts.splits(), CONSOLE)
+    classifier = foveate.load(tmp_path / "run")
+    assert classifier.run("bad dogs").label in classifier.labels
+    assert classifier.picture(classifier.run("bad dogs")) is not None
+
+
+def test_what_low_rank_updates_need(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data.tsv"
+    data.write_text("".join(f"{label}\t{text}\n" for label, text in verdicts.examples(40, 7)))
+    sizes = [f"--architecture.{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
+    command = ["train", "classify", "--data", str(data), "--model", "bert-base", "--out", str(tmp_path / "out"), *sizes]
+    for arguments, message in (
+        (["--lora", "4"], "lora adapts trained weights: name them with --from"),
+        (["--from", str(folder), "--lora", "4", "--lora-layers", "selv.query"], "did you mean self.query"),
+        (["--from", str(folder), "--freeze", "stak"], "unknown place of weights in the model 'stak'"),
+    ):
+        with pytest.raises(SystemExit) as exit:
+            main([*command, *arguments])
+        assert exit.value.code == 2
+        assert message in capsys.readouterr().err

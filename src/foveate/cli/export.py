@@ -12,26 +12,32 @@ from foveate import tasks
 from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.interop.pretrained import locate
+from foveate.tasks.adapter import export_adapter
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 
 
 @dataclass
 class Export:
-    """Write a GPT, GPT-NeoX or Llama as a Hugging Face folder, which transformers loads with the same logits."""
+    """Write a GPT, GPT-NeoX or Llama as a Hugging Face folder, which transformers loads with the same logits; or the
+    low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained language model, of foveate's or of Hugging Face's; or a name of trained weights."""
     out: Path
-    """Folder to write config.json, model.safetensors and the tokenizer to."""
-    to: Literal["hf"] = "hf"
-    """The layout: that of Hugging Face."""
+    """Folder to write config.json, model.safetensors and the tokenizer to, or the two files of an adapter."""
+    to: Literal["hf", "peft"] = "hf"
+    """The layout: a model of Hugging Face's, or an adapter of the peft library."""
 
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(Export, arguments, "export")
     if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
         raise UserError(f"{options.out} is there already: name another --out")
+    if options.to == "peft":
+        base = export_adapter(options.folder, options.out)
+        print(f"wrote {options.out}; its base is AutoModelForSequenceClassification.from_pretrained('{base}')")
+        return
     task = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
     completer = task if isinstance(task, Completer) else as_completer(task)
     completer.save(options.out)

@@ -26,10 +26,11 @@ from foveate.nn.init import (
     initialize_language_model,
     skip_init,
 )
+from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank
 from foveate.nn.norms import norm
 from foveate.nn.object_queries import BoxQueries, LearnedQueries
 from foveate.nn.pooled_attention import PooledAttention
-from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling
+from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling, text_vector
 from foveate.nn.positions import (
     LearnedPositions,
     Positioned,
@@ -81,6 +82,7 @@ __all__ = [
     "GatedFeedForward",
     "LearnedPositions",
     "LearnedQueries",
+    "LowRank",
     "LuongDecoder",
     "MeanPooling",
     "MultiHeadAttention",
@@ -106,6 +108,7 @@ __all__ = [
     "TooManyWeightsError",
     "WindowAttention",
     "WordEmbedding",
+    "add_low_rank",
     "concatenate_choices",
     "box_centres",
     "box_corners",
@@ -119,10 +122,13 @@ __all__ = [
     "initialize_convolutions",
     "initialize_language_model",
     "longest_sequence",
+    "low_rank_updates",
+    "merge_low_rank",
     "norm",
     "pooling",
     "position_encoding",
     "skip_init",
+    "text_vector",
     "tie_output",
     "word_embeddings",
     "word_vectors",

@@ -4,6 +4,7 @@ All poolings take the encoded sequence, its lengths and, if there is one, the la
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -63,6 +64,23 @@ class MeanPooling(nn.Module):
     ) -> Float[Tensor, "B C"]:
         real = torch.arange(encoded.shape[1], device=encoded.device) < lengths[:, None]
         return (encoded * real[..., None]).sum(1) / lengths[:, None].clamp(min=1)
+
+
+def text_vector(
+    hidden: Float[Tensor, "B T C"],
+    lengths: Int[Tensor, "B"] | None,
+    which: Literal["first", "last", "mean"],
+    padding_side: Literal["left", "right"] = "right",
+) -> Float[Tensor, "B C"]:
+    """The vector of each text's first or last token, or the mean of its tokens; `lengths` are needed with padding."""
+    if lengths is None:
+        return hidden.mean(1) if which == "mean" else hidden[:, 0 if which == "first" else -1]
+    begin = hidden.shape[1] - lengths[:, None] if padding_side == "left" else lengths[:, None] * 0
+    end = begin + lengths[:, None]
+    begin, end = (end - 1 if which == "last" else begin), (begin + 1 if which == "first" else end)
+    columns = torch.arange(hidden.shape[1], device=hidden.device)
+    weights = ((columns >= begin) & (columns < end)).to(hidden.dtype)
+    return (weights / weights.sum(1, keepdim=True)).unsqueeze(1).matmul(hidden).squeeze(1)
 
 
 class FirstPlace(nn.Module):

@@ -45,7 +45,7 @@ TASKS: dict[str, Row] = {
     "classify": Row(
         "foveate.tasks.classify",
         "Classify",
-        ("rnn-classifier", "transformer-classifier", "bert"),
+        ("rnn-classifier", "transformer-classifier", "bert", "gpt"),
         ("foveate.tasks.classifier", "Classifier"),
     ),
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger")),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -64,6 +64,10 @@ FINE_TUNING = Training(
 """How trained weights are adapted: three epochs at a low rate."""
 
 
+READ_AROUND = {"bert": 2, "gpt": 1}
+"""The families of language models that learn to label texts, and how many tokens they read beside a text's."""
+
+
 @dataclass
 class Classify(FromWeights, Recipe[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
@@ -90,20 +94,26 @@ class Classify(FromWeights, Recipe[Architecture]):
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin from trained weights, with a new head: a run of `foveate train cloze`, a Hugging Face folder of a BERT or
-    RoBERTa, or minilm. The tokenizer is theirs, and so are the sizes, unless --model names others."""
+    """Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language`
+    (a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless
+    --model names others."""
 
     def __post_init__(self) -> None:
         fresh = self.architecture is None or isinstance(self.architecture, Mapping)
-        if self.start is not None and self.model == type(self).model:
-            self.model = open_start(self.start).preset
+        given: Any = dict(self.architecture or {}) if fresh else {}
+        if fresh and self.start is not None:
+            begun = open_start(self.start)
+            self.model = begun.preset if self.model == type(self).model else self.model
+            given = begun.sizes | given if self.model == begun.trained_as else given
         if self.start is not None and self.training is AS_USUAL:
             self.training = FINE_TUNING
+        if fresh:
+            self.architecture = given
         super().__post_init__()
-        if self.preset.family == "bert":
+        if around := READ_AROUND.get(self.preset.family):
             if fresh:
                 self.architecture = replace(self.architecture, head="text")  # type: ignore[type-var]
-            longest = self.architecture.max_length - 2  # type: ignore[attr-defined]
+            longest = self.architecture.max_length - around  # type: ignore[attr-defined]
             self.examples = replace(self.examples, max_length=min(self.examples.max_length, longest))
 
     def build(self, **sizes: int) -> nn.Module:

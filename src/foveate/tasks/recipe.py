@@ -23,6 +23,7 @@ from foveate.training import Batches, CrossEntropy, Training, Validation, main_p
 from foveate.training.checkpoints import CONTENT, Checkpoints
 from foveate.training.folder_lock import METRICS, check_folder
 from foveate.training.hardware import choose_device
+from foveate.training.rates import freeze
 
 Architecture = TypeVar("Architecture")
 
@@ -30,7 +31,7 @@ Kind = TypeVar("Kind", bound="Recipe")
 
 WRITTEN = (
     *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
-    *("conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
+    *("adapter.safetensors", "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
 )
 """What is written into the folder of a training, whichever its task is."""
 
@@ -129,7 +130,9 @@ class Recipe(Generic[Architecture]):
         """The model with the random weights of the recipe's seed; `sizes` are those that the data decided."""
         architecture: Any = self.architecture
         torch.manual_seed(self.training.seed)
-        return models.build(self.preset.family, replace(architecture, **sizes))
+        model = models.build(self.preset.family, replace(architecture, **sizes))
+        freeze(model, self.training)
+        return model
 
     def console(self, given: Console | None) -> Console:
         """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
@@ -163,9 +166,13 @@ class Recipe(Generic[Architecture]):
             console=console,
             unit=self.unit,
         )
-        model.eval()
+        self.finish(model)
         if main_process():
             save(self.out)
+
+    def finish(self, model: nn.Module) -> None:
+        """Prepare a trained model for answers, and for its folder."""
+        model.eval()
 
     def digest(self, examples: Any) -> str:
         """A few letters that differ for other examples, and for another order of them."""
@@ -174,7 +181,9 @@ class Recipe(Generic[Architecture]):
     def summary(self, model: nn.Module, vocabulary: str) -> str:
         """One line for the user: what is about to be trained."""
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        return f"{self.model}: {parameters:,} parameters, {vocabulary}"
+        trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+        of_them = f" ({trained:,} of them trained)" if trained < parameters else ""
+        return f"{self.model}: {parameters:,} parameters{of_them}, {vocabulary}"
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as `config.json` keeps it; `from_json` reads it back."""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -20,13 +20,19 @@ from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
 from foveate.interop.weight_files import weight_files
+from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks.trained import describe
+from foveate.training import main_process
 
 if TYPE_CHECKING:
     from foveate.tasks.recipe import Recipe
 
 HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
+
+
+ADAPTER = "adapter.safetensors"
+"""The low-rank updates of a run, beside the weights that they are merged into."""
 
 
 @dataclass
@@ -40,6 +46,8 @@ class Start:
     body: dict[str, Tensor] = field(repr=False)
     tokenizer: Tokenizer | None = field(repr=False)
     """None for a model that reads no text."""
+    trained_as: str | None = None
+    """The preset that a run began from; its sizes may have been changed."""
 
     @property
     def digest(self) -> str:
@@ -60,12 +68,20 @@ class Start:
 
     @property
     def preset(self) -> str:
-        """The preset with the sizes of the body. Raises UserError where there is none."""
+        """The preset of the run, or the one with the sizes of the body. Raises UserError where there is none."""
+        if self.trained_as is not None:
+            return self.trained_as
         for name, preset in models.presets().items():
             kind = models.config_class(self.family)
             if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
                 return name
         raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The fields of the config that neither the data nor the head decides."""
+        others = (*models.sizes_of_data(self.family), "head", "pooling")
+        return {name: value for name, value in asdict(self.config).items() if name not in others}
 
 
 def open_start(place: Path | str) -> Start:
@@ -84,7 +100,8 @@ def _run_folder(folder: Path) -> Start:
     body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
     reads_text = (folder / "tokenizer.json").is_file()
     tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
-    return Start(folder, description.family, config, body, tokenizer)
+    preset = description.recipe.get("model")
+    return Start(folder, description.family, config, body, tokenizer, preset if isinstance(preset, str) else None)
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
@@ -99,7 +116,7 @@ def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
 
 def _sizes(config: Any) -> tuple[Any, ...]:
     names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
-    return tuple(getattr(config, name, None) for name in names)
+    return tuple(getattr(config, name, None) for name in (*names, "norm", "positions"))
 
 
 @dataclass(kw_only=True)
@@ -108,6 +125,12 @@ class FromWeights:
 
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from the trained weights of this folder, with a new head."""
+
+    lora: int | None = None
+    """Leave the trained weights as they are, and train updates of this rank and the head alone (LoRA). In the end the
+    updates are merged into the weights; adapter.safetensors has them too."""
+    lora_layers: tuple[str, ...] = ("self.query", "self.value")
+    """The linear layers that get an update: the ends of their places in the model."""
 
     @cached_property
     def trained_body(self) -> Start | None:
@@ -118,12 +141,32 @@ class FromWeights:
         """The model, with the trained body if there is one."""
         body, recipe = self.trained_body, cast("Recipe[Any]", super())
         model = recipe.build(**sizes)
-        if body is None or next(model.parameters()).device.type == "meta":
-            return model
+        if body is not None and next(model.parameters()).device.type != "meta":
+            self._fill(model, body)
+        if self.lora is not None:
+            add_low_rank(model, self.lora, self.lora_layers)
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(parameter.requires_grad or name.startswith(HEADS))
+        return model
+
+    def _fill(self, model: nn.Module, body: Start) -> None:
         if body.family != (own := cast("Recipe[Any]", self).preset.family):
             raise UserError(f"{self.start} is a {body.family}, which no {own} can begin from")
         body.fill(model)
-        return model
+
+    def check(self) -> None:
+        """Tell what cannot work before any data is read."""
+        if self.lora is not None and self.start is None:
+            raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
+        cast("Recipe[Any]", super()).check()
+
+    def finish(self, model: nn.Module) -> None:
+        """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""
+        updates = low_rank_updates(model)
+        if updates and main_process():
+            bundle.write_tensors(self.out / ADAPTER, updates)
+        merge_low_rank(model)
+        cast("Recipe[Any]", super()).finish(model)
 
     def contents(self) -> dict[str, str]:
         """Digests of what is learned from, and of the weights."""
@@ -133,4 +176,5 @@ class FromWeights:
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed: these weights too."""
         recipe = cast("Recipe[Any]", super())
-        return recipe.identity() | ({} if self.start is None else {"start": str(self.start)})
+        updates = {} if self.lora is None else {"lora": self.lora, "lora_layers": list(self.lora_layers)}
+        return recipe.identity() | ({} if self.start is None else {"start": str(self.start)}) | updates

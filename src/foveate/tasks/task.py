@@ -229,6 +229,6 @@ class Task(Recipe[Architecture], ABC):
         objective, identity = self.objective(), self.identity() | dict(by_name)
         told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit}
         train(predictor.model, batches, objective, self.training, self.out, validation, **told)
-        predictor.model.eval()
+        self.finish(predictor.model)
         if main_process():
             predictor.save(self.out)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.errors import UserError
+from foveate.training.rates import factor
 from foveate.training.settings import Training
 
 MOMENTUM = 0.95
@@ -26,25 +27,28 @@ def optimizer(model: nn.Module, settings: Training, device: torch.device) -> tor
     Fused if PyTorch supports it: for 5 million weights in 100 tensors, a step of AdamW on two CPU cores takes 2 ms
     instead of 9 with `foreach` and 8 with neither. Raises UserError for Muon on sharded weights.
     """
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     inside = _matrices_inside(model) if settings.optimizer == "muon" else set()
     if any(hasattr(parameter, "full_tensor") for parameter in inside):  # DTensors, whose import takes a second
         raise UserError("optimizer muon needs whole matrices on each process: use --parallel replicate, or adamw")
-    matrices = [parameter for parameter in trained if parameter.ndim >= 2]
-    groups: list[dict[str, Any]] = [
-        {
-            "params": [parameter for parameter in matrices if parameter not in inside],
-            "weight_decay": settings.weight_decay,
-        },
-        {"params": [parameter for parameter in trained if parameter.ndim < 2], "weight_decay": 0.0},
-    ]
-    if inside:
-        chosen = [each for each in matrices if each in inside]
-        groups.append({"params": chosen, "weight_decay": settings.weight_decay, MUON: True})
+    matrices = [(name, parameter) for name, parameter in named if parameter.ndim >= 2]
+    groups: list[dict[str, Any]] = []
+    for options, members in (
+        ({"weight_decay": settings.weight_decay}, [one for one in matrices if one[1] not in inside]),
+        ({"weight_decay": 0.0}, [one for one in named if one[1].ndim < 2]),
+        ({"weight_decay": settings.weight_decay, MUON: True}, [one for one in matrices if one[1] in inside]),
+    ):
+        rates: dict[float, list[nn.Parameter]] = {1.0: []}
+        for name, parameter in members:
+            rates.setdefault(factor(name, settings), []).append(parameter)
+        groups += [{**options, FACTOR: rate, "params": own} for rate, own in rates.items() if own]
     fused = device.type in ("cpu", "cuda")
     kind = Muon if inside else torch.optim.AdamW
     return kind(groups, settings.learning_rate, settings.betas, settings.epsilon, fused=fused)
 
+
+FACTOR = "factor"
+"""What the learning rate is multiplied by in a parameter group."""
 
 MUON = "muon"
 """Marks the parameter group that Muon updates."""

@@ -55,6 +55,11 @@ class Training:
     """AdamW's constant in the denominator."""
     clip: float | None = 1.0
     """Largest norm of the gradient; longer gradients are scaled down."""
+    freeze: tuple[str, ...] = ()
+    """Parts of the model whose weights stay as they are, by their place in it: `embedding stack.blocks.0`."""
+    rate_factors: dict[str, float] = field(default_factory=dict)
+    """What the learning rate is multiplied by in parts of the model, by their place in it: `stack 0.1 head 2`. Of
+    several places that hold a weight, the longest one counts."""
     label_smoothing: float = 0.1
     """Share of the target probability that is distributed evenly over the vocabulary."""
     choice_weight: float = 0.1

@@ -11,8 +11,9 @@ from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, wants_bfloat16
 from foveate.training.objectives import Loss, Objective
-from foveate.training.optimizers import optimizer
+from foveate.training.optimizers import FACTOR, optimizer
 from foveate.training.parallel import Processes, fingerprint, place
+from foveate.training.rates import freeze
 from foveate.training.settings import Training
 
 
@@ -40,6 +41,7 @@ class Updater:
     ) -> None:
         self.device = choose_device(settings.device)
         self.processes = processes or Processes()
+        freeze(model, settings)
         self.placement = place(model, self.device, settings.parallel, self.processes)
         self.objective = objective
         self.settings = settings
@@ -57,7 +59,7 @@ class Updater:
         totals, sums = self._summed(losses, group, step)
         self._refuse_non_finite(group, totals, norm, step)
         for parameters in self.optimizer.param_groups:
-            parameters["lr"] = rate
+            parameters["lr"] = rate * parameters[FACTOR]
         self.optimizer.step()
         self.optimizer.zero_grad()
         return Update(weight, sums, norm, rate)

@@ -152,3 +152,15 @@ def test_where_it_looks(model: nn.Module) -> None:
     weights = sight["stack.blocks.1.self"].weights()
     assert weights.shape == (3, 3, 5, 5)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, 3, 5))
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_a_label_of_the_text_depends_on_no_padding(pooling: str) -> None:
+    model = foveate.create("gpt-tiny", **SMALL, head="text", classes=5, pooling=pooling).eval()
+    short, long = torch.tensor([[3, 5, 7]]), torch.tensor([[3, 5, 7, 0, 0], [1, 2, 3, 4, 6]])
+    alone = model(short, torch.tensor([3])).logits
+    assert alone.shape == (1, 1, 5)
+    torch.testing.assert_close(model(short).logits, alone)
+    torch.testing.assert_close(model(long, torch.tensor([3, 5])).logits[:1], alone)
+    left = torch.tensor([[0, 0, 3, 5, 7], [1, 2, 3, 4, 6]])
+    torch.testing.assert_close(model(left, torch.tensor([3, 5]), "left").logits[:1], alone)

@@ -80,7 +80,7 @@ def open_source(
     sources = [_find(part.strip(), task) for part in name.split("+")]
     for source in sources:
         _check_languages(source, source_language, target_language)
-    prose = all(source.tasks == moby_dick.SOURCE.tasks for source in sources)
+    prose = all("language" in source.tasks for source in sources)
     if len(sources) > 1 and not prose and not all(source.languages for source in sources):
         raise UserError(f"{name}: only texts in two languages, and texts of prose, can be joined")
     splits = [_open(source, source_language, target_language, announce) for source in sources]

@@ -150,7 +150,7 @@ JUDGE = Source(
 
 SENTENCES = Source(
     name="movie-sentences",
-    tasks=("language", "rlhf"),
+    tasks=("language", "cloze", "rlhf"),
     about="the same 10,568 sentences as prose",
     open=open_sentences,
     size="2.5 MB",

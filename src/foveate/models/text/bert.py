@@ -14,7 +14,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import one_of
 from foveate.models.text.causal_language_model import Side
-from foveate.nn import Dropout, StackConfig, TransformerStack, initialize_language_model, tie_output
+from foveate.nn import Dropout, StackConfig, TransformerStack, initialize_language_model, text_vector, tie_output
 
 
 @dataclass(kw_only=True)
@@ -133,13 +133,7 @@ class Bert(nn.Module):
     ) -> Float[Tensor, "B C"]:
         """The vector of each text: that of its first token, or the mean."""
         hidden = self.encode(tokens, lengths, token_types, padding_side)
-        if lengths is None:
-            return hidden[:, 0] if self.config.pooling == "first" else hidden.mean(1)
-        left = tokens.shape[1] - lengths[:, None] if padding_side == "left" else lengths[:, None] * 0
-        columns = torch.arange(tokens.shape[1], device=tokens.device)
-        last = left + (1 if self.config.pooling == "first" else lengths[:, None])
-        weights = ((columns >= left) & (columns < last)).to(hidden.dtype)
-        return (weights / weights.sum(1, keepdim=True)).unsqueeze(1).matmul(hidden).squeeze(1)
+        return text_vector(hidden, lengths, self.config.pooling, padding_side)
 
     def encode(
         self,
@@ -167,6 +161,17 @@ _LARGE = {"width": 1024, "heads": 16, "feedforward": 4096, "layers": 24}
 _ROBERTA = {"position_offset": 2, "token_types": 1, "epsilon": 1e-5}
 
 PRESETS: dict[str, dict[str, Any]] = {
+    "bert-mini": {
+        "width": 128,
+        "heads": 4,
+        "feedforward": 512,
+        "layers": 2,
+        "norm": "pre",
+        "input_norm": False,
+        "positions": "rotary",
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+    },
     "bert-tiny": {"width": 256, "heads": 4, "feedforward": 1024, "layers": 4},
     "minilm-l6": {"width": 384, "feedforward": 1536, "layers": 6},
     "bert-base": {},

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import one_of
 from foveate.models.text.causal_language_model import (
     CausalLanguageModel,
     CausalLanguageModelConfig,
     Side,
     TextState,
 )
+from foveate.nn import text_vector
 
 
 @dataclass(kw_only=True)
@@ -31,6 +33,12 @@ class GPTConfig(CausalLanguageModelConfig):
     layers: int = 12
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu-tanh"
     positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
+    head: Literal["words", "text"] = "words"
+    """What is predicted: the next token, or a label of the whole text."""
+    classes: FromData = 2
+    """Number of labels of a text."""
+    pooling: Literal["last", "mean"] = "last"
+    """What stands for a text: its last token, or the mean of its tokens."""
     condition: Literal["added"] | None = None
     """Add the vector of a condition to that of each token; None for a model without conditions."""
     condition_dropout: float = 0.1
@@ -44,6 +52,10 @@ class GPT(CausalLanguageModel):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
+        one_of("head", config.head, ("words", "text"))
+        if config.head == "text":
+            self.output = nn.Linear(config.width, config.classes)
+            nn.init.normal_(self.output.weight, std=0.02)
         self.condition = None
         if config.condition is not None:
             self.condition = nn.Embedding(config.conditions, config.width)
@@ -56,11 +68,16 @@ class GPT(CausalLanguageModel):
         padding_side: Side = "right",
         condition: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the token after each token, (B, T, N). Padding on the right needs no `lengths`."""
+        """Logits of the token after each token, (B, T, N), or of the text, (B, 1, N).
+
+        Padding on the right needs no `lengths`, unless the whole text gets a label.
+        """
         if self.training and condition is not None:
             dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(dropped, 0)
         hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, len(tokens)))
+        if self.config.head == "text":
+            hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
         return Output(self.output(hidden))
 
     def prefill(

@@ -1,0 +1,53 @@
+"""An exported adapter gives peft the outputs that our merged model has."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import torch
+import verdicts
+from rich.console import Console
+from tiny_bert import write_folder
+from transformers import AutoModelForSequenceClassification
+
+import foveate
+from foveate.cli import main
+from foveate.tasks.classify import Classify, Text, run
+from foveate.training import Training
+
+peft = pytest.importorskip("peft")
+
+SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
+
+
+def trained(out: Path, start: Path, **more: object) -> Classify:
+    training = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
+    options = {"examples": Text(batch_tokens=256), "model": "bert-base", "training": training, "architecture": SIZES}
+    recipe = Classify(out=out, start=start, **options | more)
+    run(recipe, verdicts.splits(), Console(file=StringIO()))
+    return recipe
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_peft_loads_it_with_the_same_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = write_folder(tmp_path / "base")
+    trained(tmp_path / "run", start, lora=3, lora_layers=("self.query", "self.value", "feedforward.outer"))
+    main(["export", str(tmp_path / "run"), "--to", "peft", "--out", str(tmp_path / "adapter")])
+    assert str(start) in capsys.readouterr().out
+    ours = foveate.load(tmp_path / "run")
+    base = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(ours.labels))
+    theirs = peft.PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
+    tokens = torch.tensor([[2, 7, 11, 9, 5, 3], [2, 8, 6, 3, 0, 0]])
+    lengths = torch.tensor([6, 4])
+    with torch.no_grad():
+        found = theirs(tokens, attention_mask=torch.arange(6) < lengths[:, None]).logits
+        plain = ours.model(tokens, lengths).logits[:, 0]
+    torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_runs_without_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = write_folder(tmp_path / "base")
+    trained(tmp_path / "run", start)
+    with pytest.raises(SystemExit):
+        main(["export", str(tmp_path / "run"), "--to", "peft", "--out", str(tmp_path / "adapter")])
+    assert "was not trained with --lora" in capsys.readouterr().err
