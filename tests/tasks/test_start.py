@@ -21,8 +21,9 @@ from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks import language
-from foveate.tasks.classify import FINE_TUNING, Classify, Text, run
+from foveate.tasks.classify import Classify, Text, run
 from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.tasks.fine_tuning import FINE_TUNING
 from foveate.tasks.language import Language
 from foveate.tasks.start import open_start
 from foveate.tasks.trained import NoOptions

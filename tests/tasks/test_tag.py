@@ -160,3 +160,20 @@ def test_recipes_that_cannot_work(changes, complaint, tmp_path: Path) -> None:
 def test_a_translator_is_no_tagger(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="rnn is a model for another task; the task tag takes rnn-transducer, birnn"):
         recipe(tmp_path, model="rnn")
+
+
+def test_a_bert_tags_words_by_their_first_pieces(tmp_path: Path) -> None:
+    """From nothing, then from its own weights with another head's tags."""
+    sizes = {"width": 24, "layers": 1, "heads": 2, "feedforward": 31}
+    console = Console(file=StringIO())
+    recipe(tmp_path / "bert", model="bert-mini", architecture=sizes).learn(splits(), console)
+    tagger = tasks.load(tmp_path / "bert")
+    assert tagger.run("they walked the talk").line == "they/PRON walked/VERB the/DET talk/NOUN"
+    assert tagger.answer(["the xyzzy walk", ""], NoOptions())[0].tags[0] == "DET"
+    reading = tagger.task.reading(tagger, "the xyzzy walk")
+    assert reading.inputs["places"].shape == (1, 3)
+    assert len(reading.pieces) > 5
+    assert tagger.picture(tagger.run("the walk")) is not None
+    again = recipe(tmp_path / "again", start=tmp_path / "bert", architecture=None)
+    assert (again.model, again.architecture.width, again.architecture.head) == ("bert-mini", 24, "tokens")
+    assert torch.equal(again.build(classes=5).embedding.weight, tagger.model.embedding.weight)

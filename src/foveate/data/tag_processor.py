@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import IGNORE, PAD, Batch, label_batch
+from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN, Batch, Tokenizer, label_batch
+from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.processor import Processor
 from foveate.data.rows import Numbers, padded
 from foveate.data.tagged import Tagged
 
-LEXICON = "lexicon.json"
+LEXICON, TOKENIZER = "lexicon.json", "tokenizer.json"
 
 NO_WORD = 0
 """The row of the table of distinct words of what is no word: padding."""
@@ -74,7 +76,72 @@ class TagProcessor(Processor[Tagged]):
 
     @classmethod
     def load(cls, folder: Path) -> "TagProcessor":
-        return cls(load_lexicon(folder / LEXICON))
+        lexicon = load_lexicon(folder / LEXICON)
+        if (folder / TOKENIZER).is_file():
+            return PieceTagProcessor(lexicon, load_text_tokenizer(folder / TOKENIZER))
+        return TagProcessor(lexicon)
+
+
+class PreparedPieces(NamedTuple):
+    """A sentence as pieces of words, where each word begins among them, and its tags."""
+
+    tokens: Numbers
+    places: Numbers
+    tags: Numbers
+
+
+@dataclass
+class PieceTagProcessor(TagProcessor):
+    """Turns tagged sentences into inputs `tokens` (B, T), pieces of words in the vocabulary of a language model,
+    `lengths` (B) and `places` (B, W), where words begin, and labels (B, W)."""
+
+    tokenizer: Tokenizer
+
+    def prepare(self, dataset: Dataset[Tagged]) -> list[PreparedPieces]:  # type: ignore[override]
+        numbers = {tag: number for number, tag in enumerate(self.lexicon.tags)}
+        cut = self._cut(sentence.words for sentence in dataset)
+        tags = (np.array([numbers[tag] for tag in sentence.tags], np.int32) for sentence in dataset)
+        return [PreparedPieces(*pieces, own) for pieces, own in zip(cut, tags, strict=True)]
+
+    def cost(self, prepared: PreparedPieces) -> int:  # type: ignore[override]
+        return len(prepared.tokens)
+
+    def batch(self, prepared: Sequence[PreparedPieces], generator: np.random.Generator | None) -> Batch:  # type: ignore[override]
+        labels, _ = padded([one.tags for one in prepared], IGNORE)
+        inputs = self._padded([(one.tokens, one.places) for one in prepared])
+        return label_batch(inputs, labels, "sentences")
+
+    def inputs(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
+        return self._padded(self._cut(sentences))
+
+    def _padded(self, cut: Sequence[tuple[Numbers, Numbers]]) -> dict[str, Tensor]:
+        tokens, lengths = padded([tokens for tokens, _ in cut], PAD)
+        return {"tokens": tokens, "lengths": lengths, "places": padded([places for _, places in cut], 0)[0]}
+
+    def _cut(self, sentences: Iterable[Sequence[str]]) -> list[tuple[Numbers, Numbers]]:
+        """The pieces of each sentence, and where its words begin; each distinct word is cut once."""
+        sentences = list(sentences)
+        words = list({word: None for sentence in sentences for word in sentence})
+        pieces = dict(zip(words, self.tokenizer.encode(words), strict=True))
+        begin, end = (START,), (END,)
+        if isinstance(self.tokenizer, BertTokenizer):
+            begin, end = self.tokenizer.begin, self.tokenizer.end
+        found = []
+        for sentence in sentences:
+            parts = [pieces[word] or [UNKNOWN] for word in sentence]
+            ends = np.cumsum([len(begin), *map(len, parts)])
+            found.append((np.array([*begin, *chain.from_iterable(parts), *end], np.int32), ends[:-1].astype(np.int32)))
+        return found
+
+    def sizes(self) -> Mapping[str, int]:
+        return {"vocabulary": len(self.tokenizer), "classes": len(self.lexicon.tags)}
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.tokenizer):,} pieces of words, {len(self.lexicon.tags)} tags"
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        return {**super().files(), TOKENIZER: self.tokenizer.save}
 
 
 def _inputs(table: Numbers, rows: Sequence[Numbers]) -> dict[str, Tensor]:

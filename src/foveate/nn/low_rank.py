@@ -27,9 +27,8 @@ class LowRank(nn.Module):
     def __init__(self, layer: nn.Linear, rank: int) -> None:
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        like = {"device": layer.weight.device, "dtype": layer.weight.dtype}
-        self.down = nn.Parameter(torch.empty(rank, layer.in_features, **like))
-        self.up = nn.Parameter(torch.zeros(layer.out_features, rank, **like))
+        self.down = nn.Parameter(layer.weight.new_empty(rank, layer.in_features))
+        self.up = nn.Parameter(layer.weight.new_zeros(layer.out_features, rank))
         nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
 
     def forward(self, x: Float[Tensor, "... I"]) -> Float[Tensor, "... O"]:

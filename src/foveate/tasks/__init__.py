@@ -48,7 +48,7 @@ TASKS: dict[str, Row] = {
         ("rnn-classifier", "transformer-classifier", "bert", "gpt"),
         ("foveate.tasks.classifier", "Classifier"),
     ),
-    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger")),
+    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
     "match": Row("foveate.tasks.match", "Match", ("siamese",), ("foveate.tasks.matcher", "Matcher")),
     "autoencode": Row(
         "foveate.tasks.autoencode",

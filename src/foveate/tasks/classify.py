@@ -1,9 +1,9 @@
 """Training a classifier: labelled texts, a tokenizer, model, objective and metric, brought together."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -13,10 +13,10 @@ from foveate.contracts import Tokenizer
 from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, Tokens, open_source
 from foveate.errors import at_least
 from foveate.tasks.classifier import Classifier
+from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.measures import accuracy, macro_f1
-from foveate.tasks.recipe import AS_USUAL, Architecture, Recipe
-from foveate.tasks.start import FromWeights, open_start
+from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.texts import check_vocabulary, learn_and_check, spread
 from foveate.training import Training, Validation
 
@@ -51,25 +51,8 @@ class Text:
             at_least(1, name, getattr(self, name))
 
 
-FINE_TUNING = Training(
-    epochs=3,
-    learning_rate=1e-4,
-    schedule="linear",
-    warmup=50,
-    label_smoothing=0.0,
-    validate_every=100,
-    save_every=100,
-    average=1,
-)
-"""How trained weights are adapted: three epochs at a low rate."""
-
-
-READ_AROUND = {"bert": 2, "gpt": 1}
-"""The families of language models that learn to label texts, and how many tokens they read beside a text's."""
-
-
 @dataclass
-class Classify(FromWeights, Recipe[Architecture]):
+class Classify(FromLanguageModel, Recipe[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
@@ -77,6 +60,7 @@ class Classify(FromWeights, Recipe[Architecture]):
     """
 
     task = "classify"
+    head = "text"
     unit = "texts"
     usual = Training(
         epochs=5,
@@ -93,41 +77,11 @@ class Classify(FromWeights, Recipe[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
-    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language`
-    (a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless
-    --model names others."""
-
-    def __post_init__(self) -> None:
-        fresh = self.architecture is None or isinstance(self.architecture, Mapping)
-        given: Any = dict(self.architecture or {}) if fresh else {}
-        if fresh and self.start is not None:
-            begun = open_start(self.start)
-            self.model = begun.preset if self.model == type(self).model else self.model
-            given = begun.sizes | given if self.model == begun.trained_as else given
-        if self.start is not None and self.training is AS_USUAL:
-            self.training = FINE_TUNING
-        if fresh:
-            self.architecture = given
-        super().__post_init__()
-        if around := READ_AROUND.get(self.preset.family):
-            if fresh:
-                self.architecture = replace(self.architecture, head="text")  # type: ignore[type-var]
-            longest = self.architecture.max_length - around  # type: ignore[attr-defined]
-            self.examples = replace(self.examples, max_length=min(self.examples.max_length, longest))
-
-    def build(self, **sizes: int) -> nn.Module:
-        """The model; the size of its vocabulary is that of the trained weights, if there are any."""
-        if self.trained_body is not None:
-            sizes["vocabulary"] = self.trained_body.config.vocabulary
-        return super().build(**sizes)
 
     def tokenizer(self, texts: Iterable[str]) -> Tokenizer:
         """That of the trained weights, or one that is learned from the texts."""
-        if self.trained_body is not None and self.trained_body.tokenizer is not None:
-            return self.trained_body.tokenizer
         chosen = self.examples
-        return TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
+        return self.trained_tokenizer() or TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
 
 
 def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: Console | None = None) -> Classifier:

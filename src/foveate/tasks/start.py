@@ -164,7 +164,7 @@ class FromWeights:
         """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""
         updates = low_rank_updates(model)
         if updates and main_process():
-            bundle.write_tensors(self.out / ADAPTER, updates)
+            bundle.write_tensors(cast("Recipe[Any]", self).out / ADAPTER, updates)
         merge_low_rank(model)
         cast("Recipe[Any]", super()).finish(model)
 

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from foveate.data import Lexicon
+from foveate.data import TRAINERS, Lexicon
 from foveate.data.dataset import Dataset
-from foveate.data.tag_processor import TagProcessor
+from foveate.data.tag_processor import PieceTagProcessor, TagProcessor
 from foveate.data.tagged import Tagged, tagged_text
 from foveate.errors import at_least, printable
 from foveate.sight import look
+from foveate.tasks.fine_tuning import READ_AROUND, FromLanguageModel
 from foveate.tasks.measures import accuracy, macro_f1
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -21,6 +22,9 @@ from foveate.tasks.text_task import TextExamples, TextTask, longest_first
 from foveate.tasks.trained import NoOptions, Reading, check_positions, unlearned
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
+
+PIECES = 8000
+"""Pieces of words that a BERT learns, at most, where there are no trained weights."""
 
 
 @dataclass
@@ -61,14 +65,17 @@ class Tagging:
 
 
 @dataclass
-class Tag(TextTask[Architecture]):
+class Tag(FromLanguageModel, TextTask[Architecture]):
     """Train a tagger, which gives each word of a sentence a tag, such as its part of speech.
+
+    A BERT reads a word by its pieces, and the first one gives the tag.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "tag"
+    head = "tokens"
     marks = 0
     unit = "words"
     tokens_name = "words"
@@ -93,7 +100,11 @@ class Tag(TextTask[Architecture]):
         return [len(sentence.words) for sentence in examples]
 
     def fit(self, learn: Dataset[Tagged]) -> TagProcessor:
-        return TagProcessor(Lexicon.learn(learn))
+        lexicon = Lexicon.learn(learn)
+        if self.preset.family not in READ_AROUND:
+            return TagProcessor(lexicon)
+        texts = map(self.key, learn)
+        return PieceTagProcessor(lexicon, self.trained_tokenizer() or TRAINERS["subwords"](texts, PIECES, False))
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Tagging]:
         """The tags of sentences whose words (punctuation marks too) are parted by spaces; none for an empty one."""
@@ -142,8 +153,11 @@ class Tag(TextTask[Architecture]):
         ]
 
     def reading(self, predictor: Predictor, text: str) -> Reading:
-        words = text.split()
-        return Reading(predictor.on_device(predictor.processor.inputs([words])), words, len(words))
+        words, processor = text.split(), predictor.processor
+        inputs = processor.inputs([words])
+        if isinstance(processor, PieceTagProcessor):
+            words = processor.tokenizer.pieces(inputs["tokens"][0].tolist())
+        return Reading(predictor.on_device(inputs), words, len(words))
 
     def picture(self, predictor: Predictor, prediction: Tagging) -> Any:
         """Where each word looked, in the layer that looks most decidedly."""
@@ -153,6 +167,8 @@ class Tag(TextTask[Architecture]):
         maps = {site: sight[site].weights()[0].mean(0).cpu() for site in sight.sites}
         if not maps:
             return None
+        if (places := reading.inputs.get("places")) is not None:
+            maps = {site: weights[places[0].cpu()] for site, weights in maps.items()}
         site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
         tagged = [f"{word}/{printable(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
         return plot_alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])

@@ -1,0 +1,77 @@
+"""What tasks have in common that can begin from a language model: its tokenizer, its sizes, a new head."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, cast
+
+import tyro
+from torch import nn
+
+from foveate.contracts import Tokenizer
+from foveate.tasks.recipe import AS_USUAL, Recipe
+from foveate.tasks.start import FromWeights, open_start
+from foveate.training import Training
+
+FINE_TUNING = Training(
+    epochs=3,
+    learning_rate=1e-4,
+    schedule="linear",
+    warmup=50,
+    label_smoothing=0.0,
+    validate_every=100,
+    save_every=100,
+    average=1,
+)
+"""How trained weights are adapted: three epochs at a low rate."""
+
+READ_AROUND = {"bert": 2, "gpt": 1}
+"""The families of language models, and how many tokens they read beside a text's."""
+
+
+@dataclass(kw_only=True)
+class FromLanguageModel(FromWeights):
+    """What the settings of a task on texts have beside a `Recipe`'s. Without --model, the preset is that of the trained
+    weights; a run's own sizes count unless --model names another preset."""
+
+    head: ClassVar[str]
+    """What the model of a language model's family predicts in this task."""
+
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language`
+    (a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model
+    names others."""
+
+    def __post_init__(self) -> None:
+        recipe = cast("Recipe[Any]", self)
+        fresh = recipe.architecture is None or isinstance(recipe.architecture, Mapping)
+        if fresh:
+            recipe.architecture = self._begun(dict(recipe.architecture or {}))
+        if self.start is not None and recipe.training is AS_USUAL:
+            recipe.training = FINE_TUNING
+        cast("Recipe[Any]", super()).__post_init__()
+        if around := READ_AROUND.get(recipe.preset.family):
+            if fresh:
+                recipe.architecture = replace(recipe.architecture, head=self.head)
+            longest = recipe.architecture.max_length - around
+            recipe.examples = replace(recipe.examples, max_length=min(recipe.examples.max_length, longest))
+
+    def _begun(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The sizes that are known already; the preset is chosen where none was named."""
+        recipe: Any = self
+        if self.start is None:
+            return given
+        begun = open_start(self.start)
+        if recipe.model == type(recipe).model:
+            recipe.model = begun.preset
+        return begun.sizes | given if recipe.model == begun.trained_as else given
+
+    def build(self, **sizes: int) -> nn.Module:
+        """The model; the size of its vocabulary is that of the trained weights, if there are any."""
+        if self.trained_body is not None:
+            sizes["vocabulary"] = self.trained_body.config.vocabulary
+        return super().build(**sizes)
+
+    def trained_tokenizer(self) -> Tokenizer | None:
+        """That of the trained weights, if there are any."""
+        return None if self.trained_body is None else self.trained_body.tokenizer
