@@ -15,8 +15,8 @@ FAMILIES = (
         "bert",
         "foveate.models.text.bert",
         {
-            "bert-mini": (1_445_824, "2 blocks, width 128, 4 heads, pre-norm, rotary positions: learns in minutes"),
             "bert-tiny": (5_413_440, "4 blocks, width 256, 4 heads: for a laptop"),
+            "bert-mini": (1_445_824, "2 blocks, width 128, 4 heads, pre-norm, rotary positions: learns in minutes"),
             "minilm-l6": (14_073_536, "6 blocks, width 384, 12 heads (Wang et al. 2020)"),
             "bert-base": (92_194_880, "12 blocks, width 768, 12 heads (Devlin et al. 2019)"),
             "bert-large": (312_089_408, "24 blocks, width 1024, 16 heads"),

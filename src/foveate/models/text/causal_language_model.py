@@ -62,10 +62,14 @@ class CausalLanguageModel(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.stack = TransformerStack(config)
-        self.output = nn.Linear(config.width, config.vocabulary, bias=False)
+        self.output = self.output_layer()
         initialize_language_model(self, config.layers)
-        if config.tie:
+        if config.tie and self.output.bias is None:
             tie_output(self.output, self.embedding)
+
+    def output_layer(self) -> nn.Linear:
+        """The layer that makes logits of hidden states: of words, which has no bias, or of something else."""
+        return nn.Linear(self.config.width, self.config.vocabulary, bias=False)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None = None, padding_side: Side = "right"

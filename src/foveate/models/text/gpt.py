@@ -51,15 +51,17 @@ class GPT(CausalLanguageModel):
     config: GPTConfig
 
     def __init__(self, config: GPTConfig) -> None:
-        super().__init__(config)
         one_of("head", config.head, ("words", "text"))
-        if config.head == "text":
-            self.output = nn.Linear(config.width, config.classes)
-            nn.init.normal_(self.output.weight, std=0.02)
+        super().__init__(config)
         self.condition = None
         if config.condition is not None:
             self.condition = nn.Embedding(config.conditions, config.width)
             nn.init.normal_(self.condition.weight, std=0.02)
+
+    def output_layer(self) -> nn.Linear:
+        return (
+            super().output_layer() if self.config.head == "words" else nn.Linear(self.config.width, self.config.classes)
+        )
 
     def forward(
         self,
