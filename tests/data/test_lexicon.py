@@ -105,5 +105,5 @@ def test_damaged_files(tmp_path, content, complaint):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(UserError, match=r"cannot read .*: No such file"):
+    with pytest.raises(UserError, match=r"has no lexicon\.json"):
         load_lexicon(tmp_path / "lexicon.json")

@@ -93,6 +93,6 @@ def test_baselines_by_hand(predictor: Predictor, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(AnswerTask, "open", lambda self: (learn, learn))
     monkeypatch.setattr(predictor.processor, "answers", {"blue": 1, "green": 1, "red": 2})
     asked = [question("red", "red", "left", 4), question("red", "red", "right", 5), question("red", "blue", "right", 6)]
-    found = predictor.task.baselines(predictor, asked)
+    found = predictor.task.baselines(predictor, asked, NoOptions())
     assert found["the most frequent answer"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})
     assert found["the question alone"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})

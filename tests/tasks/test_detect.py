@@ -109,7 +109,7 @@ def test_measured_beside_trivial_ways(predictor: Predictor) -> None:
     empty = BoxedImage("y", (), (), lambda: image)
     other = BoxedImage("z", ((0, 0, 4, 4),), ("unknown",), lambda: image)
     usual = max(predictor.processor.labels, key=predictor.processor.labels.__getitem__)
-    ways = predictor.task.baselines(predictor, [filled, empty])
+    ways = predictor.task.baselines(predictor, [filled, empty], Detecting())
     whole = ways[f"the whole image, always {usual}"]
     assert whole["AP50_any_class"] == pytest.approx(100)
     assert ways[f"a mean box, always {usual}"]["AP50"] == 0

@@ -12,8 +12,8 @@ from rich.console import Console
 from foveate import tasks
 from foveate.errors import UserError
 from foveate.tasks.looking import open_model
-from foveate.tasks.match import Match, Pairs, run
-from foveate.tasks.matcher import Matcher
+from foveate.tasks.match import Match, Pairs
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import NoOptions, Trained
 from foveate.training import Training
 
@@ -28,12 +28,12 @@ def recipe(out: Path, **changes) -> Match:
 
 
 @pytest.fixture(scope="module")
-def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
+def matcher(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     torch.manual_seed(0)
-    return run(recipe(tmp_path_factory.mktemp("match") / "run"), words.splits(), Console(file=StringIO()))
+    return recipe(tmp_path_factory.mktemp("match") / "run").learn(words.splits(), Console(file=StringIO()))
 
 
-def test_it_learns_which_texts_belong_together(matcher: Matcher) -> None:
+def test_it_learns_which_texts_belong_together(matcher: Predictor) -> None:
     right = matcher.run("red cat\trouge chat")
     wrong = matcher.run("red cat\tmaison lune")
     assert right.probability > 0.8
@@ -42,7 +42,7 @@ def test_it_learns_which_texts_belong_together(matcher: Matcher) -> None:
     assert isinstance(matcher, Trained)
 
 
-def test_answers_in_order_and_nothing_for_nothing(matcher: Matcher) -> None:
+def test_answers_in_order_and_nothing_for_nothing(matcher: Predictor) -> None:
     texts = ["red cat\trouge chat", "", "small dog\tpetit chien", "red cat\t", "big sun\tgrand soleil"]
     found = matcher.answer(texts, NoOptions())
     assert [(each.source, each.target) for each in found] == [tuple((text or "\t").split("\t")) for text in texts]
@@ -54,19 +54,19 @@ def test_answers_in_order_and_nothing_for_nothing(matcher: Matcher) -> None:
 
 
 @pytest.mark.parametrize(("text", "tabs"), [("red cat", 0), ("red\tcat\trouge", 2)])
-def test_what_is_no_pair(matcher: Matcher, text: str, tabs: int) -> None:
+def test_what_is_no_pair(matcher: Predictor, text: str, tabs: int) -> None:
     with pytest.raises(UserError, match=f"has {tabs} tabs, where one tab must part two texts"):
         matcher.answer([text], NoOptions())
 
 
-def test_a_folder_gives_the_same_matcher(matcher: Matcher, tmp_path: Path) -> None:
+def test_a_folder_gives_the_same_matcher(matcher: Predictor, tmp_path: Path) -> None:
     matcher.save(tmp_path / "copy")
     found = tasks.load(tmp_path / "copy")
-    assert found.rules == matcher.rules
+    assert found.processor.thresholds == matcher.processor.thresholds
     assert found.run("sea moon\tmer lune") == matcher.run("sea moon\tmer lune")
 
 
-def test_measures_beside_rules(matcher: Matcher, tmp_path: Path) -> None:
+def test_measures_beside_rules(matcher: Predictor, tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(words.pairs(60, 9))))
     found = matcher.evaluate([path], NoOptions(), Console(file=StringIO()))
@@ -82,18 +82,18 @@ def test_measures_beside_rules(matcher: Matcher, tmp_path: Path) -> None:
     assert length["accuracy"] < 65
     assert 49 < always["accuracy"] < 55
     assert always["roc_auc"] == 50
-    assert len(found.answers) == found.figures["pairs"]
+    assert found.figures["pairs"] < len(found.answers) <= 2 * found.figures["pairs"]
     json.dumps(found.figures)
-    assert found.notes[0].endswith("wrong ones with targets of about the same length")
+    assert found.notes[1].endswith("wrong ones with targets of about the same length")
 
 
-def test_a_picture_of_both_texts(matcher: Matcher) -> None:
+def test_a_picture_of_both_texts(matcher: Predictor) -> None:
     figure = matcher.picture(matcher.run("red cat\trouge chat"))
     columns = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes[:2]]
     assert [" ".join(shown) for shown in columns] == ["red cat ¶", "rouge chat ¶"]
 
 
-def test_texts_that_are_the_same_share_a_map(matcher: Matcher, tmp_path: Path) -> None:
+def test_texts_that_are_the_same_share_a_map(matcher: Predictor, tmp_path: Path) -> None:
     """Where one encoder reads both."""
     (axes, *_) = matcher.picture(matcher.run("red cat\tred cat")).axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["red", "cat", "¶"]
@@ -103,7 +103,7 @@ def test_texts_that_are_the_same_share_a_map(matcher: Matcher, tmp_path: Path) -
     assert [len(panel.queries.labels), len(panel.keys.labels)] == [2, 3]
 
 
-def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
+def test_a_page_of_both_texts(matcher: Predictor, tmp_path: Path) -> None:
     matcher.save(tmp_path)
     seen = open_model(tmp_path).look("small red cat\tchat\n", 10)
     reader = "source_encoder.pooling"
@@ -125,7 +125,7 @@ def test_a_page_of_both_texts(matcher: Matcher, tmp_path: Path) -> None:
 
 def test_a_model_that_does_not_attend_gives_none(tmp_path: Path) -> None:
     changes = {"model": "siamese-acceptor", "training": Training(steps=1, average=1)}
-    acceptor = run(recipe(tmp_path, **changes), words.splits(), Console(file=StringIO()))
+    acceptor = recipe(tmp_path, **changes).learn(words.splits(), Console(file=StringIO()))
     assert acceptor.picture(acceptor.run("red cat\trouge chat")) is None
     with pytest.raises(UserError, match=r"siamese-acceptor from .* does not attend: there is nothing to see"):
         open_model(tmp_path).look("red cat\trouge chat", 10)
@@ -138,15 +138,15 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
     sizes = {"width": 8, "embedding": 8, "one_encoder": False}
     changes = {"examples": text, "architecture": sizes, "training": Training(steps=1, average=1)}
     told = StringIO()
-    found = run(recipe(tmp_path / "two", **changes), words.splits(), Console(file=told, width=200))
-    sides = len(found.source_tokenizer), len(found.target_tokenizer)
-    assert "{} and {} subwords".format(*sides) in told.getvalue()
+    found = recipe(tmp_path / "two", **changes).learn(words.splits(), Console(file=told, width=200))
+    sides = len(found.processor.source), len(found.processor.target)
+    assert "{} and {} tokens".format(*sides) in told.getvalue()
     assert tasks.load(tmp_path / "two").run("red\trouge") == found.run("red\trouge")
     seen = open_model(tmp_path / "two").look("red cat\tchat", 10, sites=["target_encoder*"])
     assert [keys[-1] for _, keys in seen.tokens.values()] == ["¶"]
     assert "".join(next(iter(seen.tokens.values()))[1]).replace("·", "").startswith("chat")
 
 
-def test_a_matcher_of_files_has_no_test_text(matcher: Matcher) -> None:
+def test_a_matcher_of_files_has_no_test_text(matcher: Predictor) -> None:
     with pytest.raises(UserError, match="was trained on files: give --data SRC TGT"):
         matcher.evaluate([], NoOptions(), Console(file=StringIO()))

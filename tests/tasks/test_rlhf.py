@@ -97,7 +97,7 @@ def test_tuning_raises_the_reward_and_stays_near(folders: tuple[Path, Path], tun
     task = predictor.task
     examples = list(task.examples.of_prose(prose()))[:24]
     after = task.measure(predictor, examples, Drawing()).metrics
-    (before,) = task.baselines(predictor, examples).values()
+    (before,) = task.baselines(predictor, examples, Drawing()).values()
     assert before["kl"] == pytest.approx(0, abs=1e-4)
     assert after["reward"] > before["reward"] + 0.5
     assert 0 < after["kl"] < 10

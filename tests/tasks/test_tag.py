@@ -122,7 +122,7 @@ def test_measures_beside_baselines(tagger: Predictor, tmp_path: Path) -> None:
     verb = next(word for word, tag in tagger.processor.lexicon.words.items() if tag == "VERB")
     path.write_text(f"they\tPRONOUN\n{verb}\tVERB\n")
     found = tagger.evaluate([path], NoOptions(), Console(file=StringIO()))
-    assert found.headings[1:] == ["accuracy", "macro f1"]
+    assert found.headings[1:] == ["accuracy", "macro F1"]
     assert found.notes[2] == "1 of 2 have tags that the model did not learn: PRONOUN"
 
 

@@ -7,9 +7,8 @@ import pytest
 from torch import nn
 
 from foveate.data import LabelledText, ParallelText
-from foveate.tasks import classify, match
+from foveate.tasks import classify
 from foveate.tasks.classifier import Classifier
-from foveate.tasks.matcher import Matcher
 from foveate.tasks.texts import spread
 
 WORDS = "abcdefghi"
@@ -28,7 +27,6 @@ def test_labels_of_texts_from_all_over() -> None:
 
 
 def test_pairs_from_all_over() -> None:
-    matcher, text = Mock(Matcher), ParallelText.from_pairs([(word, word.upper()) for word in WORDS])
-    matcher.probabilities.return_value = [0.9] * 6
-    assert match._measure(match.Pairs(validation_sentences=3), matcher, text)(Mock(nn.Module))["accuracy"] == 50
-    assert matcher.probabilities.call_args.args[0][:3] == [("a", "A"), ("d", "D"), ("g", "G")]
+    text = ParallelText.from_pairs([(word, word.upper()) for word in WORDS])
+    assert text.some(3) == [("a", "A"), ("d", "D"), ("g", "G")]
+    assert len(text) == 9

@@ -80,7 +80,7 @@ def test_it_is_measured_beside_doing_nothing(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(Walk, "open_source", lambda self, name: splits)
     examples = list(routes("test", WORDS))
     assert walker.task.measure(walker, examples, OnMaps()).metrics == {"success": 100, "right_place": 100}
-    ways = walker.task.baselines(walker, examples)
+    ways = walker.task.baselines(walker, examples, OnMaps())
     assert ways["staying"]["success"] == pytest.approx(100 / 3)
     assert ways["always left stop"]["success"] == pytest.approx(100 / 3)
 

@@ -23,8 +23,12 @@ class BucketedBatches(Generic[E]):
     batch. One batch is prepared while the one before is learned from.
     """
 
-    def __init__(self, dataset: Dataset[E], processor: Processor[E], budget: int, seed: int) -> None:
-        """`budget` counts what `processor.cost` counts. Raises UserError for an example that is beyond it."""
+    def __init__(self, dataset: Dataset[E], processor: Processor[E], budget: int, seed: int, report: str = "") -> None:
+        """`budget` counts what `processor.cost` counts; `report` says what was left out.
+
+        Raises UserError for an example that is beyond the budget.
+        """
+        self.report = report
         self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
         self._prepared = processor.prepare(dataset)
         self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)

@@ -55,12 +55,14 @@ class Dataset(Generic[E]):
             found.update(len(content).to_bytes(8, "little") + content)
         return found.hexdigest()[:12]
 
-    def held_out(self, every: int, kind: Callable[[E], str] | None = None) -> tuple["Dataset[E]", "Dataset[E]"]:
-        """The examples without one of `every`, and these.
+    def held_out(self, every: int) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """The examples without one of `every`, and these. Raises UserError where none can be held out."""
+        return self.held_out_of_kinds(every)
 
-        With `kind`, such as an example's label, the last example of a kind is never held out. Raises UserError where
-        none can be held out.
-        """
+    def held_out_of_kinds(
+        self, every: int, kind: Callable[[E], str] | None = None
+    ) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """As `held_out`; the last example of a kind, such as a label, is never held out."""
         drawn = one_in(every)
         left = Counter(map(kind, self)) if kind else Counter()
         held, rest = [], []

@@ -12,6 +12,7 @@ import numpy as np
 from foveate.data.catalogues import Catalogues
 from foveate.data.lines import CATALOGUES, file_lines
 from foveate.data.sides import draws, within
+from foveate.data.streamed_text import StreamedText
 from foveate.errors import UserError
 
 
@@ -36,7 +37,7 @@ class Counts:
     """What the reader left out before that: how many, by reason."""
 
 
-class ParallelText:
+class ParallelText(StreamedText):
     """Sentence pairs in the order of their lines, read anew at each iteration; files are never held in memory.
 
     Iterating yields `(source, target)` in Unicode NFC without surrounding space; `pairs()` gives the line numbers too.
@@ -58,7 +59,8 @@ class ParallelText:
         `read` itself has left out: {"repeated": 17}.
         """
         self.name = name
-        self.notes = notes
+        self.unit = "pairs"
+        self.notes = tuple(notes)
         """What to show beside the pair of each line (the emoji of a message), where there is such a thing."""
         self._read = read
         self._keep = keep

@@ -49,7 +49,7 @@ TASKS: dict[str, Row] = {
         ("foveate.tasks.classifier", "Classifier"),
     ),
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
-    "match": Row("foveate.tasks.match", "Match", ("siamese",), ("foveate.tasks.matcher", "Matcher")),
+    "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "autoencode": Row(
         "foveate.tasks.autoencode",
         "Autoencode",

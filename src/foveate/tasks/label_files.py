@@ -71,7 +71,7 @@ class LabelFiles(Task[Architecture]):
         """The inputs of the model for what is in some files."""
 
     def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out(every, lambda example: example.label)
+        return learn.held_out_of_kinds(every, lambda example: example.label)
 
     def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
         check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], self.example)

@@ -1,25 +1,41 @@
-"""Training a matcher: parallel text, wrong pairs, tokenizers, model, objective and metric, brought together."""
+"""Matching: whether two texts belong together, such as a sentence and its translation."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import tyro
-from rich.console import Console
-from torch import nn
+from torch import Tensor
 
-from foveate.data import MatchBatches, PairBatches, ParallelText, Splits, judged_pairs
-from foveate.errors import UserError
-from foveate.tasks.match_rules import MEASURES, fit
-from foveate.tasks.matcher import Matcher, figures_of
+from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, ParallelText, Splits, judged_pairs, open_source
+from foveate.data.match_processor import MatchProcessor
+from foveate.errors import TextError, UserError, quoted
+from foveate.sight import look
+from foveate.tasks.match_rules import MEASURES, Rule, fit
+from foveate.tasks.measures import accuracy, macro_f1, roc_auc
+from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.texts import spread
-from foveate.tasks.translate import Text, known, parallel_texts, train_tokenizers
-from foveate.training import Training, Validation
+from foveate.tasks.task import Task
+from foveate.tasks.trained import NoOptions
+from foveate.tasks.translate import Text, train_tokenizers
+from foveate.tasks.translator import END_SIGN
+from foveate.training import Batches, Training
+from foveate.viewer import Alignment, plot_alignments
+from foveate.viewer.protocol import Input, LookResult
 
 FITTED_TO = 10_000
 """Pairs from all over the training text that the rules beside the model are fitted to, at most."""
+
+TOKENS_TOGETHER = 4096
+"""Tokens on the longer side of the pairs that are judged together."""
+
+QUERY = "query"
+"""Stands for the learned query in pictures."""
+
+TEST_SEED = 1
+"""Of the wrong pairs that a model is measured on."""
 
 
 @dataclass
@@ -37,17 +53,41 @@ class Pairs(Text):
     validation_sentences: int = 500
     """Pairs that each validation tells from as many wrong ones."""
 
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_sentences
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.from_language, self.to_language
+
 
 @dataclass
-class Match(Recipe[Architecture]):
+class Judgement:
+    """How probable it is that two texts belong together."""
+
+    source: str
+    target: str
+    probability: float
+
+    @property
+    def line(self) -> str:
+        """The probability and both texts, parted by tabs, ready to be sorted or filtered."""
+        return f"{self.probability:.4f}\t{self.source}\t{self.target}" if self.source or self.target else ""
+
+
+@dataclass
+class Match(Task[Architecture]):
     """Train a matcher, which tells whether two texts belong together, such as a sentence and its translation.
 
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "match"
     unit = "pairs"
+    files = "SRC TGT"
+    processor = MatchProcessor
     usual = Training(
         epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
     )
@@ -58,6 +98,8 @@ class Match(Recipe[Architecture]):
     out: Path = Path("runs/match")
     """Folder for the trained model; a training that it holds is resumed."""
 
+    check_length, contents = Recipe.check_length, Recipe.contents
+
     def check(self) -> None:
         architecture: Any = self.architecture
         if architecture.one_encoder and not self.examples.shared:
@@ -66,38 +108,106 @@ class Match(Recipe[Architecture]):
             )
         super().check()
 
+    def read(self, paths: Sequence[Path]) -> ParallelText:
+        return ParallelText.from_paths(paths, self.examples.languages)
 
-def run(recipe: Match, splits: Splits[ParallelText] | None = None, console: Console | None = None) -> Matcher:
-    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+    def open_source(self, name: str) -> Splits[Any]:
+        return open_source(name, *self.examples.languages, task=self.task)
 
-    Raises UserError for anything in the recipe or the text that cannot work.
+    def fit(self, learn: Any) -> MatchProcessor:
+        pairs = judged_pairs(learn.some(FITTED_TO), self.training.seed)
+        rules = [fit(name, pairs) for name in MEASURES]
+        return MatchProcessor(*train_tokenizers(self.examples, learn), {rule.name: rule.threshold for rule in rules})
+
+    def batches(self, learn: Any, processor: MatchProcessor) -> Batches:
+        chosen, seed = self.examples, self.training.seed
+        tokenizers = processor.source, processor.target
+        return MatchBatches(PairBatches(learn, *tokenizers, chosen.batch_tokens, chosen.max_length, seed), seed)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Judgement]:
+        """The judgement about each `source<TAB>target`. Raises TextError for one that is no pair."""
+        pairs = [_pair(text, place) for place, text in enumerate(texts)]
+        return [Judgement(*pair, one) for pair, one in zip(pairs, probabilities(predictor, pairs), strict=True)]
+
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        sides = predictor.processor.encode([_pair(text) for text in texts])
+        lengths = enumerate(max(map(len, pair)) for pair in zip(*sides, strict=True))
+        return [place for place, length in lengths if length > self.examples.max_length]
+
+    def measure(self, predictor: Predictor, examples: Sequence[tuple[str, str]], options: NoOptions) -> Measured:
+        """How well pairs are told from as many wrong ones."""
+        pairs = judged_pairs(examples, TEST_SEED)
+        found = probabilities(predictor, [(pair.source, pair.target) for pair in pairs])
+        lines = [Judgement(pair.source, pair.target, one).line for pair, one in zip(pairs, found, strict=True)]
+        return Measured(lines, _metrics(found, 0.5, pairs))
+
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[tuple[str, str]], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
+        """Rules that were fitted to the training text."""
+        pairs, thresholds = judged_pairs(examples, TEST_SEED), predictor.processor.thresholds
+        rules = [Rule(name, thresholds[name]) for name in MEASURES if name in thresholds]
+        found = {rule.name: _metrics(rule.measure(pairs), rule.threshold, pairs) for rule in rules}
+        return {**found, "always yes": _metrics([1.0] * len(pairs), 0.5, pairs)}
+
+    def notes(self, predictor: Predictor, examples: Sequence[tuple[str, str]]) -> list[str]:
+        wrong = len(judged_pairs(examples, TEST_SEED)) - len(examples)
+        return [f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"]
+
+    def picture(self, predictor: Predictor, prediction: Judgement) -> Any:
+        """Where the model looked in either text."""
+        inputs, pieces = pair_inputs(predictor, f"{prediction.source}\t{prediction.target}")
+        with torch.inference_mode(), look(predictor.model) as sight:
+            predictor.model(**inputs)
+        weights = [sight[site].weights()[0, 0].cpu() for site in sight.sites]
+        # one map for both texts where one encoder reads the same twice
+        maps = [Alignment(found, [QUERY] * len(found), names) for found, names in zip(weights, pieces, strict=False)]
+        return plot_alignments(maps, columns=1) if maps else None
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.matchers import look_at_pair
+
+        return look_at_pair(predictor, given, max_length, sites)
+
+
+def probabilities(predictor: Predictor, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """How probable it is that each pair's texts belong together; a pair with an empty text does not."""
+    places = [place for place, pair in enumerate(pairs) if all(map(str.strip, pair))]
+    found = [0.0] * len(pairs)
+    for rows, inputs in predictor.processor.inputs([pairs[place] for place in places], TOKENS_TOGETHER):
+        shares = predictor.forward(inputs).logits.float().softmax(-1)[:, 0, RIGHT].tolist()
+        for row, share in zip(rows, shares, strict=True):
+            found[places[row]] = share
+    return found
+
+
+def pair_inputs(predictor: Predictor, text: str) -> tuple[dict[str, Tensor], list[list[str]]]:
+    """What the model is given for one `source<TAB>target`, and names of the places of the source and of the target.
+
+    Raises UserError for a text that is no pair.
     """
-    console = recipe.console(console)
-    recipe.check()
-    learn, check = (splits.train, splits.dev) if splits else parallel_texts(recipe.examples, recipe.task)
-    for text in (learn, check):
-        console.print(text.report, markup=False, highlight=False)
-    sources, targets = train_tokenizers(recipe.examples, learn)
-    seed = recipe.training.seed
-    pairs = PairBatches(learn, sources, targets, recipe.examples.batch_tokens, recipe.examples.max_length, seed)
-    batches = MatchBatches(pairs, seed)
-    console.print(batches.report, markup=False, highlight=False)
-    model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
-    console.print(recipe.summary(model, known(recipe.examples, sources, targets)), markup=False, highlight=False)
-    fitted_to = judged_pairs(spread(learn, learn.check().kept, FITTED_TO), seed)
-    rules = [fit(name, fitted_to) for name in MEASURES]
-    matcher = Matcher(model, sources, targets, rules, recipe.description(model))
-    validation = Validation(_measure(recipe.examples, matcher, check), metric="accuracy")
-    recipe.train(model, (learn, check), batches, validation, matcher.save, console)
-    return matcher
+    processor, pair = predictor.processor, _pair(text)
+    ((_, inputs),) = processor.inputs([pair], TOKENS_TOGETHER)
+    sides = zip((processor.source, processor.target), processor.encode([pair]), strict=True)
+    return predictor.on_device(inputs), [[*tokenizer.pieces(tokens), END_SIGN] for tokenizer, (tokens,) in sides]
 
 
-def _measure(text: Pairs, matcher: Matcher, check: ParallelText) -> Callable[[nn.Module], dict[str, float]]:
-    """How well pairs from all over the text to validate on are told from as many wrong ones."""
-    pairs = judged_pairs(spread(check, check.check().kept, text.validation_sentences), seed=0)
+def _metrics(scores: Sequence[float], threshold: float, pairs: Sequence[Judged]) -> dict[str, float]:
+    """How well scores decide, where yes is a score of at least the threshold."""
+    found = ["yes" if score >= threshold else "no" for score in scores]
+    right = ["yes" if pair.right else "no" for pair in pairs]
+    return {
+        "accuracy": accuracy(found, right),
+        "macro_f1": macro_f1(found, right),
+        "roc_auc": roc_auc(scores, [pair.right for pair in pairs]),
+    }
 
-    def measure(model: nn.Module) -> dict[str, float]:
-        found = matcher.probabilities([(pair.source, pair.target) for pair in pairs])
-        return figures_of(found, 0.5, pairs)
 
-    return measure
+def _pair(text: str, place: int = 0) -> tuple[str, str]:
+    """Both sides of `source<TAB>target`; an empty line is an empty pair."""
+    source, *others = text.split("\t")
+    if len(others) != 1 and text.strip():
+        raise TextError(place, f"{quoted(text)} has {len(others)} tabs, where one tab must part two texts")
+    return source.strip(), "".join(others).strip()

@@ -38,6 +38,13 @@ class Predictor:
     """The task's `Processor`."""
     description: dict[str, Any] = field(repr=False)
     """What `config.json` of its folder says, as `Description`."""
+    folder: Path | None = None
+    """The folder that it was loaded from."""
+
+    @property
+    def name(self) -> str:
+        """The preset and the folder, for messages and pages."""
+        return f"{self.task.model} from {self.folder or self.task.out}"
 
     @property
     def device(self) -> torch.device:
@@ -116,7 +123,7 @@ class Predictors:
         processor: SavedProcessor = self.kind.processor.load(Path(folder))
         self._check_sizes(processor, found.description.architecture, found.where)
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return Predictor(task, model, processor, found.files.description)
+        return Predictor(task, model, processor, found.files.description, Path(folder))
 
     def _check_sizes(self, processor: SavedProcessor, architecture: Mapping[str, Any], where: str) -> None:
         for name, size in processor.sizes().items():
@@ -127,10 +134,14 @@ class Predictors:
                 )
 
 
+HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC"}
+"""Headings of metrics whose names say less."""
+
+
 def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
     """The names of all metrics and a row of them for each way to answer."""
     names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
     rows = [
         [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
     ]
-    return [name.replace("_", " ") for name in names], rows
+    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows

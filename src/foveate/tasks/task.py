@@ -70,12 +70,8 @@ class Task(Recipe[Architecture], ABC):
         """The examples without one of `every`, and these."""
         return learn.held_out(every)
 
-    def leave_out(self, learn: Dataset[Any], processor: Any) -> tuple[Dataset[Any], list[str]]:
-        """The examples that can be learned from, and lines for the user about the others."""
-        return learn, []
-
     def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
-        """The batches to learn from."""
+        """The batches to learn from; their `report`, if they have one, says what was left out."""
         return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
 
     def objective(self) -> Objective:
@@ -183,10 +179,9 @@ class Task(Recipe[Architecture], ABC):
             console.print(part.report, markup=False, highlight=False)
         self.check_examples(learn, check)
         processor = self.fit(learn)
-        fitting, lines = self.leave_out(learn, processor)
-        for line in lines:
-            console.print(line, markup=False, highlight=False)
-        batches = self.batches(fitting, processor)
+        batches = self.batches(learn, processor)
+        if report := getattr(batches, "report", ""):
+            console.print(report, markup=False, highlight=False)
         model = self._model(processor.sizes())
         console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))

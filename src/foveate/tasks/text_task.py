@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.rows import within_budget
 from foveate.errors import UserError, at_least
@@ -16,6 +17,7 @@ from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
 from foveate.tasks.trained import Reading
+from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
 TOKENS_TOGETHER = 4096
@@ -30,10 +32,6 @@ class TextExamples(ExampleSource):
     """Tokens of a batch, padding included."""
     max_length: int = 128
     """Texts with more tokens than this are left out (and counted)."""
-
-    @property
-    def batch(self) -> int:
-        return self.batch_tokens
 
     def check(self) -> None:
         super().check()
@@ -67,8 +65,8 @@ class TextTask(Task[Architecture]):
     def check_length(self, model: nn.Module) -> None:
         Recipe.check_length(self, model)
 
-    def leave_out(self, learn: Dataset[Any], processor: Any) -> tuple[Dataset[Any], list[str]]:
-        """The examples of at most `max_length` tokens. Raises UserError where there is none."""
+    def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
+        """Of the examples with at most `max_length` tokens. Raises UserError where there is none."""
         most = self.examples.max_length
         fitting = [
             example for example, length in zip(learn, self.lengths(processor, learn), strict=True) if length <= most
@@ -79,7 +77,8 @@ class TextTask(Task[Architecture]):
             )
         left_out = f"{len(learn) - len(fitting):,} of {len(learn):,} {learn.unit}"
         line = f"{learn.name}: {left_out} left out for more than {most:,} {self.tokens_name}"
-        return Dataset(learn.name, fitting, learn.unit, learn.notes), [line]
+        kept = Dataset(learn.name, fitting, learn.unit, learn.notes)
+        return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

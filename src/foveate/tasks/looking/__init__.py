@@ -15,16 +15,14 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES
 from foveate.sight import look
 from foveate.tasks.looking.inputs import read_input
-from foveate.tasks.looking.matchers import MatcherViewer
 from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.readers import SingleTextViewer
 from foveate.tasks.looking.translators import TranslatorViewer
-from foveate.tasks.matcher import Matcher
 from foveate.tasks.predictor import Predictors
 from foveate.tasks.translator import Translator
 from foveate.viewer.protocol import File, Input, ModelViewer
 
-Own = TranslatorViewer | MatcherViewer | SingleTextViewer
+Own = TranslatorViewer | SingleTextViewer
 
 __all__ = ["File", "Input", "ModelViewer", "open_model", "read_input"]
 
@@ -51,7 +49,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     kind = tasks.trained_class(bundle.load(folder))
     if isinstance(kind, Predictors):
         return PredictorViewer(folder, device)
-    viewers: dict[type, type[Own]] = {Translator: TranslatorViewer, Matcher: MatcherViewer}
+    viewers: dict[type, type[Own]] = {Translator: TranslatorViewer}
     viewer = viewers.get(kind, SingleTextViewer)(folder, device)
     model, smallest = viewer.smallest_input()
     with torch.inference_mode(), look(model) as sight:

@@ -28,7 +28,7 @@ def look_at_caption(
     """
     from foveate.tasks.caption import describe
 
-    name = f"{predictor.task.model} from {predictor.task.out}"
+    name = predictor.name
     file = require_file(given, name, "image")
     image = open_image(file)
     (written,) = describe(predictor, [image], options)

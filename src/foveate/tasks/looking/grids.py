@@ -69,7 +69,7 @@ def look_at_image(
 
     Raises UserError for an input that is no image, and for a model that does not attend.
     """
-    name = f"{predictor.task.model} from {predictor.task.out}"
+    name = predictor.name
     file = require_file(given, name, "image")
     image = open_image(file)
     inputs = {"pixels": predictor.processor.pixels([image])}

@@ -49,7 +49,7 @@ def look_at_text(
 ) -> LookResult:
     """A look at a predictor while it reads a text, as one line. Raises UserError for a model that does not attend."""
     task = predictor.task
-    name = f"{task.model} from {task.out}"
+    name = predictor.name
     options = type(task).run_options(task.as_json(), "the settings")
     found = _look(predictor, getattr(options, "brief", options), name, given, max_length, sites, reading)
     if not found.sight.sites:
