@@ -42,6 +42,14 @@ def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ran("training.md")["result"].metrics["accuracy"] > 0.9
 
 
+def test_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    numbers = ["one cat", "two cats", "three dogs", "four dogs"]
+    for end, words in (("en", numbers), ("fr", [word.upper() for word in numbers])):
+        Path(f"train.{end}").write_text("".join(f"{word} {place}\n" for place in range(10) for word in words))
+    assert ran("translation.md")["task"].run("two cats").text is not None
+
+
 def commands(kind: str) -> list[str]:
     """Every command of the pages of a kind, with the task or comparison that it names, in one line, no comment."""
     pages = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
@@ -68,7 +76,7 @@ def test_every_comparison_has_options_that_there_are(command: str, monkeypatch: 
     assert compared[0][0] == name
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")))
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
-        assert "://" in link or (DOCS / link).exists(), link
+        assert "://" in link or (DOCS / page).parent.joinpath(link).exists(), link

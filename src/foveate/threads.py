@@ -8,7 +8,8 @@ SHORT, LONG = 2_000, 30_000
 """How often a thread looks for work before it sleeps: for some microseconds, or fifteen times as long.
 
 Where another program wants a core too, threads that spin make training two to ten times slower. Where none does,
-going to sleep and waking up takes a fifth of training's time, and a third of that of writing sentences (docs/log.md).
+going to sleep and waking up takes a fifth of training's time, and a third of that of writing sentences: see
+docs/log/training.md.
 """
 
 RUNNING = Path("/proc/loadavg")

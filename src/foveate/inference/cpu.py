@@ -232,7 +232,7 @@ class Int8Linear(PackedLayer):
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
         rows = x.detach().reshape(-1, x.shape[-1]).float()
-        # In place where possible: allocating a large tensor for each operation is slower (docs/log.md).
+        # In place where possible: allocating a large tensor for each operation is slower (docs/log/decoding.md).
         scaled = rows.abs()
         largest = scaled.amax(-1, keepdim=True).clamp_min_(_TINY)
         torch.mul(rows, largest.reciprocal().mul_(127), out=scaled)

@@ -200,7 +200,7 @@ class ConvolutionalState:
 MODEL, CONFIG = ConvolutionalSeq2Seq, ConvolutionalSeq2SeqConfig
 
 TRAINED = {"learning_rate": 3e-3}
-"""On 29,000 pairs, 600 steps give 32 BLEU, and 14 with a learning rate of 0.001 (docs/log.md)."""
+"""On 29,000 pairs, 600 steps give 32 BLEU, and 14 with a learning rate of 0.001 (docs/log/translation.md)."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "convolutional-tiny": {"embedding": 128, "width": 192, "encoder_layers": 4, "decoder_layers": 3, "dropout": 0.3},
