@@ -69,6 +69,7 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
         loss = loss + output.choices.log_prob.sum() + output.choices.baseline.sum()
     if hasattr(output, "boxes"):
         loss = loss + output.boxes.square().sum()
+        loss = loss + sum(layer.boxes.square().sum() + layer.logits.square().sum() for layer in output.earlier)
     loss.backward()
     from_zeros = getattr(variant.config, "boxes", None) == "direct"
     for name, parameter in model.named_parameters():

@@ -1,5 +1,6 @@
 """Image classification from end to end: trained, saved, loaded, used, measured."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -97,6 +98,20 @@ def test_run_takes_files_and_folders_and_goes_on_after_a_damaged_one(folder: Pat
         *(f"rows/{number}.png" for number in (1, 3, 5, 7)),
     ]
     assert "rows/0.png cannot be read as an image" in err
+
+
+def test_the_most_probable_labels_and_json(folder: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = str(files / "rows/1.png")
+    main(["run", str(folder), image, "--top", "2"])
+    place, *parts = capsys.readouterr().out.strip().split("\t")
+    assert (place, parts[0], parts[2]) == (image, "rows", "columns")
+    assert float(parts[1]) + float(parts[3]) == pytest.approx(1, abs=0.002)
+    main(["run", str(folder), image, "--json", "--top", "1"])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["place"], found["label"]) == (image, "rows")
+    assert found["probabilities"] == {"rows": found["probability"]}
+    with pytest.raises(SystemExit):
+        main(["run", str(folder), image, "--top", "0"])
 
 
 def test_a_picture_of_where_it_looked(folder: Path, files: Path, tmp_path: Path) -> None:

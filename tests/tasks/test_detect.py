@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 import pytest
+import torch
 from rich.console import Console
 
 import foveate
@@ -17,6 +18,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.scenes import Drawing, Scenes
 from foveate.data.sources.emoji_scenes import BoxedScenes
 from foveate.errors import UserError
+from foveate.interop.pretrained import efficientnet
 from foveate.tasks.detect import BoxedImages, Detect, Detecting, Showing
 from foveate.tasks.predictor import Predictor
 from foveate.training import Training
@@ -150,3 +152,17 @@ def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
         recipe(tmp_path / "b", queries=1).learn(Splits(scenes(16, 0), both, both), CONSOLE)
     with pytest.raises(SystemExit):
         main(["train", "detect", "--data", str(tmp_path / "none.json"), "--out", str(tmp_path / "c")])
+
+
+def test_the_backbone_begins_with_trained_weights(tmp_path: Path) -> None:
+    trained = foveate.create("efficientnet-lite0", classes=2)
+    efficientnet.save(tmp_path / "lite", trained.state_dict(), ["a", "b"])
+    task = Detect(model="detr-lite0-tiny", start=tmp_path / "lite", architecture=SIZES)
+    model = task.build(classes=3, image_size=64).train()
+    ours = model.backbone.state_dict()
+    assert len(ours) > 50
+    assert all(torch.equal(value, trained.state_dict()[name]) for name, value in ours.items())
+    model.backbone.grid(torch.randn(2, 3, 32, 32))
+    assert torch.equal(model.backbone.stem.norm.running_mean, trained.stem.norm.running_mean)
+    with pytest.raises(UserError, match=r"lite is a efficientnet, but the image encoder is another: name one for it"):
+        Detect(start=tmp_path / "lite", architecture=SIZES).build(classes=3)

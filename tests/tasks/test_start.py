@@ -153,7 +153,7 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
     assert second.model.output.weight.shape[0] == 3
     assert str(tmp_path / "first") in second.description["contents"]
     with pytest.raises(UserError, match="first is a cnn, which no resnet can begin from"):
-        settings("third", tmp_path / "first", "resnet20").learn(images("abc"), CONSOLE)
+        settings("third", tmp_path / "first", "plain20").learn(images("abc"), CONSOLE)
 
 
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:

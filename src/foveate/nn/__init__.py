@@ -28,7 +28,7 @@ from foveate.nn.init import (
 )
 from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank
 from foveate.nn.norms import norm
-from foveate.nn.object_queries import BoxQueries, LearnedQueries
+from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
 from foveate.nn.pooled_attention import PooledAttention
 from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling, text_vector
 from foveate.nn.positions import (
@@ -89,6 +89,7 @@ __all__ = [
     "ParallelBlock",
     "PooledAttention",
     "Positioned",
+    "Proposals",
     "PyramidalEncoder",
     "Recurrent",
     "RecurrentDecoderState",
@@ -128,6 +129,7 @@ __all__ = [
     "pooling",
     "position_encoding",
     "skip_init",
+    "surest_boxes",
     "text_vector",
     "tie_output",
     "word_embeddings",

@@ -24,6 +24,7 @@ from foveate.tasks.caption_metrics import bleu, cider
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import Writing
@@ -96,7 +97,7 @@ class Caption:
 
 
 @dataclass
-class CaptionTask(Task[Architecture]):
+class CaptionTask(FromEncoder, Task[Architecture]):
     """Train a model that describes images in words.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

@@ -17,7 +17,7 @@ from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start import FromWeights
+from foveate.tasks.start import FromWeights, open_start
 from foveate.tasks.task import Examples
 from foveate.training import Training
 from foveate.viewer.figures import plot_image_attention
@@ -71,6 +71,11 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify-image")
     """Folder for the trained model; a training that it holds is resumed."""
+
+    def __post_init__(self) -> None:
+        if self.start is not None and self.model == type(self).model:
+            self.model = open_start(self.start).preset
+        super().__post_init__()
 
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledImage]:
         return labelled_images(paths)

@@ -23,6 +23,7 @@ from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects, Sh
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.trained import unlearned
 from foveate.training import Objective, Training
@@ -52,7 +53,7 @@ class BoxedImages(Examples):
 
 
 @dataclass
-class Detect(Task[Architecture]):
+class Detect(FromEncoder, Task[Architecture]):
     """Train a detector, which finds the objects in an image: a box and a class for each.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

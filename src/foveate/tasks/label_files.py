@@ -1,15 +1,18 @@
 """What tasks share that give each file, such as an image or a sound, one of several labels."""
 
+import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from foveate.data.dataset import Dataset
-from foveate.errors import printable
+from foveate.errors import at_least, printable
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -31,6 +34,20 @@ class LabelledFile(Protocol):
 
 
 @dataclass
+class Deciding:
+    """How decisions are shown."""
+
+    top: int = 1
+    """How many of the most probable labels to show, each with its probability."""
+    json: bool = False
+    """Show a JSON object for each file: its place, label and probability, and the probabilities of the --top labels."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "top", self.top)
+
+
+@dataclass
 class FileDecision:
     """The label of a file."""
 
@@ -40,11 +57,18 @@ class FileDecision:
     """The most probable label; empty for a file that could not be used."""
     probability: float = 0.0
     probabilities: dict[str, float] = field(default_factory=dict)
+    shown: Deciding = field(default_factory=Deciding, repr=False)
 
     @property
     def line(self) -> str:
-        """The file, the label and its probability, with tabs between them."""
-        return f"{printable(self.place)}\t{printable(self.label)}\t{self.probability:.3f}" if self.label else ""
+        """The file, the label and its probability, and those of further labels, with tabs between them."""
+        if not self.label:
+            return ""
+        best = dict(nlargest(self.shown.top, self.probabilities.items(), key=itemgetter(1)))
+        if self.shown.json:
+            values = {"place": self.place, "label": self.label, "probability": self.probability, "probabilities": best}
+            return json.dumps(values, ensure_ascii=False)
+        return "\t".join([printable(self.place), *(f"{printable(name)}\t{share:.3f}" for name, share in best.items())])
 
     @property
     def title(self) -> str:
@@ -57,6 +81,7 @@ class LabelFiles(Task[Architecture]):
     """A page says what is read from a file (`read_files`) and how it becomes the inputs of a model (`inputs`)."""
 
     files = "FOLDER"
+    options = Deciding
     example: ClassVar[str]
     """What a file holds: "image"."""
     decided_together: ClassVar[int]
@@ -70,16 +95,23 @@ class LabelFiles(Task[Architecture]):
     def inputs(self, predictor: Predictor, contents: Sequence[Any]) -> dict[str, Tensor]:
         """The inputs of the model for what is in some files."""
 
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> NoOptions:
+        return NoOptions()
+
     def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
         return learn.held_out_of_kinds(every, lambda example: example.label)
 
     def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
         check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], self.example)
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[FileDecision]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Deciding) -> list[FileDecision]:
         """The decision about each file; one that cannot be used is reported and gets no label."""
+        options.check()
         contents = self.read_files(texts)
-        found = {one.place: one for one in self.decide(predictor, [*contents.values()], [*contents])}
+        found = {
+            one.place: replace(one, shown=options) for one in self.decide(predictor, [*contents.values()], [*contents])
+        }
         return [found.get(place) or FileDecision(place) for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledFile], options: NoOptions) -> Measured:

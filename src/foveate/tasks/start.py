@@ -20,6 +20,7 @@ from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
 from foveate.interop.weight_files import weight_files
+from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks.trained import describe
 from foveate.training import main_process
@@ -55,7 +56,10 @@ class Start:
         return " ".join(map(digest, weight_files(self.folder)))
 
     def fill(self, model: nn.Module) -> None:
-        """Give a model the trained body; its head stays as it is. Raises UserError where the body does not fit."""
+        """Give a model the trained body, or as many of its first layers as it has; its head stays as it is.
+
+        Raises UserError where the body does not fit.
+        """
         state = model.state_dict()
         wanted = {name: tensor for name, tensor in state.items() if not name.startswith(HEADS)}
         for name, tensor in wanted.items():
@@ -178,3 +182,26 @@ class FromWeights:
         recipe = cast("Recipe[Any]", super())
         updates = {} if self.lora is None else {"lora": self.lora, "lora_layers": list(self.lora_layers)}
         return recipe.identity() | ({} if self.start is None else {"start": str(self.start)}) | updates
+
+
+@dataclass(kw_only=True)
+class FromEncoder(FromWeights):
+    """The same for tasks whose models have an image encoder: that alone is trained before."""
+
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Begin with the image encoder of these trained weights: a run of classify-image, or efficientnet-lite0. The model
+    must have such an encoder."""
+
+    def _fill(self, model: nn.Module, body: Start) -> None:
+        encoder: Any = encoder_of(model)
+        if encoder is None:
+            raise UserError(
+                f"{cast('Recipe[Any]', self).model} has no image encoder that could begin from {self.start}"
+            )
+        field = "backbone" if hasattr(model, "backbone") else "image-encoder"
+        if not isinstance(encoder.config, models.config_class(body.family)):
+            raise UserError(
+                f"{self.start} is a {body.family}, but the image encoder is another: name one for it, such as "
+                f"--architecture.{field} efficientnet-lite0-16"
+            )
+        body.fill(encoder)

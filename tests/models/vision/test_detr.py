@@ -37,6 +37,21 @@ def test_a_new_refining_model_keeps_its_boxes() -> None:
     assert found.logits.sigmoid().mean() < 0.05
 
 
+def test_places_propose_the_boxes_that_queries_start_from() -> None:
+    """Those of the surest places, around these at first; nothing outside of a padded image."""
+    torch.manual_seed(3)
+    model = create("detr-refined-tiny", **SMALL, boxes="proposed").eval()
+    found = model(torch.randn(2, 3, 48, 64), torch.tensor([[48, 64], [32, 48]]))
+    proposed, first, _ = found.earlier
+    assert proposed.boxes.shape == (2, 12, 4)
+    assert proposed.boxes[0, :, :2].mul(24).round().int().tolist()[:5] == [[3, 4], [9, 4], [15, 4], [21, 4], [3, 12]]
+    assert (proposed.logits[1, [3, 7, 8, 11]] == -30).all()
+    surest = proposed.logits.amax(-1).topk(7, 1).indices
+    torch.testing.assert_close(first.boxes, proposed.boxes.gather(1, surest[..., None].expand(-1, -1, 4)))
+    few = model(torch.randn(2, 3, 32, 32))
+    assert few.boxes.shape == (2, 4, 4)
+
+
 def test_noisy_boxes_change_nothing_that_queries_find() -> None:
     """Nor does one group change what another finds, nor padding; but the queries may be seen by them."""
     torch.manual_seed(3)
@@ -74,7 +89,7 @@ def test_generalized_iou_by_hand() -> None:
     [
         ({"backbone": "transformer-tiny"}, "transformer-tiny"),
         ({"width": 14, "heads": 2}, "width is 14, but must be a multiple of 4"),
-        ({"denoising": 3}, 'denoising needs boxes="refined"'),
+        ({"denoising": 3}, 'denoising needs boxes="refined" or "proposed"'),
         ({"boxes": "curved"}, "curved"),
     ],
 )

@@ -22,6 +22,7 @@ from foveate.data.sources import (
     movies,
     sotu,
     spoken,
+    stamps,
     words,
 )
 from foveate.data.sources.source import Source
@@ -47,6 +48,7 @@ SOURCES: dict[str, Source] = {
         sotu.SOURCE,
         moby_dick.SOURCE,
         fashion_mnist.SOURCE,
+        stamps.SOURCE,
         emoji_captions.SOURCE,
         emoji_questions.SOURCE,
         words.SOURCE,

@@ -1,4 +1,4 @@
-"""Trained weights by name: fetched once into the cache, as a folder in the layout of Hugging Face."""
+"""Trained weights by name: fetched once into the cache, as a run folder or a folder in the layout of Hugging Face."""
 
 import importlib
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from pathlib import Path
 from foveate.data.sources.cache import BeforeFetch
 
 PRETRAINED = {
+    "efficientnet-lite0": "foveate.interop.pretrained.efficientnet",
     "minilm": "foveate.interop.pretrained.minilm",
     "smollm2": "foveate.interop.pretrained.smollm2",
 }

@@ -52,6 +52,10 @@ FAMILIES = (
                 1_993_226,
                 "The same with boxes refined layer by layer, denoising queries and focal loss (Liu, Li et al. 2022)",
             ),
+            "detr-lite0-tiny": (
+                2_026_734,
+                "Boxes proposed by places of EfficientNet-Lite0 and refined, for its trained weights (--from)",
+            ),
         },
     ),
     Family(
@@ -59,6 +63,10 @@ FAMILIES = (
         "foveate.models.vision.efficientnet",
         {
             "efficientnet-lite0": (3_373_570, "4.7 M parameters, made for 224 x 224 pixels (Tan and Le 2019)"),
+            "efficientnet-lite0-16": (
+                700_994,
+                "Its first five stages, a sixteenth of the rows and columns: for detection",
+            ),
         },
     ),
     Family(
@@ -143,6 +151,7 @@ FAMILIES = (
         "foveate.models.vision.vit",
         {
             "vit-tiny": (1_202_946, "6 layers, width 128, patches of 4 x 4 pixels: for small images, such as 28 x 28"),
+            "deit3-nano": (1_204_354, "The same with layer scale, as DeiT III: for small images"),
             "vit-hybrid-tiny": (616_114, "3 layers, width 96, on the feature map of resnet20: for small images"),
             "vit-hybrid-base": (
                 110_178_370,

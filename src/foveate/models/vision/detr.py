@@ -1,8 +1,9 @@
 """DETR: a Transformer whose queries each find one object (Carion et al. 2020, https://arxiv.org/abs/2005.12872).
 
 With `boxes="refined"` each query starts from a learned box, and each layer corrects it (Liu et al. 2022, DAB-DETR,
-https://arxiv.org/abs/2201.12329); with `denoising`, such queries also learn to correct boxes that are known up to noise
-(Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
+https://arxiv.org/abs/2201.12329); with "proposed", from a box that a place of the feature map proposes (Zhu et al.
+2021, https://arxiv.org/abs/2010.04159). With `denoising`, such queries also learn to correct boxes that are known up to
+noise (Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
 """
 
 import math
@@ -17,16 +18,18 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.models.vision.image_encoder import image_encoder
+from foveate.models.vision.image_encoder import fix_norms, image_encoder
 from foveate.nn import (
     BoxQueries,
     DecoderBlock,
     FeedForward,
     LearnedQueries,
     MultiHeadAttention,
+    Proposals,
     Residual,
     TransformerBlock,
     grid_positions,
+    surest_boxes,
 )
 
 
@@ -42,6 +45,9 @@ class DETRConfig:
     """Preset of the model whose feature map is read: any that has one."""
     image_size: int = 224
     """Height and width of the images, for a backbone that learns positions."""
+    fixed_norms: bool = False
+    """Batch norms of the backbone keep the mean and the deviation that they have, as those of trained weights do in
+    the paper."""
     width: int = 256
     """Width C of all layers, a multiple of 4."""
     heads: int = 8
@@ -56,13 +62,14 @@ class DETRConfig:
     """The most objects that can be found in an image."""
     norm: Literal["post", "pre"] = "post"
     """Layer norm after each residual sum, or before each layer, which learns faster."""
-    boxes: Literal["direct", "refined"] = "direct"
-    """Each layer predicts whole boxes from its queries (the paper), or corrects the boxes of the layer before."""
+    boxes: Literal["direct", "refined", "proposed"] = "direct"
+    """Each layer predicts whole boxes from its queries (the paper), or corrects the boxes of the layer before; the
+    first of these are learned ("refined") or what places of the feature map propose ("proposed")."""
     no_object: bool = True
     """Queries without an object have a class of their own (softmax). Otherwise classes are decided one by one (sigmoid,
     for focal loss)."""
     denoising: int | None = None
-    """Groups of queries that start from noisy boxes of the objects, in training only. Needs boxes="refined"."""
+    """Groups of queries that start from noisy boxes of the objects, in training only. Not with direct boxes."""
     dropout: float = 0.1
     """Share of layer outputs that is dropped in training."""
 
@@ -90,18 +97,21 @@ class DETR(nn.Module):
         check_literals(config)
         if config.width % 4:
             raise UserError(f"width is {config.width}, but must be a multiple of 4: waves of rows and of columns")
-        if config.denoising and config.boxes != "refined":
-            raise UserError('denoising needs boxes="refined": its queries start from boxes')
+        if config.denoising and config.boxes == "direct":
+            raise UserError('denoising needs boxes="refined" or "proposed": its queries start from boxes')
         self.config, width, pre = config, config.width, config.norm == "pre"
         self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
+        if config.fixed_norms:
+            fix_norms(self.backbone)
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
         self.encoder = nn.ModuleList(encoder_block(config) for _ in range(config.encoder_layers))
         self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.proposals = proposals(config) if config.boxes == "proposed" else None
         self.queries = object_queries(config)
         self.decoder = nn.ModuleList(decoder_block(config) for _ in range(config.decoder_layers))
         self.decoder_norm = nn.LayerNorm(width)
-        self.output = nn.Linear(width, config.classes + config.no_object)
-        self.box = box_layers(width)
+        self.output = class_layer(config)
+        self.box = box_layers(width, config.boxes != "direct")
         self._initialize()
 
     def _initialize(self) -> None:
@@ -109,11 +119,6 @@ class DETR(nn.Module):
             for parameter in part.parameters():
                 if parameter.ndim > 1:
                     nn.init.xavier_uniform_(parameter)
-        if not self.config.no_object:
-            nn.init.constant_(self.output.bias, -math.log(99))  # almost no query has an object: Lin et al. 2017
-        if self.config.boxes == "refined":
-            for parameter in self.box[-1].parameters():
-                nn.init.zeros_(parameter)
 
     def forward(
         self,
@@ -128,22 +133,29 @@ class DETR(nn.Module):
         are shares of these. Noisy boxes are G variants of the K objects of each image, with IGNORE as label of padding.
         """
         encoded, places, inside = self.encode(pixels, sizes)
-        x, anchors, seen = self.queries(len(pixels), noisy_boxes, noisy_labels)
+        mask = None if sizes is None else inside.flatten(1)[:, None, None]
+        proposed = None if self.proposals is None else self.proposals(encoded, inside)
+        first = None if proposed is None else surest_boxes(proposed[0], proposed[1], self.config.queries)
+        x, anchors, seen = self.queries(len(pixels), noisy_boxes, noisy_labels, first)
+        queries = x.shape[1] if noisy_boxes is None else x.shape[1] - noisy_boxes[0, ..., 0].numel()
         layers = []
         for block in self.decoder:
             positions = self.queries.positions(anchors)
-            x = block(x, encoded, mask=seen, source_mask=inside, positions=positions, source_positions=places)
+            x = block(x, encoded, mask=seen, source_mask=mask, positions=positions, source_positions=places)
             y = self.decoder_norm(x)
             boxes = self.box(y)
             if anchors is not None:
                 boxes = boxes + anchors
                 anchors = boxes.detach()
             layers.append((self.output(y), boxes.sigmoid()))
-        return detections(layers, self.config.queries)
+        found = detections(layers, queries)
+        if proposed is not None:
+            found.earlier = (Detections(logits=proposed[0], boxes=proposed[1].sigmoid()), *found.earlier)
+        return found
 
     def encode(
         self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None
-    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"], Bool[Tensor, "B 1 1 S"] | None]:
+    ) -> tuple[Float[Tensor, "B S C"], Float[Tensor, "B S C"], Bool[Tensor, "B i j"]]:
         """The encoded places of the feature map row by row, their positions, and which are no padding."""
         grid = self.project(self.backbone.grid(pixels))
         inside = inside_images(pixels, grid, sizes)
@@ -152,7 +164,7 @@ class DETR(nn.Module):
         x = grid.flatten(2).mT
         for block in self.encoder:
             x = block(x, mask=mask, positions=positions)
-        return self.encoder_norm(x), positions, mask
+        return self.encoder_norm(x), positions, inside
 
 
 def inside_images(
@@ -182,13 +194,31 @@ def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
     """What the decoder starts from."""
     if config.boxes == "direct":
         return LearnedQueries(config.queries, config.width)
-    return BoxQueries(config.queries, config.width, config.classes if config.denoising else None)
+    noisy = config.classes if config.denoising else None
+    return BoxQueries(config.queries, config.width, noisy, learned=config.boxes == "refined")
 
 
-def box_layers(width: int) -> nn.Sequential:
-    """From a query's vector to a box before the sigmoid."""
+def proposals(config: DETRConfig) -> Proposals:
+    """What places of the feature map propose."""
+    return Proposals(config.width, class_layer(config), box_layers(config.width, corrects=True))
+
+
+def class_layer(config: DETRConfig) -> nn.Linear:
+    """From a query's vector to the logits of its class."""
+    layer = nn.Linear(config.width, config.classes + config.no_object)
+    if not config.no_object:
+        nn.init.constant_(layer.bias, -math.log(99))  # almost no query has an object: Lin et al. 2017
+    return layer
+
+
+def box_layers(width: int, corrects: bool) -> nn.Sequential:
+    """From a query's vector to a box before the sigmoid, or to the correction of one, 0 at first."""
     inner = nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
-    return nn.Sequential(*inner, nn.Linear(width, 4))
+    layers = nn.Sequential(*inner, nn.Linear(width, 4))
+    if corrects:
+        for parameter in layers[-1].parameters():
+            nn.init.zeros_(parameter)
+    return layers
 
 
 def encoder_block(config: DETRConfig) -> TransformerBlock:
@@ -234,6 +264,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     "detr-resnet50": {},
     "detr-tiny": _TINY,
     "detr-refined-tiny": {**_TINY, **_REFINED},
+    "detr-lite0-tiny": {
+        **_TINY,
+        **_REFINED,
+        "boxes": "proposed",
+        "backbone": "efficientnet-lite0-16",
+        "fixed_norms": True,
+    },
 }
 
 TRAINING = {

@@ -4,6 +4,7 @@ https://arxiv.org/abs/1905.11946 and https://arxiv.org/abs/1801.04381. The Lite 
 and their activation is ReLU6. Images are padded as in TensorFlow, for which Google published weights.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
+from foveate.errors import UserError
 from foveate.models.vision.sizes import one_for_each
 from foveate.nn import ConvNorm, Dropout, ResidualBlock, SamePaddedConv2d, depth_rates, initialize_convolutions
 
@@ -39,6 +41,9 @@ class EfficientNetConfig:
     """Width of the first convolution, in channels."""
     feature_width: int = 1280
     """Width of the last convolution, whose mean over the image is classified."""
+    stages: int = 7
+    """How many of the stages there are. With fewer than seven, the feature map is that of the last one: of five, the
+    stride is 16."""
     depth_dropout: float = 0.2
     """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
     dropout: float = 0.2
@@ -48,11 +53,11 @@ class EfficientNetConfig:
 class EfficientNet(nn.Module):
     """Stages of inverted bottlenecks between two convolutions."""
 
-    stride = 32
-
     def __init__(self, config: EfficientNetConfig) -> None:
         super().__init__()
-        self.config = config
+        if not 1 <= config.stages <= len(KERNELS):
+            raise UserError(f"stages is {config.stages}, but must be 1 to {len(KERNELS)}")
+        self.config, self.stride = config, 2 * math.prod(STRIDES[: config.stages])
         one_for_each("stage", len(KERNELS), "blocks", config.blocks)
         one_for_each("stage", len(KERNELS), "widths", config.widths)
         self.stem = layer(config.channels, config.stem_width, 3, 2)
@@ -60,16 +65,19 @@ class EfficientNet(nn.Module):
         self.stages = nn.ModuleList()
         width = config.stem_width
         for stage, (count, outer) in enumerate(zip(config.blocks, config.widths, strict=True)):
+            if stage == config.stages:
+                break
             blocks = nn.Sequential()
             for number in range(count):
                 stride = 1 if number else STRIDES[stage]
                 blocks.append(block(width, outer, EXPANSIONS[stage], KERNELS[stage], stride, next(rates)))
                 width = outer
             self.stages.append(blocks)
-        self.features = layer(width, config.feature_width, 1)
-        self.grid_width = config.feature_width
+        whole = config.stages == len(KERNELS)
+        self.features = layer(width, config.feature_width, 1) if whole else nn.Identity()
+        self.grid_width = config.feature_width if whole else width
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(config.feature_width, config.classes)
+        self.output = nn.Linear(self.grid_width, config.classes)
         initialize_convolutions(self)
 
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
@@ -104,4 +112,5 @@ MODEL, CONFIG = EfficientNet, EfficientNetConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
     "efficientnet-lite0": {},
+    "efficientnet-lite0-16": {"stages": 5},
 }

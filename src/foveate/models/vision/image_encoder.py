@@ -2,7 +2,9 @@
 
 from dataclasses import fields
 
-from torch import nn
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from foveate import models
 from foveate.config import from_dict
@@ -11,6 +13,29 @@ from foveate.errors import UserError
 
 CLASSIFIER = ("output", "head", "pool", "auxiliary")
 """Names of the parts that `grid` does not use."""
+
+ENCODERS = ("backbone", "image_encoder", "places.encoder")
+"""Where models have their image encoder."""
+
+
+class FixedBatchNorm2d(nn.BatchNorm2d):
+    """Batch norm by the mean and the deviation that it has, in training too."""
+
+    def forward(self, x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B C h w"]:
+        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+
+def fix_norms(encoder: nn.Module) -> None:
+    """Turns the batch norms of a network into fixed ones."""
+    for module in encoder.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.__class__ = FixedBatchNorm2d
+
+
+def encoder_of(model: nn.Module) -> nn.Module | None:
+    """The image encoder in a model that builds on a feature map; None for another model."""
+    parts = dict(model.named_modules())
+    return next((parts[name] for name in ENCODERS if name in parts), None)
 
 
 def image_encoder(name: str, channels: int, image_size: int) -> nn.Module:

@@ -182,16 +182,11 @@ TRAINED = {"learning_rate": 1e-3, "schedule": "cosine", "weight_decay": 0.05, "b
 
 _DEIT3 = {"class_position": False, "layer_scale": 1e-6}
 
+_TINY = {"image_size": 28, "patch": 4, "width": 128, "heads": 4, "feedforward": 512, "layers": 6}
+
 PRESETS: dict[str, dict[str, Any]] = {
-    "vit-tiny": {
-        "image_size": 28,
-        "patch": 4,
-        "width": 128,
-        "heads": 4,
-        "feedforward": 512,
-        "layers": 6,
-        "dropout": 0.1,
-    },
+    "vit-tiny": {**_TINY, "dropout": 0.1},
+    "deit3-nano": {**_TINY, **_DEIT3, "layer_scale": 0.1},
     "vit-hybrid-tiny": {
         "image_size": 28,
         "patch": 1,
