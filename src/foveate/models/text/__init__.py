@@ -170,6 +170,7 @@ FAMILIES = (
         {
             "rnn-transducer": (3_520_528, "LSTM from left to right, tags each word before it reads the next one"),
             "birnn-tagger": (3_389_456, "Bidirectional LSTM (Graves and Schmidhuber 2005)"),
+            "deep-birnn-tagger": (4_179_984, "Three bidirectional LSTMs, each reads the output of the one below"),
         },
     ),
     Family(
@@ -230,6 +231,7 @@ FAMILIES = (
                 3_388_948,
                 "2 blocks, width 128, 4 heads, pre-norm, relative positions: for tens of thousands of sentences",
             ),
+            "birnn-transformer-tagger": (3_488_276, "The same, which reads the output of a bidirectional LSTM"),
             "transformer-tagger-base": (
                 31_407_120,
                 "6 blocks, width 512, 8 heads: the encoder of the paper's base model",

@@ -62,4 +62,5 @@ MODEL, CONFIG = RNNTagger, RNNTaggerConfig
 PRESETS: dict[str, dict[str, Any]] = {
     "rnn-transducer": {"bidirectional": False},
     "birnn-tagger": {},
+    "deep-birnn-tagger": {"layers": 3},
 }

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from foveate.attention import padding
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.nn import Dropout, StackConfig, TransformerStack, initialize, pooling
+from foveate.nn import Dropout, Recurrent, StackConfig, TransformerStack, initialize, pooling
 
 
 @dataclass(kw_only=True)
@@ -21,6 +21,8 @@ class TransformerClassifierConfig(StackConfig):
     """Size of the vocabulary."""
     classes: FromData
     """Number of classes."""
+    recurrent_layers: int | None = None
+    """Layers of a bidirectional LSTM that reads the text first, and whose output the encoder reads; by default none."""
     pooling: Literal["attention", "mean", "first"] = "first"
     """Classify attention to the encoded text by a learned query, its mean, or its first position (START)."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
@@ -34,6 +36,7 @@ class TransformerClassifier(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.recurrent = _recurrent(config)
         self.encoder = TransformerStack(config)
         self.pooling = pooling(config.pooling, config.width, config.score)
         self.dropout = Dropout(config.dropout)
@@ -46,8 +49,16 @@ class TransformerClassifier(nn.Module):
 
     def vector(self, tokens: Int[Tensor, "B S"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
         """The pooled vector of each text."""
-        encoded = self.encoder(self.embedding(tokens) * math.sqrt(self.config.width), padding(lengths))
+        embedded = self.embedding(tokens) * math.sqrt(self.config.width)
+        if self.recurrent is not None:
+            embedded, _ = self.recurrent(self.dropout(embedded), lengths=lengths)
+        encoded = self.encoder(embedded, padding(lengths))
         return self.pooling(encoded, lengths)
+
+
+def _recurrent(config: TransformerClassifierConfig) -> Recurrent | None:
+    layers = config.recurrent_layers
+    return None if layers is None else Recurrent("lstm", config.width, config.width, layers, True, config.dropout)
 
 
 MODEL, CONFIG = TransformerClassifier, TransformerClassifierConfig
