@@ -22,7 +22,7 @@ class TransformerClassifierConfig(StackConfig):
     classes: FromData
     """Number of classes."""
     recurrent_layers: int | None = None
-    """Layers of a bidirectional LSTM that reads the text first, and whose output the encoder reads; by default none."""
+    """Layers of a bidirectional LSTM that reads the text first; the encoder reads its output. By default none."""
     pooling: Literal["attention", "mean", "first"] = "first"
     """Classify attention to the encoded text by a learned query, its mean, or its first position (START)."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"

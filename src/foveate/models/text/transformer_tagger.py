@@ -24,7 +24,7 @@ class TransformerTaggerConfig(StackConfig):
     tags: FromData
     """Number of tags."""
     recurrent_layers: int | None = None
-    """Layers of a bidirectional LSTM that reads the words first, and whose output the encoder reads; by default none."""
+    """Layers of a bidirectional LSTM that reads the words first; the encoder reads its output. By default none."""
 
 
 class TransformerTagger(nn.Module):
