@@ -34,6 +34,7 @@ COMPARISONS = {
         "foveate.experiments.teacher_forcing",
         "a known target at once (teacher forcing) against decoding step by step",
     ),
+    "traces": ("foveate.experiments.traces", "what runs in parallel: products that wait for each other, counted"),
     "degradation": ("foveate.experiments.degradation", "plain against residual nets, by depth: training error too"),
     "identity": ("foveate.experiments.identity", "what is left of a shallower net in plain and residual nets"),
     "imagenet": ("foveate.experiments.imagenet", "winners of ILSVRC and later models: published errors, our sizes"),
