@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import foveate
 from foveate.data import LabelledText, Splits, open_source
 from foveate.tasks.measures import accuracy, macro_f1
+from foveate.tasks.trained import NoOptions
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """scikit-learn's C: the inverse of the regularisation."""
@@ -38,8 +39,10 @@ def main() -> None:
     best, held_out = baseline(splits)
     table.add_row(told(best), *measured(lambda: [*best.predict(texts)], right, held_out))
     for folder, classifier in runs.items():
-        found = accuracy([one.label for one in classifier.classify([*splits.dev.texts()])], [*splits.dev.labels()])
-        cells = measured(lambda task=classifier: [one.label for one in task.classify(texts)], right, found)
+        found = accuracy(
+            [one.label for one in classifier.answer([*splits.dev.texts()], NoOptions())], [*splits.dev.labels()]
+        )
+        cells = measured(lambda task=classifier: [one.label for one in task.answer(texts, NoOptions())], right, found)
         table.add_row(f"{folder} ({classifier.description['recipe']['model']})", *cells)
     Console().print(table)
 

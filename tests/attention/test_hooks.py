@@ -77,7 +77,7 @@ ALONE = {
         "tasks/answer.py",
         "tasks/ask.py",
         "tasks/blanks.py",
-        "tasks/classifier.py",
+        "tasks/label_texts.py",
         "tasks/label_files.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",

@@ -13,6 +13,7 @@ import verdicts
 
 import foveate
 from foveate.cli import main
+from foveate.tasks.trained import NoOptions
 
 Fails = Callable[..., str]
 
@@ -48,7 +49,7 @@ def told(capsys: pytest.CaptureFixture, *arguments: object) -> tuple[str, str]:
 
 def test_run(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
     """One line for each text: label and probability; the picture is that of the first that is not empty."""
-    expected = [decision.line for decision in foveate.load(folder).classify(TEXTS)]
+    expected = [decision.line for decision in foveate.load(folder).answer(TEXTS, NoOptions())]
     assert [line.split("\t")[0] for line in expected] == ["blame", "", "praise"]
     out, err = told(capsys, "run", folder, *TEXTS, "--picture", tmp_path / "bad.png")
     assert out.splitlines() == expected
@@ -73,7 +74,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
     assert len(output.read_text().splitlines()) == 40
     assert err.startswith("test.tsv: 40 texts (")
     table, _ = told(capsys, "eval", folder, "--data", data)
-    for word in ("labels by", "accuracy", "macro F1", "rnn-attentive-classifier", "always ", "40 texts, 2 labels"):
+    for word in ("answers by", "accuracy", "macro F1", "rnn-attentive-classifier", "always ", "40 texts", "2 labels"):
         assert word in table
 
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification
 
 import foveate
 from foveate.cli import main
-from foveate.tasks.classify import Classify, Text, run
+from foveate.tasks.classify import Classify, Text
 from foveate.training import Training
 
 peft = pytest.importorskip("peft")
@@ -24,7 +24,7 @@ def trained(out: Path, start: Path, **more: object) -> Classify:
     training = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
     options = {"examples": Text(batch_tokens=256), "model": "bert-base", "training": training, "architecture": SIZES}
     recipe = Classify(out=out, start=start, **options | more)
-    run(recipe, verdicts.splits(), Console(file=StringIO()))
+    recipe.learn(verdicts.splits(), Console(file=StringIO()))
     return recipe
 
 
@@ -35,7 +35,7 @@ def test_peft_loads_it_with_the_same_outputs(tmp_path: Path, capsys: pytest.Capt
     main(["export", str(tmp_path / "run"), "--to", "peft", "--out", str(tmp_path / "adapter")])
     assert str(start) in capsys.readouterr().out
     ours = foveate.load(tmp_path / "run")
-    base = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(ours.labels))
+    base = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(ours.processor.labels))
     theirs = peft.PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
     tokens = torch.tensor([[2, 7, 11, 9, 5, 3], [2, 8, 6, 3, 0, 0]])
     lengths = torch.tensor([6, 4])

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from rich.console import Console
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.classifier import Classifier, Decision
-from foveate.tasks.classify import Classify, Text, run
+from foveate.tasks.classify import Classify, Text
+from foveate.tasks.label_texts import Decision
 from foveate.tasks.looking import open_model
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import NoOptions, Trained
 
 SILENT = Console(file=StringIO())
@@ -32,9 +32,9 @@ def told() -> StringIO:
 
 
 @pytest.fixture(scope="module")
-def classifier(folder: Path, told: StringIO) -> Classifier:
+def classifier(folder: Path, told: StringIO) -> Predictor:
     torch.manual_seed(0)
-    return run(verdicts.recipe(folder), verdicts.splits(), Console(file=told, width=200))
+    return verdicts.recipe(folder).learn(verdicts.splits(), Console(file=told, width=200))
 
 
 def tsv(path: Path, examples: list[tuple[str, str]]) -> Path:
@@ -49,21 +49,21 @@ def refused(call, *arguments: object) -> str:
     return str(caught.value)
 
 
-def test_it_learns_and_finds_the_telling_word(classifier: Classifier) -> None:
+def test_it_learns_and_finds_the_telling_word(classifier: Predictor) -> None:
     found = classifier.run("the film was a great story")
     assert found.label == "praise"
     assert found.probability == found.probabilities["praise"] > 0.9
     assert sum(found.probabilities.values()) == pytest.approx(1)
     assert found.line == f"praise\t{found.probability:.3f}"
     assert isinstance(classifier, Trained)
-    reading = classifier.reading("the film was a great story")
+    reading = classifier.task.reading(classifier, "the film was a great story")
     assert reading.pieces == ["<start>", "the", "film", "was", "a", "great", "story"]
     with foveate.look(classifier.model) as sight, torch.inference_mode():
         classifier.model(**reading.inputs)
     assert sight.sites == ["reader.pooling"]
 
 
-def test_what_training_tells(classifier: Classifier, told: StringIO) -> None:
+def test_what_training_tells(classifier: Predictor, told: StringIO) -> None:
     lines = told.getvalue().splitlines()
     parameters = sum(parameter.numel() for parameter in classifier.model.parameters())
     assert lines[:4] == [
@@ -75,7 +75,7 @@ def test_what_training_tells(classifier: Classifier, told: StringIO) -> None:
     assert "validation: accuracy 100  macro_f1 100" in told.getvalue()
 
 
-def test_answers_in_order_and_nothing_for_nothing(classifier: Classifier) -> None:
+def test_answers_in_order_and_nothing_for_nothing(classifier: Predictor) -> None:
     texts = ["a bad story", "", "dogs and cats of the long film was fine", "  ", "poor dogs"]
     found = classifier.answer(texts, NoOptions())
     assert [decision.label for decision in found] == ["blame", "", "praise", "", "blame"]
@@ -83,11 +83,11 @@ def test_answers_in_order_and_nothing_for_nothing(classifier: Classifier) -> Non
     assert found[1].line == ""
     for text, decision in zip(texts, found, strict=True):
         assert classifier.run(text).probability == pytest.approx(decision.probability, abs=1e-5)
-    assert classifier.classify([]) == []
+    assert classifier.answer([], NoOptions()) == []
     assert classifier.too_long(["a bad story", " ".join(["bad"] * 65)]) == [1]
 
 
-def test_loaded_it_is_the_same(classifier: Classifier, folder: Path) -> None:
+def test_loaded_it_is_the_same(classifier: Predictor, folder: Path) -> None:
     assert {path.name for path in folder.glob("*.*")} == {
         "config.json",
         "labels.json",
@@ -96,12 +96,12 @@ def test_loaded_it_is_the_same(classifier: Classifier, folder: Path) -> None:
         "tokenizer.json",
     }
     loaded = foveate.load(folder)
-    assert loaded.classify(["a fine film"]) == classifier.classify(["a fine film"])
-    assert loaded.labels == classifier.labels == {"blame": 163, "praise": 137}
+    assert loaded.run("a fine film") == classifier.run("a fine film")
+    assert loaded.processor.labels == classifier.processor.labels == {"blame": 163, "praise": 137}
     assert not loaded.model.training
 
 
-def test_evaluation_beside_the_majority(classifier: Classifier, tmp_path: Path) -> None:
+def test_evaluation_beside_the_majority(classifier: Predictor, tmp_path: Path) -> None:
     """By hand: of three blamed and one praised text "blame" is right three times; its F1 is 6/7, that of praise 0."""
     data = [("blame", "a bad film"), ("blame", "poor cats"), ("blame", "the film was good"), ("praise", "great dogs")]
     found = classifier.evaluate([tsv(tmp_path / "test.tsv", data)], NoOptions(), SILENT)
@@ -111,22 +111,23 @@ def test_evaluation_beside_the_majority(classifier: Classifier, tmp_path: Path) 
     assert ours == {"accuracy": 75.0, "macro_f1": pytest.approx(100 * (4 / 5 + 2 / 3) / 2)}
     assert [answer.split("\t")[0] for answer in found.answers] == ["blame", "blame", "praise", "praise"]
     assert found.rows == [["rnn-attentive-classifier", "75.00", "73.33"], ["always blame", "75.00", "42.86"]]
-    assert found.notes == ["4 texts, 2 labels"]
+    assert found.notes == ["4 texts", "2 labels"]
     others = [*data, ("odd", "x"), ("new", "y"), ("odd", "z")]
     found = classifier.evaluate([tsv(tmp_path / "test.tsv", others)], NoOptions(), SILENT)
-    assert found.notes[1:] == ["3 of 7 have labels that the model did not learn: odd, new"]
+    assert found.notes[2:] == ["3 of 7 have labels that the model did not learn: odd, new"]
 
 
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    for place in ("foveate.tasks.classify.open_source", "foveate.tasks.classifier.open_source"):
-        monkeypatch.setattr(place, lambda name, task: asked.append((name, task)) or verdicts.splits(60))
-    made = run(verdicts.recipe(tmp_path, steps=1, source="movie-sentiment"), console=SILENT)
+    monkeypatch.setattr(
+        "foveate.tasks.task.open_source", lambda name, task: asked.append((name, task)) or verdicts.splits(60)
+    )
+    made = verdicts.recipe(tmp_path, steps=1, source="movie-sentiment").learn(console=SILENT)
     assert made.evaluate([], NoOptions(), SILENT).figures["texts"] == 50
     assert asked == [("movie-sentiment", "classify")] * 2
 
 
-def test_a_picture_has_a_row_for_the_decision(classifier: Classifier, tmp_path: Path) -> None:
+def test_a_picture_has_a_row_for_the_decision(classifier: Predictor, tmp_path: Path) -> None:
     figure = classifier.picture(classifier.run("the film was a great story"))
     figure.savefig(tmp_path / "picture.png")
     axes = figure.axes[0]
@@ -148,16 +149,16 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
     """The last place that attends; nothing for an acceptor, which cannot be looked at either."""
     sizes = {"width": 12, "heads": 3, "feedforward": 7} if model.startswith("transformer") else {"width": 12}
     recipe = verdicts.recipe(tmp_path, steps=1, model=model, architecture={**sizes, **architecture})
-    made = run(recipe, verdicts.splits(60), SILENT)
+    made = recipe.learn(verdicts.splits(60), SILENT)
     figure = made.picture(made.run("bad cats"))
     if title is None:
         assert figure is None
-        assert refused(open_model, tmp_path).endswith("does not attend: there is nothing to see")
+        assert refused(open_model(tmp_path).look, "bad cats", 9).endswith("does not attend: there is nothing to see")
     else:
         assert [text.get_text() for text in figure.texts] == [title]
 
 
-def test_looking_at_it(classifier: Classifier, folder: Path) -> None:
+def test_looking_at_it(classifier: Predictor, folder: Path) -> None:
     viewer = open_model(folder)
     seen = viewer.look("a good film", 100)
     assert seen.tokens == {"reader.pooling": (None, ["<start>", "a", "good", "film"])}
@@ -175,7 +176,7 @@ def test_looking_at_it(classifier: Classifier, folder: Path) -> None:
 def test_a_resumed_training_ends_as_the_uninterrupted_one(tmp_path: Path) -> None:
     def trained(name: str, steps: int) -> dict[str, torch.Tensor]:
         recipe = verdicts.recipe(tmp_path / name, steps=steps, architecture={"width": 12, "dropout": 0.3})
-        return run(recipe, verdicts.splits(100), SILENT).model.state_dict()
+        return recipe.learn(verdicts.splits(100), SILENT).model.state_dict()
 
     whole = trained("whole", 12)
     trained("parts", 5)
@@ -190,7 +191,7 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
         tmp_path / "run", steps=2, tokens=tokens, data=(tsv(tmp_path / "a.tsv", verdicts.examples(61, 1)),)
     )
     told = StringIO()
-    run(recipe, console=Console(file=told, width=200))
+    recipe.learn(console=Console(file=told, width=200))
     lines = told.getvalue().splitlines()
     assert lines[0].startswith("a.tsv: 58 texts (")
     assert lines[1].startswith("a.tsv, held out: 3 texts (")
@@ -204,7 +205,7 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({}, "no text to learn from: name a source (see `foveate data`) or give --data FILE"),
+        ({}, "nothing to learn from: name a source (see `foveate data`) or give --data FILE"),
         ({"source": "emoji"}, "emoji is text for translate and match; sources for classify: movie-sentiment"),
         ({"data": (Path("a"), Path("b"))}, "labelled text is one file of label<TAB>text lines; 2 files were given"),
         ({"max_length": 0}, "max_length is 0, but must be at least 1"),
@@ -214,7 +215,7 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
     ],
 )
 def test_a_recipe_that_cannot_be(tmp_path: Path, changes: dict, message: str) -> None:
-    assert refused(lambda: run(verdicts.recipe(tmp_path / "run", **changes), console=SILENT)).startswith(message)
+    assert refused(lambda: verdicts.recipe(tmp_path / "run", **changes).learn(console=SILENT)).startswith(message)
     assert not (tmp_path / "run").exists()
 
 
@@ -225,7 +226,7 @@ def test_labels_that_cannot_be(tmp_path: Path) -> None:
 
     def said(*paths: Path) -> str:
         return refused(
-            lambda: run(verdicts.recipe(tmp_path / "run", data=paths[:1], validation=paths[1:]), None, SILENT)
+            lambda: verdicts.recipe(tmp_path / "run", data=paths[:1], validation=paths[1:]).learn(None, SILENT)
         )
 
     assert said(one) == "one.tsv: every text has the label 'same'; deciding takes two labels"
@@ -233,21 +234,13 @@ def test_labels_that_cannot_be(tmp_path: Path) -> None:
     assert said(two) == "two.tsv has 2 texts, too few to hold some out; give --validation FILE"
 
 
-def test_nothing_to_measure_on(classifier: Classifier) -> None:
+def test_nothing_to_measure_on(classifier: Predictor) -> None:
     said = refused(classifier.evaluate, [], NoOptions(), SILENT)
     assert said == "this model was trained on files: give --data FILE to measure it on"
 
 
-def test_a_recipe_without_its_model_is_told_before_the_work(classifier: Classifier, tmp_path: Path) -> None:
-    (tmp_path / "texts.tsv").write_text("praise\tgood cats\n")
-    recipe = {name: value for name, value in classifier.description["recipe"].items() if name != "model"}
-    without = replace(classifier, model=torch.nn.Identity(), description={**classifier.description, "recipe": recipe})
-    said = refused(without.evaluate, [tmp_path / "texts.tsv"], NoOptions(), SILENT)
-    assert said.startswith("config.json has no recipe.model: ")
-
-
 @pytest.fixture
-def copy(classifier: Classifier, folder: Path, tmp_path: Path) -> Path:
+def copy(classifier: Predictor, folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(folder, tmp_path / "copy")
 
 
@@ -264,7 +257,7 @@ def test_a_missing_or_truncated_file(copy: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ({"blame": 1}, "labels.json has 1 labels, but the model decides between 2: probably they are of two different"),
+        ({"blame": 1}, "has the classes 2, but the files beside it 1: probably they are of two different"),
         ({"blame": "many", "praise": 1}, "labels.json: counts is {'blame': 'many', 'praise': 1}, but must be"),
     ],
 )

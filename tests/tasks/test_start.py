@@ -21,7 +21,7 @@ from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks import language
-from foveate.tasks.classify import Classify, Text, run
+from foveate.tasks.classify import Classify, Text
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.fine_tuning import FINE_TUNING
 from foveate.tasks.language import Language
@@ -74,7 +74,7 @@ def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) ->
 
 def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bert", initial=True)
-    run(recipe(tmp_path / "run", folder, 60, pooling="mean"), verdicts.splits(), CONSOLE)
+    recipe(tmp_path / "run", folder, 60, pooling="mean").learn(verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
     assert classifier.reading("bad dogs").pieces == ["[CLS]", "bad", "dogs", "[SEP]"]
     texts = [(label, text) for label, text in verdicts.examples(40, 7)]
@@ -88,11 +88,11 @@ def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
 
 def test_a_training_goes_on_only_from_the_same_weights(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "start")
-    run(recipe(tmp_path / "run", copy, steps=20), verdicts.splits(), CONSOLE)
+    recipe(tmp_path / "run", copy, steps=20).learn(verdicts.splits(), CONSOLE)
     other = write_folder(tmp_path / "other", "BertForMaskedLM")
     shutil.copy(other / "model.safetensors", copy / "model.safetensors")
     with pytest.raises(UserError, match="start"):
-        run(recipe(tmp_path / "run", copy), verdicts.splits(), CONSOLE)
+        recipe(tmp_path / "run", copy).learn(verdicts.splits(), CONSOLE)
 
 
 def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -174,13 +174,13 @@ def test_low_rank_updates_leave_the_body_alone_and_are_merged(tmp_path: Path) ->
     task = recipe(tmp_path / "run", folder, 40)
     task.lora = 2
     told = StringIO()
-    trained = run(task, verdicts.splits(), Console(file=told))
+    trained = task.learn(verdicts.splits(), Console(file=told))
     assert "of them trained" in told.getvalue()
     state, theirs = trained.model.state_dict(), open_start(folder).body
     changed = {name for name, tensor in theirs.items() if not torch.equal(state[name], tensor)}
     assert changed == {f"stack.blocks.{block}.self.{layer}.weight" for block in (0, 1) for layer in ("query", "value")}
     loaded = foveate.load(tmp_path / "run")
-    assert loaded.classify(["bad dogs"])[0].probability == trained.classify(["bad dogs"])[0].probability
+    assert loaded.run("bad dogs").probability == trained.run("bad dogs").probability
     updates = foveate.bundle.read_tensors(tmp_path / "run/adapter.safetensors").tensors
     assert len(updates) == 8
     name = "stack.blocks.1.self.query"
@@ -198,9 +198,9 @@ def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> 
     assert task.model == "gpt-tiny"
     config: Any = task.architecture
     assert (config.width, config.positions, config.head, config.pooling) == (20, "rotary", "text", "mean")
-    run(task, verdicts.splits(), CONSOLE)
+    task.learn(verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
-    assert classifier.run("bad dogs").label in classifier.labels
+    assert classifier.run("bad dogs").label in classifier.processor.labels
     assert classifier.picture(classifier.run("bad dogs")) is not None
 
 

@@ -158,7 +158,7 @@ def test_recipes_that_cannot_work(changes, complaint, tmp_path: Path) -> None:
 
 
 def test_a_translator_is_no_tagger(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="rnn is a model for another task; the task tag takes rnn-transducer, birnn"):
+    with pytest.raises(UserError, match=r"rnn is a model for another task; the task tag takes .*, birnn-tagger"):
         recipe(tmp_path, model="rnn")
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from foveate.data.lines import read_sentences
 from foveate.data.sides import together, within
+from foveate.data.streamed_text import StreamedText
 from foveate.errors import UserError
 
 
@@ -30,7 +31,7 @@ class LabelledCounts:
     """How often each label occurs, in alphabetical order."""
 
 
-class LabelledText:
+class LabelledText(StreamedText):
     """Labelled texts in the order of their lines, read anew at each iteration; a file is never held in memory.
 
     Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and told by
@@ -48,7 +49,7 @@ class LabelledText:
 
         With `keep`, only the lines whose number it accepts belong to this text.
         """
-        self.name = name
+        self.name, self.unit = name, "texts"
         self._read = read
         self._keep = keep
         self._counts: LabelledCounts | None = None

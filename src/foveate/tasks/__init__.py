@@ -46,7 +46,6 @@ TASKS: dict[str, Row] = {
         "foveate.tasks.classify",
         "Classify",
         ("rnn-classifier", "transformer-classifier", "bert", "gpt"),
-        ("foveate.tasks.classifier", "Classifier"),
     ),
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),

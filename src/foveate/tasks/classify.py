@@ -1,32 +1,31 @@
-"""Training a classifier: labelled texts, a tokenizer, model, objective and metric, brought together."""
+"""Classification: a whole text gets one of several labels."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
-from torch import nn
 
-from foveate.contracts import Tokenizer
-from foveate.data import TRAINERS, LabelledBatches, LabelledText, Splits, Tokens, open_source
+from foveate.data import TRAINERS, Labelled, LabelledBatches, LabelledText, Tokens
+from foveate.data.dataset import Dataset
+from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.errors import at_least
-from foveate.tasks.classifier import Classifier
 from foveate.tasks.fine_tuning import FromLanguageModel
-from foveate.tasks.labelling import check_labels
-from foveate.tasks.measures import accuracy, macro_f1
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.texts import check_vocabulary, learn_and_check, spread
-from foveate.training import Training, Validation
+from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
+from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.text_task import TextExamples, TextTask
+from foveate.tasks.texts import check_vocabulary
+from foveate.tasks.trained import NoOptions, Reading, unlearned
+from foveate.training import Batches, Training
 
 
 @dataclass
-class Text:
+class Text(TextExamples):
     """Which texts to learn from, and how they become tokens."""
 
-    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
-    """Text by name, instead of your own file: see `foveate data`."""
     data: tuple[Path, ...] = ()
     """Your own text: a file with label<TAB>text on each line; plain or .gz."""
     validation: tuple[Path, ...] = ()
@@ -44,24 +43,28 @@ class Text:
     validation_texts: int = 2000
     """Texts that each validation during training decides about."""
 
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_texts
+
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
         check_vocabulary(self.vocabulary)
-        for name in ("batch_tokens", "max_length", "validation_texts"):
-            at_least(1, name, getattr(self, name))
+        super().check()
+        at_least(1, "validation_texts", self.validation_texts)
 
 
 @dataclass
-class Classify(FromLanguageModel, Recipe[Architecture]):
+class Classify(FromLanguageModel, TextTask[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
 
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "classify"
     head = "text"
     unit = "texts"
+    processor = TextLabelProcessor
     usual = Training(
         epochs=5,
         learning_rate=2e-3,
@@ -78,56 +81,58 @@ class Classify(FromLanguageModel, Recipe[Architecture]):
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
 
-    def tokenizer(self, texts: Iterable[str]) -> Tokenizer:
-        """That of the trained weights, or one that is learned from the texts."""
+    def read(self, paths: Sequence[Path]) -> LabelledText:
+        return LabelledText.from_paths(paths)
+
+    def key(self, example: Labelled) -> str:
+        return example.text
+
+    def lengths(self, processor: TextLabelProcessor, examples: Iterable[Labelled]) -> list[int]:
+        return [len(tokens) for tokens in processor.tokenizer.encode([example.text for example in examples])]
+
+    def hold_out(self, learn: Any, every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return learn.held_out(every)
+
+    def check_examples(self, learn: Any, check: Any) -> None:
+        check_labels(learn.name, [*learn.labels()], check.name, [*check.labels()], "text")
+
+    def fit(self, learn: Any) -> TextLabelProcessor:
         chosen = self.examples
-        return self.trained_tokenizer() or TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
+        trained = self.trained_tokenizer()
+        tokenizer = trained or TRAINERS[chosen.tokens](learn.texts(), chosen.vocabulary, chosen.lowercase)
+        return TextLabelProcessor(tokenizer, learn.check().labels, chosen.tokens)
 
+    def batches(self, learn: Any, processor: TextLabelProcessor) -> Batches:
+        chosen, labels = self.examples, [*processor.labels]
+        sizes = chosen.batch_tokens, chosen.max_length
+        return LabelledBatches(learn, processor.tokenizer, labels, *sizes, self.training.seed)
 
-def run(recipe: Classify, splits: Splits[LabelledText] | None = None, console: Console | None = None) -> Classifier:
-    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Decision]:
+        """The decision about each text; an empty one gets no label."""
+        processor: TextLabelProcessor = predictor.processor
+        return label_texts(predictor.model, processor.tokenizer, processor.labels, texts)
 
-    Raises UserError for anything in the recipe or the text that cannot work.
-    """
-    console = recipe.console(console)
-    recipe.check()
-    learn, check = (splits.train, splits.dev) if splits else _texts(recipe.examples)
-    for text in (learn, check):
-        console.print(text.report, markup=False, highlight=False)
-    labels = learn.check().labels
-    check_labels(learn.name, [*learn.labels()], check.name, [*check.labels()], "text")
-    tokenizer = recipe.tokenizer(learn.texts())
-    batches = LabelledBatches(
-        learn, tokenizer, [*labels], recipe.examples.batch_tokens, recipe.examples.max_length, recipe.training.seed
-    )
-    console.print(batches.report, markup=False, highlight=False)
-    model = recipe.build(vocabulary=len(tokenizer), classes=len(labels))
-    known = f"{len(tokenizer):,} {recipe.examples.tokens}, {len(labels)} labels"
-    console.print(recipe.summary(model, known), markup=False, highlight=False)
-    classifier = Classifier(model, tokenizer, labels, recipe.description(model))
-    validation = Validation(_measure(recipe.examples, classifier, check), metric="accuracy")
-    recipe.train(model, (learn, check), batches, validation, classifier.save, console)
-    return classifier
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        lengths = enumerate(map(len, predictor.processor.tokenizer.encode(list(texts))))
+        return [place for place, length in lengths if length > self.examples.max_length]
 
+    def measure(self, predictor: Predictor, examples: Sequence[Labelled], options: NoOptions) -> Measured:
+        """Accuracy and macro F1."""
+        found = self.answer(predictor, [example.text for example in examples], options)
+        metrics = label_metrics([one.label for one in found], [example.label for example in examples])
+        return Measured([one.line for one in found], metrics)
 
-def _texts(text: Text) -> tuple[LabelledText, LabelledText]:
-    """What to learn from and what to validate on."""
-    return learn_and_check(
-        text,
-        lambda: open_source(str(text.source), task="classify"),
-        LabelledText.from_paths,
-        files="FILE",
-        unit="texts",
-    )
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Labelled], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
+        return label_baseline(predictor.processor.labels, [example.label for example in examples])
 
+    def notes(self, predictor: Predictor, examples: Sequence[Labelled]) -> list[str]:
+        labels = predictor.processor.labels
+        return [f"{len(labels)} labels", *unlearned("labels", [example.label for example in examples], labels)]
 
-def _measure(text: Text, classifier: Classifier, check: LabelledText) -> Callable[[nn.Module], dict[str, float]]:
-    """Accuracy and macro F1 on texts from all over those to validate on."""
-    examples = spread(check, check.check().kept, text.validation_texts)
-    texts, right = [example.text for example in examples], [example.label for example in examples]
+    def reading(self, predictor: Predictor, text: str) -> Reading:
+        return read_whole_text(predictor.model, predictor.processor.tokenizer, text)
 
-    def measure(model: nn.Module) -> dict[str, float]:
-        found = [decision.label for decision in classifier.classify(texts)]
-        return {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
-
-    return measure
+    def picture(self, predictor: Predictor, prediction: Decision) -> Any:
+        return plot_decision(predictor.model, self.reading(predictor, prediction.text), prediction)

@@ -1,7 +1,6 @@
 """What tasks share that give a whole example, a text or an image, one of several labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from foveate.errors import UserError
@@ -30,15 +29,6 @@ def check_labels(learn_name: str, learn: Sequence[str], check_name: str, check: 
         raise UserError(f"{learn_name}: every {example} has the label '{learn[0]}'; deciding takes two labels")
     if others := set(check) - labels:
         raise UserError(f"{check_name} has the label '{min(others)}', which {learn_name} does not have")
-
-
-def check_label_count(file: Path, labels: Mapping[str, int], classes: int) -> None:
-    """Raise UserError if a file of labels does not fit the model beside it."""
-    if len(labels) != classes:
-        raise UserError(
-            f"{file} has {len(labels)} labels, but the model decides between {classes}: "
-            f"probably they are of two different models"
-        )
 
 
 def choose_label(labels: Iterable[str], probabilities: Sequence[float]) -> tuple[str, float, dict[str, float]]:

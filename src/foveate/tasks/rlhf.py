@@ -25,7 +25,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
 from foveate.tasks.rollouts import RolloutBatches, distinct, write
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import check_positions
+from foveate.tasks.trained import NoOptions, check_positions
 from foveate.training import Batches, Objective, Training
 from foveate.training.preferences import PolicyGradient
 from foveate.training.settings import check_seed
@@ -215,7 +215,9 @@ class TrainRLHF(Task[Architecture]):
             "distinct_2": distinct(found.texts),
         }
         if options.judge is not None:
-            decisions = _loaded(options.judge, "classify", "--judge takes a classifier").classify(found.texts)
+            decisions = _loaded(options.judge, "classify", "--judge takes a classifier").answer(
+                found.texts, NoOptions()
+            )
             metrics["positive"] = 100 * sum(one.label == "positive" for one in decisions) / len(decisions)
         return found.texts, metrics
 

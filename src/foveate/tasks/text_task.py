@@ -65,6 +65,9 @@ class TextTask(Task[Architecture]):
     def check_length(self, model: nn.Module) -> None:
         Recipe.check_length(self, model)
 
+    def contents(self) -> dict[str, str]:
+        return Recipe.contents(self)
+
     def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
         """Of the examples with at most `max_length` tokens. Raises UserError where there is none."""
         most = self.examples.max_length
