@@ -108,7 +108,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
         (("eval", folder), "this model was trained on files: give --data FILE to measure it on"),
         (("eval", folder, "--data", "pairs.tsv"), "pairs.tsv, line 1: 0 tabs, where one tab must part a label from"),
         (("eval", folder, "--groups", 3), "unknown option --groups; see foveate eval --help"),
-        (("train", "classify"), "no text to learn from: name a source (see `foveate data`) or give --data FILE"),
+        (("train", "classify"), "nothing to learn from: name a source (see `foveate data`) or give --data FILE"),
         (
             ("train", "classify", "--model", "rnn"),
             "rnn is a model for another task; the task classify takes bert-tiny,",

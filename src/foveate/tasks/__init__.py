@@ -53,7 +53,6 @@ TASKS: dict[str, Row] = {
         "foveate.tasks.autoencode",
         "Autoencode",
         ("rnn-autoencoder", "hierarchical-autoencoder"),
-        ("foveate.tasks.autoencoder", "Autoencoder"),
     ),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), ("foveate.tasks.author", "Author")),

@@ -134,7 +134,7 @@ class Predictors:
                 )
 
 
-HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC"}
+HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
 """Headings of metrics whose names say less."""
 
 

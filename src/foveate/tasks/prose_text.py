@@ -10,6 +10,7 @@ import tyro
 
 from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, Tokens, open_source
 from foveate.errors import at_least
+from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.texts import check_vocabulary, learn_and_check, to_measure_on
 
 FILES = "FILE ..."
@@ -17,7 +18,7 @@ FILES = "FILE ..."
 
 
 @dataclass
-class ProseText:
+class ProseText(ExampleSource):
     """Which prose to learn from."""
 
     source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
@@ -36,7 +37,7 @@ class ProseText:
     """Tokens of a batch, padding included."""
 
     def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
+        super().check()
         check_vocabulary(self.vocabulary)
         at_least(1, "batch_tokens", self.batch_tokens)
 
@@ -85,6 +86,10 @@ class AutoencodeText(ProseText):
     counted)."""
     validation_passages: int = 200
     """Sentences or passages that each validation during training writes again."""
+
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_passages
 
     def check(self) -> None:
         super().check()

@@ -1,13 +1,13 @@
 """The two ways in which auto-encoders read and write: a sentence at once, or a paragraph sentence by sentence."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, PAD, StepDecoder, Tokenizer
+from foveate.contracts import END, PAD, Tokenizer
 from foveate.data import (
     ParagraphBatches,
     Passage,
@@ -19,8 +19,6 @@ from foveate.data import (
 )
 from foveate.data.rows import padded, tokenised
 from foveate.decoding import Decoding, decode
-from foveate.models.text.hierarchical_autoencoder import HierarchicalAutoencoder
-from foveate.models.text.rnn_autoencoder import RNNAutoencoder
 
 PASSAGE_WORDS = 40
 """Words of a hierarchical model's passages, where the user does not say."""
@@ -35,7 +33,8 @@ Inputs = dict[str, Tensor]
 class Rewriting(Protocol):
     """How a model reads passages, and writes them again."""
 
-    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
+    @staticmethod
+    def passages(prose: Prose, words: int | None) -> Iterator[Passage]:
         """What of the prose is read into one vector each."""
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
@@ -50,7 +49,7 @@ class Rewriting(Protocol):
         """The places of passages in batches of like length, and what the model reads of them."""
 
     def write(
-        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+        self, model: Any, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
     ) -> list[list[list[int]]]:
         """The token ids of each sentence of what the model writes again; the `generator` makes random draws repeat."""
 
@@ -58,10 +57,11 @@ class Rewriting(Protocol):
 class SentenceRewriting:
     """A passage is one sequence, whatever its sentences."""
 
-    def __init__(self, model: RNNAutoencoder, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
 
-    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
+    @staticmethod
+    def passages(prose: Prose, words: int | None) -> Iterator[Passage]:
         return prose.sentences() if words is None else prose.whole_passages(words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
@@ -75,19 +75,20 @@ class SentenceRewriting:
         return source_batches(self.tokenizer.encode([passage.text for passage in passages]), tokens)
 
     def write(
-        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+        self, model: Any, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
     ) -> list[list[list[int]]]:
-        found = decode(cast(StepDecoder, self.model), inputs, inputs["source_lengths"], decoding, generator)
+        found = decode(model, inputs, inputs["source_lengths"], decoding, generator)
         return [[best.tokens] for best, *_ in found]
 
 
 class ParagraphRewriting:
     """A passage is a paragraph; each of its sentences is searched for before the next one is begun."""
 
-    def __init__(self, model: HierarchicalAutoencoder, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
 
-    def passages(self, prose: Prose, words: int | None) -> Iterator[Passage]:
+    @staticmethod
+    def passages(prose: Prose, words: int | None) -> Iterator[Passage]:
         return prose.whole_passages(PASSAGE_WORDS if words is None else words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
@@ -102,16 +103,16 @@ class ParagraphRewriting:
         return paragraph_batches(encode_sentences(passages, self.tokenizer), tokens)
 
     def write(
-        self, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
+        self, model: Any, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
     ) -> list[list[list[int]]]:
-        state = self.model.start(**inputs)
+        state = model.start(**inputs)
         longest = inputs["source_lengths"][inputs["paragraphs"]].amax(1)
         rows = torch.arange(len(longest), device=longest.device)
         before = torch.zeros_like(state.hidden[0][-1])
         written: list[list[list[int]]] = [[] for _ in rows]
         for _ in range(inputs["paragraphs"].shape[1] + MORE_SENTENCES):
-            vectors = self.model.plan(before, state)
-            found = decode(cast(StepDecoder, self.model.writer), {"vectors": vectors}, longest, decoding, generator)
+            vectors = model.plan(before, state)
+            found = decode(model.writer, {"vectors": vectors}, longest, decoding, generator)
             sentences = [best.tokens for best, *_ in found]
             stay = [place for place, sentence in enumerate(sentences) if sentence]
             if not stay:  # an empty sentence ends its paragraph
@@ -119,12 +120,12 @@ class ParagraphRewriting:
             for place in stay:
                 written[int(rows[place])].append(sentences[place])
             source, lengths = padded([np.array([*sentences[place], END]) for place in stay], PAD)
-            before = self.model.reader(source.to(rows.device), lengths.to(rows.device))
+            before = model.reader(source.to(rows.device), lengths.to(rows.device))
             kept = torch.tensor(stay, device=rows.device)
             state.reorder(kept)
             rows, longest = rows[kept], longest[kept]
         return written
 
 
-REWRITINGS = {"rnn-autoencoder": SentenceRewriting, "hierarchical-autoencoder": ParagraphRewriting}
+REWRITINGS: dict[str, Any] = {"rnn-autoencoder": SentenceRewriting, "hierarchical-autoencoder": ParagraphRewriting}
 """By the family of the model."""

@@ -16,8 +16,8 @@ from foveate.contracts import Tokenizer
 from foveate.data import Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.lines import digest
-from foveate.data.prompt_processor import PromptProcessor
 from foveate.data.prose import Passage
+from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
 from foveate.tasks.author import Author
 from foveate.tasks.predictor import Measured, Predictor
@@ -94,7 +94,7 @@ class TrainRLHF(Task[Architecture]):
     metric = "objective"
     unit = "texts"
     files = "FILE ..."
-    processor = PromptProcessor
+    processor = TokenizerProcessor
     options = Drawing
     usual = Training(
         steps=150,
@@ -148,8 +148,8 @@ class TrainRLHF(Task[Architecture]):
         begun = {"base": digest(self.base / WEIGHTS), "reward": digest(self.reward / WEIGHTS)}
         return super().identity() | begun | {"kl_weight": self.kl_weight}
 
-    def fit(self, learn: Dataset[Passage]) -> PromptProcessor:
-        return PromptProcessor(self.author.tokenizer)
+    def fit(self, learn: Dataset[Passage]) -> TokenizerProcessor:
+        return TokenizerProcessor(self.author.tokenizer)
 
     @cached_property
     def _policy(self) -> nn.Module:
