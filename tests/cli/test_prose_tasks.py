@@ -65,10 +65,11 @@ def test_later_lines_are_drawn_anew(
 
 def test_perplexity(author: Path, files: list[Path], capsys: pytest.CaptureFixture) -> None:
     lines = told(capsys, "eval", author, "--data", *files)
-    assert "perplexity per token" in lines[1]
-    assert lines[-1] == "400 passages of at most 100 words, each with its end"
+    assert "perplexity per word" in lines[1]
+    assert lines[-1] == "passages of at most 100 words, each with its end"
     figures = json.loads(told(capsys, "eval", author, "--data", files[0], "--json")[0])
-    assert set(figures) == {"unigram", "bigram", "trigram", "this model", "told no condition", "told a wrong one"}
+    names = {"unigram", "bigram", "trigram", "rnn-conditioned", "told no condition", "told a wrong one"}
+    assert set(figures["ways"]) == names
 
 
 def test_an_auto_encoder(coder: Path, files: list[Path], capsys: pytest.CaptureFixture) -> None:

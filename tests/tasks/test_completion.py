@@ -20,16 +20,18 @@ from safetensors.torch import load_file, save_file
 import foveate
 from foveate.cli import main
 from foveate.data.chat import TEMPLATES, ChatML, Message, chat_template
+from foveate.data.language_processor import LanguageProcessor
 from foveate.data.public_tokenizer import PublicTokenizer, byte_level
 from foveate.data.tokenizers import train_bpe
 from foveate.decoding import Generation
 from foveate.errors import UserError
-from foveate.tasks.author import Author
 from foveate.tasks.completion.answers import Completing, TextStream
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.completion.prompts import Prompting
+from foveate.tasks.language import Language
+from foveate.tasks.predictor import Predictor
 
 FORM = "{input} , {output}"
 
@@ -162,12 +164,12 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
     tokenizer = train_bpe(["the keeper lit the lamp, the keeper climbed the stairs"] * 3, 40)
     sizes = {"width": 12, "heads": 3, "feedforward": 14, "layers": 2, "max_length": 29}
     model = foveate.create("gpt-tiny", vocabulary=len(tokenizer), **sizes).eval()
-    author = Author(model, tokenizer, [], {"family": "gpt"})
+    author = Predictor(Language(model="gpt-tiny"), model, LanguageProcessor(tokenizer), {"family": "gpt"})
     as_completer(author).save(tmp_path)
     words = transformers.AutoTokenizer.from_pretrained(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     text = "the lamp lit"
-    expected = author.reading(text).inputs["tokens"]
+    expected = author.task.reading(author, text).inputs["tokens"]
     ids = words(text)["input_ids"]
     assert [ids] == expected.tolist()
     assert words.decode(ids, skip_special_tokens=True) == text

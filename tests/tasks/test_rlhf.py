@@ -17,7 +17,6 @@ from foveate.data.preferences import Preference, read_preferences
 from foveate.data.prose import Paragraph, Prose
 from foveate.errors import UserError
 from foveate.tasks.language import Language, LanguageText
-from foveate.tasks.language import run as train_language
 from foveate.tasks.reward import Pairs, TrainReward, rewards
 from foveate.tasks.rlhf import Drawing, Prompts, TrainRLHF
 from foveate.tasks.rollouts import distinct, write
@@ -51,7 +50,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     settings = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40, label_smoothing=0.0)
     text = LanguageText(tokens="words", vocabulary=40, max_length=20, passage_words=10, batch_tokens=256)
     language = Language(examples=text, model="gpt-tiny", architecture=SIZES, training=settings, out=base)
-    train_language(language, Splits(prose(), prose(), prose()), CONSOLE)
+    passages = language.passages(prose())
+    language.learn(Splits(passages, passages, passages), CONSOLE)
     small = {"embedding": 12, "width": 8, "dropout": 0.0}
     settings = Training(steps=40, learning_rate=1e-2, warmup=5, validate_every=40, save_every=40)
     examples = Pairs(tokens="words", vocabulary=40, batch=400)
@@ -114,9 +114,9 @@ def test_a_resumed_tuning_is_the_same(folders: tuple[Path, Path], tuned: Path, t
 
 def test_texts_are_drawn_with_their_probabilities(folders: tuple[Path, Path]) -> None:
     author = foveate.load(folders[0])
-    prompts = author.tokenizer.encode(["The film", "The"])
+    prompts = author.processor.tokenizer.encode(["The film", "The"])
     generator = torch.Generator().manual_seed(5)
-    found = write(author.model, author.model, author.tokenizer, prompts, 3, 5, generator)
+    found = write(author.model, author.model, author.processor.tokenizer, prompts, 3, 5, generator)
     assert [text.startswith("The film") for text in found.texts] == [True] * 3 + [
         text.startswith("The film") for text in found.texts[3:]
     ]

@@ -20,7 +20,6 @@ from foveate.data import Splits
 from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
-from foveate.tasks import language
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.fine_tuning import FINE_TUNING
@@ -193,7 +192,8 @@ def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> 
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
     sizes = SIZES | {"positions": "rotary"}
     learn = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
-    language.run(learn, tiny_prose.splits(), CONSOLE)
+    passages = learn.passages(tiny_prose.prose(300, 1))
+    learn.learn(Splits(passages, passages, passages), CONSOLE)
     task = Classify(start=tmp_path / "gpt", out=tmp_path / "run", training=training, architecture={"pooling": "mean"})
     assert task.model == "gpt-tiny"
     config: Any = task.architecture

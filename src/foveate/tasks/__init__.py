@@ -55,7 +55,7 @@ TASKS: dict[str, Row] = {
         ("rnn-autoencoder", "hierarchical-autoencoder"),
     ),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
-    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), ("foveate.tasks.author", "Author")),
+    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt")),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask",)),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),

@@ -132,9 +132,10 @@ class Autoencode(TextTask[Architecture]):
 
     def batches(self, learn: Dataset[Passage], processor: TokenizerProcessor) -> Batches:
         chosen = self.examples
-        return self.rewriting(processor).training_batches(
-            learn, chosen.batch_tokens, chosen.max_length, self.training.seed
-        )
+        sizes = chosen.batch_tokens, chosen.max_length, self.training.seed
+        found = self.rewriting(processor).training_batches(learn, *sizes)
+        found.report = f"{learn.name}: {found.report}"
+        return found
 
     def fitting(self, predictor: Predictor, passages: Sequence[Passage]) -> list[Passage]:
         """The passages that are not longer than those the model learns from."""

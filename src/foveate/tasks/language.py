@@ -1,38 +1,53 @@
-"""Training a language model: prose, a tokenizer, a model, an objective and perplexity, brought together."""
+"""Language models: the next word of running prose, to write it and to go on from a beginning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import torch
 import tyro
 from rich.console import Console
-from torch import nn
+from torch import Tensor
 
-from foveate.data import PassageBatches, Prose, Splits
+from foveate.config import from_dict
+from foveate.contracts import END, UNKNOWN
+from foveate.data import Passage, PassageBatches, Prose, Splits, open_source
+from foveate.data.dataset import Dataset
+from foveate.data.language_processor import LanguageProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.author import Author
-from foveate.tasks.perplexity import perplexity
-from foveate.tasks.prose_text import LanguageText
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.texts import spread
-from foveate.tasks.trained import unlearned
-from foveate.training import Training, Validation
+from foveate.tasks.continuations import Composing, Continuation, continue_texts
+from foveate.tasks.ngrams import Ngrams
+from foveate.tasks.perplexity import Perplexity, Scored, perplexity, scores, word_count
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.prose_text import FILES, LanguageText
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
+from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unlearned
+from foveate.training import Batches, Training
+
+ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
+"""The n-grams that a model is compared with."""
 
 
 @dataclass
-class Language(Recipe[Architecture]):
+class Language(TextTask[Architecture]):
     """Train a language model on running prose: to write it, and to go on from a beginning.
 
     With a model such as rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an
     address, or of your own files the name.
 
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "language"
+    metric = "perplexity"
+    higher_is_better = False
+    files = FILES
+    processor = LanguageProcessor
+    options = Composing
     usual = Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
 
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
@@ -44,57 +59,146 @@ class Language(Recipe[Architecture]):
         default_factory=lambda: Decoding(method="sample", length_factor=0.0, length_extra=100, top_p=0.9)
     )
 
+    @classmethod
+    def run_options(cls, recipe: Mapping[str, Any], where: str) -> Composing:
+        return Composing(from_dict(Decoding, recipe.get("decoding", {}), where))
 
-def run(recipe: Language, splits: Splits[Prose] | None = None, console: Console | None = None) -> Author:
-    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> NoOptions:
+        return NoOptions()
 
-    Raises UserError for anything in the recipe or the text that cannot work.
-    """
-    console = recipe.console(console)
-    recipe.check()
-    text = recipe.examples
-    learn, check = (splits.train, splits.dev) if splits else text.open(recipe.task)
-    for prose in (learn, check):
-        console.print(prose.report, markup=False, highlight=False)
-    tokenizer = text.tokenizer(passage.text for passage in learn.passages(text.passage_words))
-    conditions = _conditions(recipe, learn)
-    model = recipe.build(vocabulary=len(tokenizer), conditions=1 + len(conditions))
-    author = Author(model, tokenizer, conditions, recipe.description(model), recipe.decoding)
-    passages = learn.passages(text.passage_words)
-    batches = PassageBatches(
-        passages, tokenizer, text.batch_tokens, text.max_length, recipe.training.seed, author.numbers
-    )
-    console.print(f"{learn.name}: {batches.report}", markup=False, highlight=False)
-    kinds = f", {len(conditions)} conditions" if conditions else ""
-    console.print(recipe.summary(model, f"{len(tokenizer):,} {text.tokens}{kinds}"), markup=False, highlight=False)
-    if conditions:
-        for note in unlearned("conditions", [paragraph.condition for paragraph in check], conditions):
-            console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
-    validation = Validation(_measure(text, author, check), metric="perplexity", higher_is_better=False)
-    recipe.train(model, (learn, check), batches, validation, author.save, console)
-    return author
+    def passages(self, prose: Prose) -> Dataset[Passage]:
+        """The text in passages of whole sentences."""
+        found = list(prose.passages(self.examples.passage_words))
+        if not found:
+            raise UserError(f"{prose.name}: there is no text in it")
+        return Dataset(prose.name, found, "passages", [f"{sum(len(one.text.split()) for one in found):,} words"])
 
+    def read(self, paths: Sequence[Path]) -> Dataset[Passage]:
+        return self.passages(Prose.from_paths(paths))
 
-def _conditions(recipe: Language, learn: Prose) -> list[str]:
-    """The names of the kinds of text that the model will tell apart; none if it is told of none."""
-    if recipe.architecture.condition is None:
+    def open_source(self, name: str) -> Splits[Any]:
+        splits = open_source(name, task=self.task)
+        return Splits(*map(self.passages, (splits.train, splits.dev, splits.test)))
+
+    def key(self, example: Passage) -> str:
+        return example.text
+
+    def lengths(self, processor: LanguageProcessor, examples: Iterable[Passage]) -> list[int]:
+        return list(map(len, processor.tokenizer.encode([passage.text for passage in examples])))
+
+    def fit(self, learn: Dataset[Passage]) -> LanguageProcessor:
+        chosen, conditions = self.examples, list[str]()
+        if self.architecture.condition is not None:  # type: ignore[attr-defined]
+            conditions = sorted({passage.condition for passage in learn})
+            if len(conditions) < 2:
+                raise UserError(
+                    f"{self.model} learns to write several kinds of text, but all of {learn.name} is of one, "
+                    f"'{conditions[0]}': give several files, whose names tell the kinds, or take rnn-language"
+                )
+        tokenizer = chosen.tokenizer(passage.text for passage in learn)
+        return LanguageProcessor(tokenizer, chosen.tokens, conditions)
+
+    def batches(self, learn: Dataset[Passage], processor: LanguageProcessor) -> Batches:
+        chosen = self.examples
+        sizes = chosen.batch_tokens, chosen.max_length, self.training.seed
+        found = PassageBatches(learn, processor.tokenizer, *sizes, processor.numbers)
+        found.report = f"{learn.name}: {found.report}"
+        return found
+
+    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+        if conditions := predictor.processor.conditions:
+            for note in unlearned("conditions", [passage.condition for passage in check], conditions):
+                console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
+        return super().examples_to_validate(predictor, check, console)
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Composing) -> list[Continuation]:
+        """Each text with what the model wrote after it. An empty one is written from the start."""
+        options.check()
+        return continue_texts(predictor, texts, options)
+
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        """None: a recurrent network reads beginnings of any length."""
         return []
-    found = learn.conditions()
-    if len(found) < 2:
-        raise UserError(
-            f"{recipe.model} learns to write several kinds of text, but all of {learn.name} is of one, "
-            f"'{found[0] if found else ''}': give several files, whose names tell the kinds, or take rnn-language"
-        )
-    return found
+
+    def measure(self, predictor: Predictor, examples: Sequence[Passage], options: NoOptions) -> Measured:
+        """The perplexity per token, and per word."""
+        scored = self.scores(predictor, examples)
+        lines = [f"{perplexity([one]).per_token:.1f}\t{one.passage.place}\t{one.passage.text}" for one in scored]
+        return Measured(lines, _metrics(perplexity(scored)))
+
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[Passage], options: NoOptions
+    ) -> dict[str, dict[str, float]]:
+        """N-grams counted in the training text; and the model where it is told no condition, or a wrong one."""
+        found = {**self._otherwise(predictor, examples)}
+        if not self._lost(predictor):
+            found |= self._ngrams(predictor, examples)
+        return {name: _metrics(one) for name, one in found.items()}
+
+    def notes(self, predictor: Predictor, examples: Sequence[Passage]) -> list[str]:
+        words, conditions = self.examples.passage_words, predictor.processor.conditions
+        notes = [f"passages of at most {words} words, each with its end"]
+        if conditions:
+            notes += unlearned("conditions", [passage.condition for passage in examples], conditions)
+        if unknown_tokens := sum(row.count(UNKNOWN) for row in _sequences(predictor, examples)):
+            notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
+        lost = self._lost(predictor)
+        return [*notes, *([f"no n-grams to compare with: {lost}"] if lost else [])]
+
+    def reading(self, predictor: Predictor, text: str) -> Reading:
+        passage, processor = Passage("the input", "", (text,)), predictor.processor
+        ((_, batch),) = PassageBatches([passage], processor.tokenizer, 1, conditions=processor.numbers).in_order()
+        pieces = [START_SIGN, *processor.tokenizer.pieces(batch.inputs["tokens"][0, 1:].tolist())]
+        return Reading(predictor.on_device(batch.inputs), pieces, len(pieces))
+
+    def scores(
+        self,
+        predictor: Predictor,
+        passages: Sequence[Passage],
+        condition: Callable[[Tensor], Tensor] | None = None,
+    ) -> list[Scored]:
+        """How surprising each passage is to the model, which may be told other conditions."""
+        processor: LanguageProcessor = predictor.processor
+        batches = PassageBatches(passages, processor.tokenizer, TOKENS_TOGETHER, conditions=processor.numbers)
+        return scores(predictor.model, passages, batches.in_order(), condition)
+
+    def _otherwise(self, predictor: Predictor, passages: Sequence[Passage]) -> dict[str, Perplexity]:
+        """What the model makes of the passages if it is told no condition, or a wrong one drawn at random."""
+        generator, kinds = torch.Generator().manual_seed(1), len(predictor.processor.conditions)
+        if not kinds:
+            return {}
+
+        def wrong(condition: Tensor) -> Tensor:
+            others = torch.randint(1, kinds, condition.shape, generator=generator).to(condition.device)
+            return torch.where(condition > 0, (condition - 1 + others) % kinds + 1, 0)
+
+        told: dict[str, Callable[[Tensor], Tensor]] = {"told no condition": torch.zeros_like, "told a wrong one": wrong}
+        return {name: perplexity(self.scores(predictor, passages, tell)) for name, tell in told.items()}
+
+    def _ngrams(self, predictor: Predictor, passages: Sequence[Passage]) -> dict[str, Perplexity]:
+        """The perplexity of n-grams that count the tokens of the training text."""
+        known, asked = _sequences(predictor, self.open()[0]), _sequences(predictor, passages)
+        found = {}
+        for order, name in ORDERS.items():
+            log_probs = Ngrams(known, order, len(predictor.processor.tokenizer)).log_probs(asked)
+            found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), word_count(passages))
+        return found
+
+    def _lost(self, predictor: Predictor) -> str:
+        """Why the training text cannot be counted; empty if it can."""
+        try:
+            check_unchanged(predictor.description)
+            self.open()
+        except UserError as error:
+            return str(error)
+        return ""
 
 
-def _measure(text: LanguageText, author: Author, check: Prose) -> Callable[[nn.Module], dict[str, float]]:
-    """The perplexity, per token and per word, of passages from all over the text to validate on."""
-    passages = list(check.passages(text.passage_words))
-    passages = spread(passages, len(passages), text.validation_passages)
+def _metrics(found: Perplexity) -> dict[str, float]:
+    return {"perplexity": found.per_token, "perplexity_per_word": found.per_word}
 
-    def measure(model: nn.Module) -> dict[str, float]:
-        found = perplexity(author.scores(passages))
-        return {"perplexity": found.per_token, "perplexity_per_word": found.per_word}
 
-    return measure
+def _sequences(predictor: Predictor, passages: Iterable[Passage]) -> list[list[int]]:
+    tokens = predictor.processor.tokenizer.encode([passage.text for passage in passages])
+    return [[*row, END] for row in tokens]

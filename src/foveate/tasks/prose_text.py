@@ -1,17 +1,17 @@
 """Which prose to learn from, and how it becomes passages and tokens: what the recipes of language models and
 auto-encoders share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from foveate.data import TRAINERS, Prose, Splits, SubwordTokenizer, Tokens, open_source
+from foveate.data import TRAINERS, SubwordTokenizer, Tokens
 from foveate.errors import at_least
 from foveate.tasks.example_source import ExampleSource
-from foveate.tasks.texts import check_vocabulary, learn_and_check, to_measure_on
+from foveate.tasks.texts import check_vocabulary
 
 FILES = "FILE ..."
 """What --data takes, in messages."""
@@ -41,20 +41,9 @@ class ProseText(ExampleSource):
         check_vocabulary(self.vocabulary)
         at_least(1, "batch_tokens", self.batch_tokens)
 
-    def open(self, task: str) -> tuple[Prose, Prose]:
-        """What to learn from and what to validate on."""
-        return learn_and_check(self, lambda: self._by_name(task), Prose.from_paths, files=FILES, unit="paragraphs")
-
     def tokenizer(self, texts: Iterable[str]) -> SubwordTokenizer:
         """A vocabulary learned from some texts."""
         return TRAINERS[self.tokens](texts, self.vocabulary, self.lowercase)
-
-    def test(self, data: Sequence[Path], task: str) -> Prose:
-        """The given files, or else the test part of the source. Raises UserError where there is neither."""
-        return to_measure_on(self.source, data, lambda: self._by_name(task), Prose.from_paths, FILES)
-
-    def _by_name(self, task: str) -> Splits[Prose]:
-        return open_source(str(self.source), task=task)
 
 
 @dataclass
@@ -67,6 +56,10 @@ class LanguageText(ProseText):
     """Passages with more tokens than this are left out (and counted)."""
     validation_passages: int = 200
     """Passages that each validation during training reads."""
+
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_passages
 
     def check(self) -> None:
         super().check()

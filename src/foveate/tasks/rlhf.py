@@ -19,7 +19,6 @@ from foveate.data.lines import digest
 from foveate.data.prose import Passage
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
-from foveate.tasks.author import Author
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
@@ -128,7 +127,7 @@ class TrainRLHF(Task[Architecture]):
             raise UserError(f"{self.base} holds a model of the family {found}, but only gpt can be tuned so far")
 
     @cached_property
-    def author(self) -> Author:
+    def author(self) -> Predictor:
         """The language model to begin from. Raises UserError for a folder of another task."""
         return _loaded(self.base, "language", "--from takes a language model")
 
@@ -149,7 +148,7 @@ class TrainRLHF(Task[Architecture]):
         return super().identity() | begun | {"kl_weight": self.kl_weight}
 
     def fit(self, learn: Dataset[Passage]) -> TokenizerProcessor:
-        return TokenizerProcessor(self.author.tokenizer)
+        return TokenizerProcessor(self.author.processor.tokenizer)
 
     @cached_property
     def _policy(self) -> nn.Module:

@@ -70,6 +70,10 @@ class Task(Recipe[Architecture], ABC):
         """The examples without one of `every`, and these."""
         return learn.held_out(every)
 
+    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+        """The examples that each validation during training decides about."""
+        return check.some(self.examples.validation_examples)
+
     def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
         """The batches to learn from; their `report`, if they have one, says what was left out."""
         return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
@@ -186,7 +190,7 @@ class Task(Recipe[Architecture], ABC):
         console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))
         self._try_first_batch(model, batches)
-        examples = check.some(self.examples.validation_examples)
+        examples = self.examples_to_validate(predictor, check, console)
         options = type(self).eval_options(self.as_json(), "the settings")
 
         def measure(model: nn.Module) -> dict[str, float]:
