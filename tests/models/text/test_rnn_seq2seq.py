@@ -3,6 +3,7 @@
 Their numbers are compared with the papers' equations in `tests/parity`.
 """
 
+import math
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from torch import nn
 
 from foveate import create, look
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot
-from foveate.contracts import START, Batch, label_batch
+from foveate.contracts import IGNORE, START, Batch, Choices, Output, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy
+from foveate.training.objectives import reinforce
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "embedding": 10, "width": 12, "dropout": 0.0}
 
@@ -228,3 +230,33 @@ def _looks_at_the_word(model: nn.Module, unseen: Batch) -> float:
         model(**unseen.inputs)
     (site,) = sight.sites
     return float(sight[site].weights().diagonal(dim1=-2, dim2=-1).mean())
+
+
+def test_several_samples_of_each_step() -> None:
+    """In training each step chooses three places; afterwards one, as without samples."""
+    model = create("rnn-hard", mean_share=0.0, samples=3, **SMALL).train()
+    inputs = torch.tensor([[4, 5, 6, 7, 2]]), torch.tensor([5]), torch.tensor([[1, 8, 9, 4]])
+    output = model(*inputs)
+    assert output.logits.shape == (1, 12, 13)
+    assert output.choices.log_prob.shape == (1, 12)
+    assert output.choices.samples == 3
+    entropy = output.choices.entropy.view(3, 4)
+    torch.testing.assert_close(entropy, entropy[:1].expand(3, -1))  # the same chances, drawn anew
+    model.eval()
+    assert model(*inputs).logits.shape == (1, 4, 13)
+    with pytest.raises(UserError, match="several samples of a step need steps that do not depend on others"):
+        create("rnn-luong", select="hard", samples=2, **SMALL)
+
+
+def test_the_others_are_the_baseline_of_a_sample() -> None:
+    """Rewards of -1, -2 and -6 for the only step: advantages of 3, 1.5 and -4.5."""
+    rewards = torch.tensor([[-1.0, -2.0, -6.0]])
+    log_prob = torch.zeros(1, 3, requires_grad=True)
+    choices = Choices(log_prob, torch.zeros(1, 3), torch.zeros(1, 3), lasting=False, samples=3)
+    loss = reinforce(choices, rewards, torch.ones(1, 3, dtype=torch.bool), weight=1.0, entropy_bonus=0.0)
+    loss.total.backward()
+    assert (-log_prob.grad).tolist() == [[3.0, 1.5, -4.5]]
+    labels = torch.tensor([[4, IGNORE]])
+    output = Output(torch.zeros(1, 6, 13), Choices(*(torch.zeros(1, 6),) * 3, lasting=False, samples=3))
+    found = CrossEntropy()(output, label_batch({}, labels, "one label"))
+    assert float(found.total) == pytest.approx(math.log(13))  # the mean of three
