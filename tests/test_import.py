@@ -8,6 +8,7 @@ import gc
 looked_through = [0]
 gc.callbacks.append(lambda phase, _: phase == "start" and looked_through.append(len(gc.get_objects(generation=0))))
 import foveate
+foveate.create
 new = [[] for _ in range(2000)]
 print(max(looked_through) < 10_000, gc.isenabled(), gc.get_freeze_count())
 """

@@ -19,10 +19,7 @@ from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.readers import SingleTextViewer
 from foveate.tasks.looking.translators import TranslatorViewer
 from foveate.tasks.predictor import Predictors
-from foveate.tasks.translator import Translator
 from foveate.viewer.protocol import File, Input, ModelViewer
-
-Own = TranslatorViewer | SingleTextViewer
 
 __all__ = ["File", "Input", "ModelViewer", "open_model", "read_input"]
 
@@ -49,8 +46,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     kind = tasks.trained_class(bundle.load(folder))
     if isinstance(kind, Predictors):
         return PredictorViewer(folder, device)
-    viewers: dict[type, type[Own]] = {Translator: TranslatorViewer}
-    viewer = viewers.get(kind, SingleTextViewer)(folder, device)
+    viewer = TranslatorViewer(folder, device)
     model, smallest = viewer.smallest_input()
     with torch.inference_mode(), look(model) as sight:
         model(**smallest)

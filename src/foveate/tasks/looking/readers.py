@@ -1,11 +1,10 @@
-"""The viewer of foveate's models that read one text: classifiers, taggers, auto-encoders, language models."""
+"""A look at a model that reads one text: a predictor, or a model of a public folder."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from foveate import tasks
 from foveate.errors import UserError
@@ -21,7 +20,7 @@ LONGEST_ANSWER = 400
 
 
 class SingleTextViewer:
-    """A trained task whose `reading` gives the model's inputs for one text."""
+    """A model of a public folder, whose `reading` gives the inputs for one text."""
 
     takes: InputKind = "text"
 
@@ -30,10 +29,6 @@ class SingleTextViewer:
         options = self.task.run_options(self.task.description["recipe"], str(folder))
         self.options = getattr(options, "brief", options)
         self.name = model_name(self.task.description, folder)
-
-    def smallest_input(self) -> tuple[nn.Module, dict[str, Tensor]]:
-        """The model, and its smallest input."""
-        return self.task.model, self.task.reading(".").inputs
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads a text, as one line."""
