@@ -28,7 +28,10 @@ def test_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ran("attention.md")
     assert len(names["maps"]) == 8
     assert Path("masks.png").stat().st_size > 1000
-    assert names["sight"].sites == ["self"]
+
+
+def test_layers_that_attend() -> None:
+    assert ran("layers-that-attend.md")["sight"].sites == ["self"]
 
 
 def test_attention_on_grids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
