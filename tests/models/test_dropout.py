@@ -72,6 +72,7 @@ PLACES = {
     "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "rnn-tagger": {"dropout 3 7 10": 1, "dropout 3 7 12": 1},
     "show-ask": {"dropout 3 7 10": 1, "dropout 3 1 12": 1, "dropout 3 30 96": 1, "dropout 3 1 31": 1},
+    "smem-vqa": {"dropout 3 1 12": 1},
     "siamese": {
         "source_encoder.dropout 3 7 10": 1,
         "source_encoder.dropout 3 5 10": 1,

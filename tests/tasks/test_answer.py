@@ -13,6 +13,7 @@ from foveate.data.questions import ImageQuestion
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.tasks.answer import AnswerTask, Questions
+from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import NoOptions
 from foveate.training import Training
@@ -96,3 +97,37 @@ def test_baselines_by_hand(predictor: Predictor, monkeypatch: pytest.MonkeyPatch
     found = predictor.task.baselines(predictor, asked, NoOptions())
     assert found["the most frequent answer"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})
     assert found["the question alone"] == pytest.approx({"accuracy": 200 / 3, "left": 100, "right": 50})
+
+
+def test_a_look_shows_the_question_over_the_places(predictor: Predictor, tmp_path: Path) -> None:
+    place = tmp_path / "image.png"
+    question("red", "blue", "left", 0).read().save(place)
+    viewer = open_model(predictor.task.out)
+    assert viewer.takes == "question"
+    given = add_question(read_input(str(place), viewer.takes), "what is left?", viewer.takes)
+    result = viewer.look(given, 4096)
+    assert result.sight.sites == ["glimpses.0", "glimpses.1"]
+    assert len(result.document().sites) == 2
+    assert result.title == "image.png: what is left?"
+    assert result.notes[1].startswith("Answer: ")
+    assert result.tokens["glimpses.0"][0] == ["what is left?"]
+
+
+def test_a_look_needs_a_question(predictor: Predictor, tmp_path: Path) -> None:
+    place = tmp_path / "image.png"
+    question("red", "blue", "left", 0).read().save(place)
+    given = read_input(str(place), "question")
+    with pytest.raises(UserError, match="no question: give one after the image"):
+        add_question(given, None, "question")
+    with pytest.raises(UserError, match="no question is asked about the image"):
+        open_model(predictor.task.out).look(given, 4096)
+    with pytest.raises(UserError, match="reads one input, but 'more' follows it"):
+        add_question("some text", "more", "text")
+
+
+def test_a_training_begins_with_the_image_encoder_of_another_run(predictor: Predictor) -> None:
+    task = AnswerTask(model="smem-vqa-tiny", start=predictor.task.out)
+    model = task.build(vocabulary=5, classes=3, channels=3, image_size=16)
+    wanted, found = (one.places.encoder.state_dict() for one in (predictor.model, model))
+    assert all(torch.equal(wanted[name], tensor) for name, tensor in found.items())
+    assert task.identity()["start"] == str(predictor.task.out)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from foveate.tasks.caption_metrics import bleu, cider
+from foveate.tasks.caption_metrics import bleu, cider, same_words
 
 
 def test_cider_d_by_hand() -> None:
@@ -36,3 +36,9 @@ def test_bleu_takes_another_number_of_references_for_each_image() -> None:
 def test_bleu_of_captions_that_are_too_short_for_four_words() -> None:
     """All of one word, one of two right: unigrams alone count."""
     assert bleu(["dog", "cat"], [["dog"], ["key"]]) == pytest.approx(50)
+
+
+def test_same_words() -> None:
+    assert same_words("What is  left?", ["q", "what is left ?"])
+    assert not same_words("what is left", ["what is left ?"])
+    assert not same_words("", ["dog"])

@@ -19,7 +19,8 @@ class Call:
     """Queries and keys prepared by the score, values, and everything that the weights depend on."""
 
     queries: Float[Tensor, "... T P"]
-    keys: Float[Tensor, "... S P"]
+    keys: Float[Tensor, "... S K"]
+    """As wide as the queries, K = P, for most scores."""
     values: Float[Tensor, "... S V"]
     score: Score
     mask: Mask | None

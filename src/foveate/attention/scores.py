@@ -28,6 +28,10 @@ class Score:
         """Prepared keys, computed once and kept by `Memory`."""
         return k
 
+    def fits(self, query_width: int, key_width: int) -> bool:
+        """Whether prepared queries and keys of these widths can be compared: where both are equal."""
+        return query_width == key_width
+
     def scale(self, width: int) -> float | None:
         """The factor of a scaled dot product of prepared vectors of this width; None for other scores."""
         return None

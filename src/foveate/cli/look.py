@@ -10,7 +10,7 @@ import tyro
 from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
-from foveate.tasks.looking import open_model, read_input
+from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.viewer.page import save
 
 
@@ -27,6 +27,8 @@ class Look:
     input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
     """What the model reads: a file where one has this name (an image, a .wav file, a text), else this text itself; "-"
     reads standard input. For a model without a tokenizer: token ids, such as "5 17 9"."""
+    question: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="QUESTION")] = None
+    """What is asked about an image, for a model that answers questions."""
     out: Path = Path("look.html")
     """File to write the page to."""
     sites: tuple[str, ...] = ()
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError(f"{options.out} is what the model is to read: name another --out")
     check_no_part(options.out, options.folder, "--out")
     model = open_model(options.folder, options.device)
-    seen = model.look(read_input(options.input, model.takes), options.max_tokens, options.sites or None)
+    given = add_question(read_input(options.input, model.takes), options.question, model.takes)
+    seen = model.look(given, options.max_tokens, options.sites or None)
     if options.title is not None:
         seen.title = options.title
     for note in seen.notes:

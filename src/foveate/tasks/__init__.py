@@ -57,7 +57,7 @@ TASKS: dict[str, Row] = {
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
     "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt")),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
-    "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask",)),
+    "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "classify-image": Row(
         "foveate.tasks.classify_image",

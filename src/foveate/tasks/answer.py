@@ -25,12 +25,14 @@ from foveate.tasks.labelling import choose_label
 from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import NoOptions, unlearned
 from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip
+from foveate.viewer.protocol import Input, LookResult
 
 BATCH = 128
 """Questions that are answered together."""
@@ -84,7 +86,7 @@ class Answer:
 
 
 @dataclass
-class AnswerTask(Task[Architecture]):
+class AnswerTask(FromEncoder, Task[Architecture]):
     """Train a model that answers questions about images.
 
     `foveate run RUN photo.jpg "what is left of the apple?"` then answers; an image may have several questions.
@@ -96,13 +98,14 @@ class AnswerTask(Task[Architecture]):
     task = "answer"
     unit = "questions"
     files = "TABLE"
-    takes = "image"
+    takes = "question"
     processor = QuestionProcessor
     usual = Training(
         epochs=10,
-        learning_rate=2e-3,
+        learning_rate=3e-3,
         schedule="cosine",
-        warmup=200,
+        warmup=50,
+        optimizer="muon",
         label_smoothing=0.0,
         validate_every=300,
         save_every=300,
@@ -145,7 +148,9 @@ class AnswerTask(Task[Architecture]):
         asked = [(place.strip(), question.strip()) for place, _, question in (text.partition("\t") for text in texts)]
         images = {place: read_or_report(place) for place in dict.fromkeys(place for place, _ in asked)}
         readable = [(image, question) for place, question in asked if (image := images[place]) is not None]
-        shares = iter(_decide(predictor, [image for image, _ in readable], [question for _, question in readable]))
+        shares = iter(
+            answer_probabilities(predictor, [image for image, _ in readable], [question for _, question in readable])
+        )
         return [
             Answer(place, question, "", 0.0)
             if images[place] is None
@@ -156,7 +161,7 @@ class AnswerTask(Task[Architecture]):
     def measure(self, predictor: Predictor, examples: Sequence[ImageQuestion], options: NoOptions) -> Measured:
         """The share of right answers, by kind of question where it is known, and the share of the attention that is
         where the answer can be seen, beside that of uniform attention."""
-        shares = _decide(predictor, [one.read() for one in examples], [one.question for one in examples])
+        shares = answer_probabilities(predictor, [one.read() for one in examples], [one.question for one in examples])
         answers = [choose_label(predictor.processor.answers, one)[0] for one in shares]
         metrics = answer_metrics(answers, examples)
         boxed = [one for one in examples if one.box is not None][:BATCH]
@@ -197,6 +202,13 @@ class AnswerTask(Task[Architecture]):
         names = [f"glimpse {number + 1}" for number in range(len(maps[0]))]
         return plot_word_strip(shown, names, maps[0], f"{prediction.question}  {prediction.text}")
 
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.answers import look_at_answer
+
+        return look_at_answer(predictor, given, max_length, sites)
+
 
 def answer_metrics(answers: Sequence[str], examples: Sequence[ImageQuestion]) -> dict[str, float]:
     """The accuracy in percent, over all and for each kind of question."""
@@ -207,24 +219,26 @@ def answer_metrics(answers: Sequence[str], examples: Sequence[ImageQuestion]) ->
     return metrics
 
 
-def _inputs(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> dict[str, Any]:
+def model_inputs(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> dict[str, Any]:
     processor = predictor.processor
     return {"pixels": processor.pixels(images), **processor.ask(processor.tokens(questions))}
 
 
-def _decide(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> list[list[float]]:
+def answer_probabilities(
+    predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]
+) -> list[list[float]]:
     """The probability of each answer to each question."""
     found: list[list[float]] = []
     for begin in range(0, len(images), BATCH):
-        inputs = _inputs(predictor, images[begin : begin + BATCH], questions[begin : begin + BATCH])
+        inputs = model_inputs(predictor, images[begin : begin + BATCH], questions[begin : begin + BATCH])
         found += predictor.forward(inputs).logits[:, 0].float().softmax(-1).tolist()
     return found
 
 
 def _maps(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> Any:
     """The weights (G, i, j) of the glimpses at each image; None if the model does not attend."""
-    with torch.inference_mode(), look(predictor.model, sites=["glimpses*"]) as sight:
-        predictor.forward(_inputs(predictor, images, questions))
+    with torch.inference_mode(), look(predictor.model, sites=["glimpses*", "hops*"]) as sight:
+        predictor.forward(model_inputs(predictor, images, questions))
     if not sight.sites:
         return None
     weights = torch.cat([sight[site].weights()[:, :, 0] for site in sight.sites], 1).float().cpu()

@@ -33,6 +33,15 @@ def bleu(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     return found.score
 
 
+def same_words(caption: str, references: Sequence[str]) -> bool:
+    """Whether a caption has the words of one of its references, in lower case."""
+    return _words(caption) in map(_words, references)
+
+
+def _words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
 def cider(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """CIDEr-D, 0 to 10, mostly given as ten times more (Vedantam et al. 2015, https://arxiv.org/abs/1411.5726).
 
@@ -51,7 +60,7 @@ def cider(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float
 
 
 def _ngrams(text: str) -> Ngrams:
-    words = WORD.findall(text.lower())
+    words = _words(text)
     return Counter(tuple(words[at : at + order]) for order in ORDERS for at in range(len(words) - order + 1))
 
 

@@ -22,6 +22,7 @@ from foveate.interop.pretrained import locate
 from foveate.interop.weight_files import weight_files
 from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
+from foveate.tasks.image_start import encoder_path, fill_image_encoder
 from foveate.tasks.trained import describe
 from foveate.training import main_process
 
@@ -189,8 +190,8 @@ class FromEncoder(FromWeights):
     """The same for tasks whose models have an image encoder: that alone is trained before."""
 
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin with the image encoder of these trained weights: a run of classify-image, or efficientnet-lite0. The model
-    must have such an encoder."""
+    """Begin with the image encoder of these trained weights: a run of classify-image, caption or answer, or
+    efficientnet-lite0. The model must have such an encoder."""
 
     def _fill(self, model: nn.Module, body: Start) -> None:
         encoder: Any = encoder_of(model)
@@ -198,6 +199,9 @@ class FromEncoder(FromWeights):
             raise UserError(
                 f"{cast('Recipe[Any]', self).model} has no image encoder that could begin from {self.start}"
             )
+        if encoder_path(body.body) is not None:
+            fill_image_encoder(model, body.body, body.folder)
+            return
         field = "backbone" if hasattr(model, "backbone") else "image-encoder"
         if not isinstance(encoder.config, models.config_class(body.family)):
             raise UserError(

@@ -14,11 +14,14 @@ class File(NamedTuple):
 
     name: str
     data: bytes
+    question: str = ""
+    """What is asked about a picture, for a model that takes a "question"."""
 
 
 Input: TypeAlias = str | File
 
-InputKind: TypeAlias = Literal["text", "image", "audio"]
+InputKind: TypeAlias = Literal["text", "image", "audio", "question"]
+"""A "question" is an image and a question about it."""
 
 
 @dataclass

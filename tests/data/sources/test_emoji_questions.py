@@ -4,7 +4,7 @@ import numpy as np
 
 from foveate.data.emoji_vocabulary import NAMES
 from foveate.data.scenes import Drawing, Scene, Thing
-from foveate.data.sources.emoji_questions import NEW, ask, is_new
+from foveate.data.sources.emoji_questions import NEW, ask, is_new, with_questions
 
 PIXELS = np.full((4, 4, 4), 255, np.uint8)
 
@@ -46,3 +46,16 @@ def test_a_pair_is_held_out_whichever_of_both_is_asked_for() -> None:
     asked = [one for number in range(9) for one in ask(Scene(number, 60, scene.things)) if " of the " in one.question]
     assert {one.kind for one in asked} == {NEW}
     assert {one.question.split()[2] for one in asked} == {"left", "right"}
+
+
+def test_the_questions_of_a_scene_as_captions() -> None:
+    """One of two keys is not asked about, and a scene without neighbours and colours has no question."""
+    (scene,) = scenes(1)
+    found = with_questions(scene)
+    assert found is not None
+    assert found.captions == (
+        "what is right of the red apple?",
+        "what is left of the dog?",
+        "what colour is the apple?",
+    )
+    assert with_questions(Scene(0, 60, (thing("dog", 30, 0, 40, 10),))) is None

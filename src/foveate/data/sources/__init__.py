@@ -51,6 +51,7 @@ SOURCES: dict[str, Source] = {
         stamps.SOURCE,
         emoji_captions.SOURCE,
         emoji_questions.SOURCE,
+        emoji_questions.AS_CAPTIONS,
         words.SOURCE,
         halls.SOURCE,
         babyai.SOURCE,

@@ -38,10 +38,11 @@ def scenes_of(drawings: Sequence[Drawing], part: str) -> Scenes:
 
 
 class CaptionedScenes(Sequence[CaptionedImage]):
-    """Scenes with captions, composed when they are asked for."""
+    """Scenes with captions, laid out when they are first asked for, and drawn whenever they are looked at."""
 
     def __init__(self, scenes: Scenes) -> None:
         self._scenes = scenes
+        self._known: dict[int, CaptionedImage] = {}
 
     def __len__(self) -> int:
         return len(self._scenes)
@@ -49,7 +50,10 @@ class CaptionedScenes(Sequence[CaptionedImage]):
     def __getitem__(self, number: int) -> CaptionedImage:  # type: ignore[override]
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]  # type: ignore[return-value]
-        return describe(self._scenes[number])
+        number = range(len(self))[number]
+        if number not in self._known:
+            self._known[number] = describe(self._scenes[number])
+        return self._known[number]
 
 
 def describe(scene: Scene) -> CaptionedImage:
@@ -86,7 +90,7 @@ def neighbours(scene: Scene) -> list[tuple[Thing, Thing]]:
 SOURCE = Source(
     name="emoji-captions",
     tasks=("caption",),
-    about="24,000 scenes of 1 to 6 emoji, 64 x 64, captions with relations: learned in 10 minutes",
+    about="24,000 scenes of 1 to 6 emoji, 64 x 64, captions with relations: learned in minutes",
     size=SIZE,
     licence=LICENCE,
     open=open_emoji_captions,

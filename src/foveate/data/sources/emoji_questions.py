@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 
+from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
 from foveate.data.emoji_vocabulary import COLOURED, NAMES
 from foveate.data.questions import ImageQuestion
@@ -36,6 +37,28 @@ def questions(scenes: Scenes, new: bool) -> list[ImageQuestion]:
     return [question for question in found if new or question.kind != NEW]
 
 
+def open_question_captions(before_fetch: BeforeFetch) -> Splits[Dataset[CaptionedImage]]:
+    """The same scenes with the questions about relations and colours that each can answer, as its captions."""
+    drawings = scene_drawings(before_fetch)
+    found = []
+    for part in ("train", "dev", "test"):
+        scenes = [image for scene in scenes_of(drawings, part) if (image := with_questions(scene)) is not None]
+        captions = f"{sum(len(one.captions) for one in scenes):,} questions"
+        found.append(Dataset(f"emoji-question-captions.{part}", scenes, "images", [captions]))
+    return Splits(*found)
+
+
+def with_questions(scene: Scene) -> CaptionedImage | None:
+    """A scene with all its questions; None if it has none."""
+    counts = Counter(thing.drawing.name for thing in scene.things)
+    alone = {name for name, count in counts.items() if count == 1}
+    asked = [one.question for one in (*_relations(scene, alone), *_of_colour(scene))]
+    if not asked:
+        return None
+    number = str(scene.number)
+    return CaptionedImage(f"scene {number}", tuple(dict.fromkeys(asked)), scene.draw, identity=number)
+
+
 def is_new(left: str, right: str) -> bool:
     """Whether a pair of neighbours is one of those that training never asks for."""
     return (7 * NAMES.index(left) + 11 * NAMES.index(right)) % 10 == 3
@@ -60,15 +83,21 @@ def ask(scene: Scene) -> list[ImageQuestion]:
 
 def _of_relation(scene: Scene, alone: set[str], generator: np.random.Generator) -> list[ImageQuestion]:
     """What stands left or right of something, the only one with its name."""
+    found = _relations(scene, alone)
+    return [found[int(generator.integers(len(found)))]] if found else []
+
+
+def _relations(scene: Scene, alone: set[str]) -> list[ImageQuestion]:
+    """All questions of what stands left or right of something, the only one with its name."""
     pairs = [(one, other, "right") for one, other in neighbours(scene)]
     pairs += [(other, one, "left") for one, other in neighbours(scene)]
-    pairs = [pair for pair in pairs if pair[0].drawing.name in alone]
-    if not pairs:
-        return []
-    named, answer, side = pairs[int(generator.integers(len(pairs)))]
-    one, other = named.drawing.name, answer.drawing.name
-    kind = NEW if (is_new(one, other) if side == "right" else is_new(other, one)) else "relation"
-    return [_question(scene, f"what is {side} of the {one}?", other, kind, answer)]
+    found = []
+    for named, answer, side in pairs:
+        one, other = named.drawing.name, answer.drawing.name
+        if one in alone:
+            kind = NEW if (is_new(one, other) if side == "right" else is_new(other, one)) else "relation"
+            found.append(_question(scene, f"what is {side} of the {one}?", other, kind, answer))
+    return found
 
 
 def _of_colour(scene: Scene) -> list[ImageQuestion]:
@@ -97,4 +126,13 @@ SOURCE = Source(
     size=SIZE,
     licence=LICENCE,
     open=open_emoji_questions,
+)
+
+AS_CAPTIONS = Source(
+    name="emoji-question-captions",
+    tasks=("caption",),
+    about="the same scenes with the questions that each can answer: to learn to ask about an image",
+    size=SIZE,
+    licence=LICENCE,
+    open=open_question_captions,
 )

@@ -50,6 +50,15 @@ FAMILIES = (
         },
     ),
     Family(
+        "smem-vqa",
+        "foveate.models.multimodal.smem_vqa",
+        {
+            "smem-vqa": (11_645_522, "GoogLeNet, words against places, two hops of width 512 (Xu and Saenko 2016)"),
+            "smem-vqa-tiny": (1_217_762, "6 layers of a ResNet, two hops of width 128"),
+            "smem-vqa-one-hop-tiny": (1_205_346, "The tiny one with the first hop alone"),
+        },
+    ),
+    Family(
         "transformer-captioner",
         "foveate.models.multimodal.transformer_captioner",
         {

@@ -206,7 +206,7 @@ TINY = {
     "image_positions": "sinusoidal",
     "embedding": 64,
     "width": 128,
-    "dropout": 0.1,
+    "dropout": 0.0,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {

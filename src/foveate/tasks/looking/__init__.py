@@ -14,14 +14,14 @@ from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES
 from foveate.sight import look
-from foveate.tasks.looking.inputs import read_input
+from foveate.tasks.looking.inputs import add_question, read_input
 from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.readers import SingleTextViewer
 from foveate.tasks.looking.translators import TranslatorViewer
 from foveate.tasks.predictor import Predictors
 from foveate.viewer.protocol import File, Input, ModelViewer
 
-__all__ = ["File", "Input", "ModelViewer", "open_model", "read_input"]
+__all__ = ["File", "Input", "ModelViewer", "add_question", "open_model", "read_input"]
 
 
 def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:

@@ -37,6 +37,20 @@ def read_input(argument: str, takes: InputKind) -> Input:
     return _decoded(data, argument) if takes == "text" else File(path.name, data)
 
 
+def add_question(given: Input, question: str | None, takes: InputKind) -> Input:
+    """The input with the argument after it, the question about an image.
+
+    Raises UserError where a question is missing, and where the model answers none.
+    """
+    if takes != "question":
+        if question is not None:
+            raise UserError(f"this model reads one input, but {question!r} follows it; put quotes around a text")
+        return given
+    if question is None or not question.strip():
+        raise UserError('no question: give one after the image, such as "what is this?"')
+    return given._replace(question=utf8(question)) if isinstance(given, File) else given
+
+
 def make_title(text: str) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())
@@ -65,7 +79,11 @@ def check_length(count: int, max_length: int, what: str, unit: str = "tokens") -
         raise UserError(f"{what} has {count:,} {unit}, but the limit is {max_length:,}; --max-tokens raises it")
 
 
-_FILES = {"image": "an image file", "audio": "a sound file (.wav)"}
+_FILES = {
+    "image": "an image file",
+    "audio": "a sound file (.wav)",
+    "question": "an image file and a question",
+}
 
 
 def _is_file(path: Path) -> bool:

@@ -37,7 +37,7 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
 
 def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input:
     """The text or file of a request. Raises HTTPException if the model takes another kind of input."""
-    wanted = {"text"} if takes == "text" else {"name", "data"}
+    wanted = {"text"} if takes == "text" else {"name", "data"} | ({"question"} if takes == "question" else set())
     if set(body) != wanted or not all(isinstance(value, str) for value in body.values()):
         raise HTTPException(400, f"the request must have {' and '.join(sorted(wanted))}, as text")
     if takes == "text":
@@ -48,7 +48,8 @@ def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input
         raise HTTPException(400, "the file is not base64") from None
     if len(data) > max_bytes:
         raise _too_large(max_bytes)
-    return File(body["name"][:NAME], data)
+    question = body.get("question", "").encode("utf-8", "replace").decode("utf-8")
+    return File(body["name"][:NAME], data, question)
 
 
 def _too_large(max_bytes: int) -> HTTPException:

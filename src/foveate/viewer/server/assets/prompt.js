@@ -14,6 +14,7 @@ class Prompt {
     this.before = make("select", { class: "prompt-before", "aria-label": "Inputs before this one", hidden: true });
     this.before.addEventListener("change", () => this.again(this.before.value));
     this.field = about.takes === "text" ? this.text() : this.file();
+    this.question = about.takes === "question" ? this.asked() : null;
     const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Ctrl+Enter" : "");
     const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, about.name));
     const more = make("span", { class: "muted" }, this.limit());
@@ -21,7 +22,7 @@ class Prompt {
       "form",
       { class: "prompt", "aria-label": "What the model shall read" },
       make("div", { class: "prompt-head" }, name, more),
-      make("div", { class: "prompt-field" }, this.field, this.button),
+      make("div", { class: "prompt-field" }, this.field, ...(this.question ? [this.question] : []), this.button),
       make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.before),
     );
     this.element.addEventListener("submit", (event) => {
@@ -44,24 +45,31 @@ class Prompt {
   }
 
   file() {
-    const accept = this.about.takes === "image" ? PICTURES : ".wav, audio/wav";
+    const accept = this.about.takes === "audio" ? ".wav, audio/wav" : PICTURES;
     const field = make("input", { id: "given", type: "file", accept });
-    field.addEventListener("change", () => this.look());
+    field.addEventListener("change", () => {
+      if (!this.question || this.question.value.trim()) this.look();
+    });
     return field;
+  }
+
+  /** The field of the question about an image; Enter in it sends the form. */
+  asked() {
+    return make("input", { class: "prompt-question", type: "text", placeholder: "What is asked about the image?" });
   }
 
   limit() {
     const { takes, tokens, bytes } = this.about;
     const most = `${Math.floor(bytes / 2 ** 20)} MB`;
     if (takes === "text") return `up to ${count(tokens)} tokens`;
-    return takes === "image" ? `an image, up to ${most}` : `a .wav file, up to ${most}`;
+    return takes === "audio" ? `a .wav file, up to ${most}` : `an image, up to ${most}`;
   }
 
   /** Send the input to the model, and show the result. */
   async look() {
-    if (this.looking === this.field.value) return; // it is being processed
+    if (this.looking === this.wanted()) return; // it is being processed
     await this.attempt(async () => {
-      this.looking = this.field.value;
+      this.looking = this.wanted();
       const given = await this.given();
       const text = given.text ?? given.name;
       const headers = { "content-type": "application/json" };
@@ -73,12 +81,19 @@ class Prompt {
     });
   }
 
+  wanted() {
+    return `${this.field.value}\n${this.question ? this.question.value : ""}`;
+  }
+
   async given() {
     if (this.about.takes === "text") return { text: this.field.value };
     const [file] = this.field.files;
     if (!file) throw new Error("Choose a file first.");
     if (file.size > this.about.bytes) throw new Error(`${file.name} is too large: ${this.limit()}.`);
-    return { name: file.name, data: await base64(file) };
+    const found = { name: file.name, data: await base64(file) };
+    if (!this.question) return found;
+    if (!this.question.value.trim()) throw new Error("Ask a question first.");
+    return { ...found, question: this.question.value };
   }
 
   /** The head of the page, as soon as the model has run. */
