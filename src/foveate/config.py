@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -84,7 +84,8 @@ def _unknown_field(name: str, kind: Any, where: str) -> UserError:
 
 def _field_names(kind: Any) -> list[str]:
     """The fields of a dataclass and of the dataclasses in it, like "width" and "training.steps"."""
-    names = []
-    for name, part in get_type_hints(kind).items():
-        names += [name, *(f"{name}.{inner}" for inner in (_field_names(part) if is_dataclass(part) else ()))]
+    names, kinds = [], get_type_hints(kind)
+    for name in (part.name for part in fields(kind)):
+        inside = _field_names(kinds[name]) if is_dataclass(kinds[name]) else ()
+        names += [name, *(f"{name}.{inner}" for inner in inside)]
     return names

@@ -138,3 +138,11 @@ def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goe
     assert changed(prose / "old" / "a.txt", "A.") == {f"examples (content of {prose})"}
     assert changed(prose / "old" / "a.txt", "B.") == {f"examples (content of {prose})"}
     assert changed(prose / "metrics.jsonl", "{}") == set()
+
+
+def test_an_unknown_field_names_fields_alone() -> None:
+    with pytest.raises(
+        UserError, match=r"unknown field in here .xyzzy.; known: architecture, .*training\.steps"
+    ) as caught:
+        Translate.from_json({"xyzzy": 1}, "here")
+    assert "families" not in str(caught.value)
