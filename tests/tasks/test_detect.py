@@ -164,5 +164,5 @@ def test_the_backbone_begins_with_trained_weights(tmp_path: Path) -> None:
     assert all(torch.equal(value, trained.state_dict()[name]) for name, value in ours.items())
     model.backbone.grid(torch.randn(2, 3, 32, 32))
     assert torch.equal(model.backbone.stem.norm.running_mean, trained.stem.norm.running_mean)
-    with pytest.raises(UserError, match=r"lite is a efficientnet, but the image encoder is another: name one for it"):
+    with pytest.raises(UserError, match=r"lite has the family efficientnet, but the image encoder another: name"):
         Detect(start=tmp_path / "lite", architecture=SIZES).build(classes=3)

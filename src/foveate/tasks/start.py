@@ -205,7 +205,7 @@ class FromEncoder(FromWeights):
         field = "backbone" if hasattr(model, "backbone") else "image-encoder"
         if not isinstance(encoder.config, models.config_class(body.family)):
             raise UserError(
-                f"{self.start} is a {body.family}, but the image encoder is another: name one for it, such as "
+                f"{self.start} has the family {body.family}, but the image encoder another: name one for it, such as "
                 f"--architecture.{field} efficientnet-lite0-16"
             )
         body.fill(encoder)
