@@ -51,6 +51,7 @@ from foveate.nn.recurrent_decoders import (
     RecurrentDecoderState,
     concatenate_choices,
 )
+from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotary, Rotation
 from foveate.nn.sentence_vectors import FirstState, SentenceReader, SentenceWriter
@@ -93,6 +94,7 @@ __all__ = [
     "PyramidalEncoder",
     "Recurrent",
     "RecurrentDecoderState",
+    "RelativeAttention",
     "Residual",
     "ResidualBlock",
     "ResponseNorm",

@@ -24,7 +24,7 @@ from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.training.folder_lock import check_folder
-from foveate.training.optimizer_state import restore_optimizer
+from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
 from foveate.training.settings import FREE, Progress, Training
@@ -63,7 +63,7 @@ class Checkpoints:
         random = self.processes.gather(random_states(placement.device))
         with placement.full_model() as model:
             tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-            for index, state in optimizer.state_dict()["state"].items():
+            for index, state in numbered_state(optimizer):
                 tensors |= {f"optimizer/{index}/{name}": placement.whole(value) for name, value in state.items()}
             for rank, states in enumerate(random):
                 tensors |= {f"{_random(rank)}{name}": state for name, state in states.items()}
@@ -139,7 +139,7 @@ class Checkpoints:
         return Progress(), []
 
     def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:
-        rank = self.processes.rank
+        rank = self.processes.leader
         own = _part({f"random/{name}": state for name, state in states.items()}, _random(rank))
         if own:
             restore_random_states(own, device)

@@ -7,6 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from foveate.training.parallel.placement import mesh_of
+
 ROWS = 128
 """Tokens in one block: few enough for their probabilities to stay in the processor's cache."""
 
@@ -17,8 +19,13 @@ def smoothed_cross_entropy(
     """The loss summed over the labels that count, the log-probability of each label, and whether it is the likeliest.
 
     The target is 1 - `smoothing` on the label plus `smoothing` distributed evenly over the N entries, as in
-    `torch.nn.functional.cross_entropy`. Only the loss has a gradient. Computed in float32 for all types of logits.
+    `torch.nn.functional.cross_entropy`. Only the loss has a gradient. Computed in float32 for all types of
+    logits. Logits may be split among processes.
     """
+    if mesh_of(logits) is not None:
+        from foveate.training.parallel.vocabulary import split_cross_entropy  # takes time, which few need
+
+        return split_cross_entropy(logits, labels, counts, smoothing)
     return _SmoothedCrossEntropy.apply(logits, labels, counts, smoothing)
 
 

@@ -78,11 +78,11 @@ def train(
     settings.check()
     folder, console = Path(folder), console or Console(stderr=True, soft_wrap=True)
     use_threads(settings.threads)
-    processes = join_process_group(choose_device(settings.device))
+    processes = join_process_group(choose_device(settings.device), settings.splitting)
     with processes, lock_folder(folder, processes), Interruption(processes) as interruption, processes.watch():
         if not processes.main:
             console = Console(quiet=True)
-        begin_random_numbers(settings.seed, processes.rank)
+        begin_random_numbers(settings.seed, processes.leader)
         updater = Updater(model, objective, settings, processes)
         checkpoints = Checkpoints(folder / bundle.CHECKPOINTS, settings, identity or {}, processes)
         if not resume:

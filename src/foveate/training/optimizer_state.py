@@ -1,11 +1,21 @@
-"""The state of an optimizer, read back from a checkpoint."""
+"""The state of an optimizer in a checkpoint, by the number of the parameter."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor
 
 from foveate.training.parallel import Placement
+
+NUMBERS = "numbers"
+"""The numbers of a group's parameters in checkpoints, where they are not in order."""
+
+
+def numbered_state(optimizer: torch.optim.Optimizer) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
+    """The state of each parameter that has one, by its number."""
+    numbers = _numbers(optimizer)
+    for index, state in optimizer.state_dict()["state"].items():
+        yield numbers[index], state
 
 
 def restore_optimizer(
@@ -13,12 +23,20 @@ def restore_optimizer(
 ) -> None:
     """Load whole tensors, named "3/exp_avg" by the number of their parameter, into the optimizer of a process."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    indices = {number: index for index, number in enumerate(_numbers(optimizer))}
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors:
-        index, key = name.split("/")
-        parameter = parameters[int(index)]
-        state.setdefault(int(index), {})[key] = _laid_out_like(parameter, placement.part(tensor, parameter))
+        number, key = name.split("/")
+        index = indices[int(number)]
+        parameter = parameters[index]
+        state.setdefault(index, {})[key] = _laid_out_like(parameter, placement.part(tensor, parameter))
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _numbers(optimizer: torch.optim.Optimizer) -> list[int]:
+    """The number of each parameter, in the order of the optimizer."""
+    count = sum(len(group["params"]) for group in optimizer.param_groups)
+    return [number for group in optimizer.param_groups for number in group.get(NUMBERS, ())] or list(range(count))
 
 
 def _laid_out_like(parameter: Tensor, state: Tensor) -> Tensor:

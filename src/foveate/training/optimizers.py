@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.errors import UserError
+from foveate.training.optimizer_state import NUMBERS
+from foveate.training.parallel.placement import mesh_of
 from foveate.training.rates import factor
 from foveate.training.settings import Training
 
@@ -42,9 +44,28 @@ def optimizer(model: nn.Module, settings: Training, device: torch.device) -> tor
         for name, parameter in members:
             rates.setdefault(factor(name, settings), []).append(parameter)
         groups += [{**options, FACTOR: rate, "params": own} for rate, own in rates.items() if own]
+    groups = _by_mesh(groups)
     fused = device.type in ("cpu", "cuda")
     kind = Muon if inside else torch.optim.AdamW
     return kind(groups, settings.learning_rate, settings.betas, settings.epsilon, fused=fused)
+
+
+def _by_mesh(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Groups of parameters that are distributed alike, which fused operations need.
+
+    Where this changes their order, each group has the `NUMBERS` that its parameters had.
+    """
+    if len({mesh_of(parameter) for group in groups for parameter in group["params"]}) < 2:
+        return groups
+    found: dict[tuple[int, Any], dict[str, Any]] = {}
+    number = 0
+    for place, group in enumerate(groups):
+        for parameter in group["params"]:
+            same = found.setdefault((place, mesh_of(parameter)), {**group, "params": [], NUMBERS: []})
+            same["params"].append(parameter)
+            same[NUMBERS].append(number)
+            number += 1
+    return list(found.values())
 
 
 FACTOR = "factor"

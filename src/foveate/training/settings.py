@@ -7,7 +7,19 @@ from typing import Any, Literal
 from foveate.errors import UserError, at_least, check_literals
 
 FREE = frozenset(
-    ["steps", "epochs", "minutes", "patience", "average", "log_every", "device", "threads", "parallel", "tensorboard"]
+    [
+        "steps",
+        "epochs",
+        "minutes",
+        "patience",
+        "average",
+        "log_every",
+        "device",
+        "threads",
+        "parallel",
+        "split_among",
+        "tensorboard",
+    ]
 )
 """Settings that may change when a training resumes: its end, what is kept, where it runs, what it shows."""
 
@@ -86,15 +98,18 @@ class Training:
     """Device: "cpu", "cuda", "cuda:1", "mps". Auto uses a CUDA GPU if there is one."""
     threads: int | None = None
     """Number of CPU threads; by default PyTorch's choice."""
-    parallel: Literal["auto", "replicate", "shard"] = "auto"
-    """Each of several processes (torchrun) has a replica of the model or a shard of it. Auto shards a model whose
-    weights, gradients and optimizer state need more than half of a process' memory."""
+    parallel: Literal["auto", "replicate", "shard", "tensor", "both"] = "auto"
+    """Each of several processes (torchrun) has a replica of the model, a shard of it, or a part of each layer (tensor).
+    Auto shards a model whose weights, gradients and optimizer state need more than half of a process' memory. Both:
+    groups of processes split each layer, and each group has a shard."""
+    split_among: int = 2
+    """With parallel both: processes that split each layer."""
     tensorboard: bool = False
     """Also write TensorBoard logs (needs `pip install tensorboard`)."""
 
     def check(self) -> None:
         """Raise UserError for an invalid value."""
-        for name in ("accumulate", "validate_every", "save_every", "average", "log_every"):
+        for name in ("accumulate", "validate_every", "save_every", "average", "log_every", "split_among"):
             at_least(1, name, getattr(self, name))
         for name in ("steps", "epochs", "patience"):
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
@@ -109,6 +124,11 @@ class Training:
             if not 0 <= value < 1:
                 raise UserError(f"{name} is {value}, but must be at least 0 and below 1")
         check_literals(self)
+
+    @property
+    def splitting(self) -> int | None:
+        """Processes that split each layer among them: 1, several, or all (None)."""
+        return {"tensor": None, "both": self.split_among}.get(self.parallel, 1)
 
     @property
     def last_step(self) -> int | None:

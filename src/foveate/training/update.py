@@ -10,7 +10,7 @@ from torch import nn
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, wants_bfloat16
-from foveate.training.objectives import Loss, Objective
+from foveate.training.objectives import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
 from foveate.training.parallel import Processes, fingerprint, place
 from foveate.training.rates import freeze
@@ -42,7 +42,9 @@ class Updater:
         self.device = choose_device(settings.device)
         self.processes = processes or Processes()
         freeze(model, settings)
-        self.placement = place(model, self.device, settings.parallel, self.processes)
+        self.placement = place(
+            model, self.device, settings.parallel, self.processes, split_logits=type(objective) is CrossEntropy
+        )
         self.objective = objective
         self.settings = settings
         self.optimizer = optimizer(self.placement.working, settings, self.device)
@@ -72,15 +74,15 @@ class Updater:
             loss = self.objective(output, batch)
             if batch.padding:
                 loss = Loss(0 * loss.total, {name: 0 * value for name, value in loss.log.items()})
-            # Gradients are averaged over processes, but must be summed.
-            (loss.total * self.processes.size / weight).backward()
+            # Gradients are averaged over groups of processes, but must be summed.
+            (loss.total * self.processes.groups / weight).backward()
         return Loss(loss.total.detach(), loss.log)
 
     def _clip(self) -> float:
         parameters = list(self.placement.working.parameters())
         norm = self.placement.norm([parameter.grad for parameter in parameters if parameter.grad is not None])
         if self.settings.clip is not None:
-            nn.utils.clip_grads_with_norm_(parameters, self.settings.clip, norm)
+            self.placement.clip(parameters, self.settings.clip, norm)
         return float(norm)
 
     def _summed(self, losses: list[Loss], group: list[Batch], step: int) -> tuple[list[float], dict[str, float]]:
@@ -92,6 +94,7 @@ class Updater:
         sums = self.processes.total([data, *(float(loss.total) for loss in losses), *logged.values()])
         if sums[0] != data * self.processes.size:
             raise UserError(f"step {step} stopped: the processes read different data; give all of them the same data")
+        sums = [value / self.processes.splitting for value in sums]  # processes that split layers have the same losses
         totals = sums[1 : 1 + len(losses)]
         return totals, {"loss": sum(totals), **dict(zip(logged, sums[1 + len(losses) :], strict=True))}
 

@@ -1,4 +1,4 @@
-"""The placement of a model on the processes of a training: whole, a replica on each, or a shard on each.
+"""The placement of a model on the processes of a training: whole, a replica, a shard or a part of each layer on each.
 
 The caller's model is never wrapped. The module that computes is `working`; the caller's model gets its weights on
 request.
@@ -6,6 +6,7 @@ request.
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,3 +49,13 @@ class Placement:
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         """The norm of the gradient of the whole model."""
         return nn.utils.get_total_norm(gradients)
+
+    def clip(self, parameters: Iterable[nn.Parameter], most: float, norm: Tensor) -> None:
+        """Scale gradients of this `norm` down to `most`."""
+        nn.utils.clip_grads_with_norm_(parameters, most, norm)
+
+
+def mesh_of(tensor: Tensor) -> Any:
+    """The processes that a tensor is distributed over; None for a plain one. (The class of the others is imported only
+    where there are some, because that takes a second.)"""
+    return getattr(tensor, "device_mesh", None)

@@ -30,6 +30,19 @@ class Processes:
 
     rank, size, local_size = 0, 1, 1
 
+    splitting = 1
+    """Processes that split each layer among them, and have the same examples."""
+
+    @property
+    def groups(self) -> int:
+        """The groups of processes that split a layer. Each group has its own examples."""
+        return self.size // self.splitting
+
+    @property
+    def leader(self) -> int:
+        """The first process of this one's group, whose random numbers the group has."""
+        return self.rank - self.rank % self.splitting
+
     def __enter__(self) -> "Processes":
         return self
 
@@ -81,8 +94,11 @@ class Processes:
 class Group(Processes):
     """One of several processes. Entering it makes a process group if there is none."""
 
-    def __init__(self, here: ProcessInfo, device: torch.device) -> None:
+    def __init__(self, here: ProcessInfo, device: torch.device, splitting: int | None = 1) -> None:
         self.rank, self.size, self.local_size = here.rank, here.size, here.local_size
+        self.splitting = here.size if splitting is None else splitting
+        if here.size % self.splitting:
+            raise UserError(f"{here.size} processes are not a multiple of the {self.splitting} that split each layer")
         self.device = device
         self._store: dist.Store | None = None
         self._watch: Watch | None = None
@@ -126,7 +142,7 @@ class Group(Processes):
         return self._watch is not None and self._watch.broken()
 
     def share(self, batch: Batch) -> Batch:
-        return share(batch, self.rank, self.size)
+        return share(batch, self.rank // self.splitting, self.groups)
 
     def total(self, values: Sequence[float]) -> list[float]:
         return self._reduced(values, dist.ReduceOp.SUM)
@@ -211,10 +227,13 @@ class Group(Processes):
         )
 
 
-def join_process_group(device: torch.device) -> Processes:
-    """The processes of a training, for this process' `device`. To be entered by all of them."""
+def join_process_group(device: torch.device, splitting: int | None = 1) -> Processes:
+    """The processes of a training, for this process' `device`. To be entered by all of them.
+
+    `splitting` processes, or all (None), split each layer among them.
+    """
     here = process_info()
-    return Processes() if here is None else Group(here, device)
+    return Processes() if here is None else Group(here, device, splitting)
 
 
 def _make_group(group: Group) -> dist.Store:

@@ -32,11 +32,14 @@ class Shards(Placement):
         self.model, self.device = model.cpu(), device
         self.main = dist.get_rank() == 0
         self.working = copy.deepcopy(self.model).train()
-        mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-        for unit in [*units(self.working), self.working]:
-            fully_shard(unit, mesh=mesh)
+        self._distribute(self.working)
         # The warning is about changing logits in place, which no objective does.
         warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
+
+    def _distribute(self, model: nn.Module) -> None:
+        mesh = init_device_mesh(self.device.type, (dist.get_world_size(),))
+        for unit in [*units(model), model]:
+            fully_shard(unit, mesh=mesh)
 
     @contextmanager
     def gradients_of(self, last: bool) -> Iterator[None]:

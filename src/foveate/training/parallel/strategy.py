@@ -1,4 +1,4 @@
-"""The strategy of distribution: one whole model, replicas, or shards."""
+"""The strategy of distribution: one whole model, replicas, shards, or a part of each layer."""
 
 import os
 from typing import Literal
@@ -14,13 +14,22 @@ BYTES = 16
 """Bytes for each weight in training: the weight, its gradient and AdamW's two moments, four bytes each."""
 
 
+Parallel = Literal["auto", "replicate", "shard", "tensor", "both"]
+
+
 def place(
-    model: nn.Module, device: torch.device, parallel: Literal["auto", "replicate", "shard"], processes: Processes
+    model: nn.Module, device: torch.device, parallel: Parallel, processes: Processes, split_logits: bool = False
 ) -> Placement:
-    """Place `model` on the processes, each with its own `device`. "auto" chooses `parallel` by the size of the
-    model."""
+    """Place `model` on the processes, each with its own `device`. "auto" chooses `parallel` by the size of the model.
+
+    `split_logits`: the objective takes logits of which each process has a part.
+    """
     if processes.size == 1:
         return Placement(model, device)
+    if parallel in ("tensor", "both"):
+        from foveate.training.parallel.split_layers import SplitLayers  # as below
+
+        return SplitLayers(model, device, processes, parallel == "both", split_logits)
     (large,) = processes.greatest([is_large(model, device, processes.local_size)])
     if parallel == "shard" or (parallel == "auto" and large):
         # Here, because the import takes more than a second.

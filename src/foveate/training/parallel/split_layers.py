@@ -1,0 +1,186 @@
+"""A part of each layer on each process (tensor parallelism, Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053),
+with or without shards of these parts on further processes (FSDP2).
+
+All processes that split a layer have the same examples. The plan says which layers are split; what a layer computes
+from its part of the weights is plain code, which infers the number of heads from the width that it finds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
+
+from foveate.errors import UserError
+from foveate.training.parallel.placement import mesh_of
+from foveate.training.parallel.plan import SPLITS, Split, units, vocabulary
+from foveate.training.parallel.processes import Processes
+from foveate.training.parallel.shards import Shards
+
+INPUTS = ("source", "positions", "source_positions")
+"""Tensors that attention reads besides its first input, by name."""
+
+
+class SplitLayers(Shards):
+    """A model of which each process has a part of each layer."""
+
+    def __init__(
+        self, model: nn.Module, device: torch.device, processes: Processes, sharded: bool, split_logits: bool
+    ) -> None:
+        """`sharded`: the groups of processes that split a layer hold shards of it. `split_logits`: the objective takes
+        logits of which each process has a part."""
+        self._processes, self._sharded, self._split_logits = processes, sharded, split_logits
+        _check(model, processes.splitting)
+        super().__init__(model, device)
+
+    def _distribute(self, model: nn.Module) -> None:
+        sizes = self._processes.groups, self._processes.splitting
+        mesh = init_device_mesh(self.device.type, sizes, mesh_dim_names=("shards", "layers"))
+        _split(model, mesh["layers"], self._split_logits)
+        if self._sharded:
+            for unit in [*units(model), model]:
+                fully_shard(unit, mesh=mesh["shards"])
+
+    @contextmanager
+    def gradients_of(self, last: bool) -> Iterator[None]:
+        if not self._sharded:
+            yield
+            return
+        with super().gradients_of(last):
+            yield
+
+    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
+        if not isinstance(like, DTensor) or like.device_mesh.ndim == 1 or tensor.shape != like.shape:
+            return super().part(tensor, like)
+        # First the process' part of the layer, then its shard of that: a layout that `distribute_tensor` does not know.
+        mesh, local = like.device_mesh, tensor.to(self.device)
+        for dimension in (1, 0):
+            local = _chunk(local, like.placements[dimension], mesh.size(dimension), mesh.get_local_rank(dimension))
+        return DTensor.from_local(local, mesh, like.placements, shape=like.shape, stride=like.stride())
+
+    def norm(self, gradients: Iterable[Tensor]) -> Tensor:
+        norms = [super(SplitLayers, self).norm(group) for group in _by_mesh(list(gradients))]
+        return torch.stack(norms).norm()
+
+    def clip(self, parameters: Iterable[nn.Parameter], most: float, norm: Tensor) -> None:
+        for group in _by_mesh([each for each in parameters if each.grad is not None]):
+            super().clip(group, most, norm)  # type: ignore[arg-type]
+
+
+def _by_mesh(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Plain tensors, and those that are distributed alike: torch's operations on lists do not take both."""
+    groups: dict[DeviceMesh | None, list[Tensor]] = {}
+    for tensor in tensors:
+        groups.setdefault(mesh_of(tensor), []).append(tensor)
+    return list(groups.values())
+
+
+def _chunk(whole: Tensor, placement: Any, parts: int, number: int) -> Tensor:
+    """A part of a tensor that is split in `parts`; the whole of one that is not."""
+    if not hasattr(placement, "dim"):
+        return whole
+    found = whole.chunk(parts, placement.dim)
+    empty = whole.narrow(placement.dim, 0, 0)
+    return (found[number] if number < len(found) else empty).contiguous()
+
+
+def _check(model: nn.Module, parts: int) -> None:
+    """Raise UserError for a model whose layers so many processes cannot split."""
+    advice = "use as many processes as divide it, or --parallel shard"
+    splits = 0
+    for name, layer in model.named_modules():
+        split = SPLITS.get(type(layer), Split())
+        for one in split.columns:
+            width = getattr(getattr(layer, one), "out_features", None)
+            if width is None:
+                raise UserError(f"'{name}' splits its input among heads, and cannot be split: use --parallel shard")
+            head = getattr(layer, "head_width", 1)
+            if width // head % parts:
+                what = "heads" if head > 1 else "hidden units"
+                raise UserError(f"{parts} processes cannot split {width // head} {what} of '{name}.{one}': {advice}")
+        splits += bool(split.columns)
+    if not splits:
+        raise UserError("the model has no Transformer layers to split: use --parallel replicate or shard")
+
+
+def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
+    """Leave of each layer what belongs to this process."""
+    ties = _ties(model)
+    plan: dict[str, ParallelStyle] = {}
+    for name, layer in model.named_modules():
+        split = SPLITS.get(type(layer), Split())
+        if split.columns:
+            layer.register_forward_pre_hook(_share_input(mesh), with_kwargs=True)
+        for one in split.columns:
+            plan[f"{name}.{one}"] = ColwiseParallel()
+        if split.rows is not None:
+            plan[f"{name}.{split.rows}"] = RowwiseParallel()
+        for one in split.heads:
+            weight = distribute_tensor(getattr(layer, one).data, mesh, [Shard(0)], src_data_rank=None)
+            setattr(layer, one, nn.Parameter(weight))
+            # A layer without a forward pass of its own belongs to the model's.
+            (layer if split.columns else model).register_forward_pre_hook(_use_local(layer, one))
+    tables, outputs = (
+        [name for name in names if _has_parts(model.get_submodule(name), mesh.size())] for names in vocabulary(model)
+    )
+    plan |= {name: RowwiseParallel(input_layouts=Replicate()) for name in tables}
+    layout = (
+        {"output_layouts": Shard(-1), "use_local_output": False} if split_logits else {"output_layouts": Replicate()}
+    )
+    plan |= {name: ColwiseParallel(**layout) for name in outputs}
+    parallelize_module(model, mesh, plan, src_data_rank=None)
+    for name, other in ties.items():
+        owner, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(owner), attribute, model.get_parameter(other))
+
+
+def _has_parts(layer: nn.Module, parts: int) -> bool:
+    """Whether each of so many processes gets at least one row of a layer's weights."""
+    rows = len(layer.weight)  # type: ignore[arg-type]
+    return -(-rows // parts) * (parts - 1) < rows
+
+
+def _ties(model: nn.Module) -> dict[str, str]:
+    """For each further name of a parameter that has several, the first one."""
+    first: dict[Tensor, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        first.setdefault(parameter, name)
+    names = model.named_parameters(remove_duplicate=False)
+    return {name: first[parameter] for name, parameter in names if first[parameter] != name}
+
+
+def _share_input(mesh: DeviceMesh) -> Callable[..., Any]:
+    """A hook that gives a layer an input that all its parts read: its gradients are summed once, not for each part."""
+
+    def share(
+        layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        first = tuple(_replicated(value, mesh) for value in given[:1])
+        return (*first, *given[1:]), {
+            name: _replicated(value, mesh) if name in INPUTS else value for name, value in named.items()
+        }
+
+    return share
+
+
+def _replicated(value: Any, mesh: DeviceMesh) -> Any:
+    if not isinstance(value, Tensor) or isinstance(value, DTensor):
+        return value
+    return DTensor.from_local(value, mesh, [Replicate()], run_check=False)
+
+
+def _use_local(layer: nn.Module, name: str) -> Callable[..., None]:
+    """A hook that lets a layer see its part of a parameter that it uses without a linear layer.
+
+    A module looks for an attribute among its own ones first, and only then among its parameters.
+    """
+
+    def use(*_: Any) -> None:
+        layer.__dict__[name] = layer._parameters[name].to_local()  # type: ignore[union-attr, operator]
+
+    return use

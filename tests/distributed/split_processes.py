@@ -1,0 +1,146 @@
+"""Tiny trainings whose layers several processes split: `split_processes.py WAY FOLDER SIZE RANK` is one of them."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from rich.console import Console
+from safetensors.torch import save_file
+from torch.distributed.tensor import DTensor
+
+import foveate
+from foveate.contracts import IGNORE, Batch, label_batch
+from foveate.errors import UserError
+from foveate.training import CrossEntropy, Training, train
+from foveate.training.parallel import join_process_group
+from foveate.training.update import Updater
+
+WORDS = 19
+SIZES = {"width": 16, "heads": 4, "feedforward": 24, "dropout": 0.0}
+STACK = {**SIZES, "layers": 2, "vocabulary": WORDS}
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt": ("gpt-tiny", STACK),
+    "gopher": ("gopher-280b", {**STACK, "max_length": 32}),
+    "relative": ("gpt-tiny", {**STACK, "positions": "relative"}),
+    "llama": ("llama-7b", {**STACK, "heads": 8, "key_value_heads": 4}),
+    "neox": ("pythia-70m", {**STACK, "rotary_width": 4}),
+    "bert": ("bert-tiny", {**STACK, "attention_dropout": 0.0}),
+    "transformer": (
+        "transformer-tiny",
+        {**SIZES, "encoder_layers": 1, "decoder_layers": 2, "src_vocab": WORDS, "tgt_vocab": WORDS},
+    ),
+    "vit": ("vit-tiny", {**SIZES, "layers": 2, "classes": 5, "channels": 1, "image_size": 8}),
+}
+"""Presets and their sizes here. Nothing divides the vocabulary, and four processes have no class of the ViT each."""
+
+
+class Sequences:
+    """Batches of three and two rows of random words, or images, and what to predict for them."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        for index in range(skip, 8):
+            yield self.batch(10 * number + index)
+
+    def batch(self, seed: int) -> Batch:
+        generator, rows = torch.Generator().manual_seed(seed), 3 - seed % 2
+        if self.kind == "vit":
+            pixels = torch.randn(rows, 1, 8, 8, generator=generator)
+            return label_batch({"pixels": pixels}, torch.randint(5, (rows, 1), generator=generator), "images")
+        tokens, labels = (torch.randint(4, WORDS, (rows, 7), generator=generator) for _ in range(2))
+        labels[0, 5:] = IGNORE
+        inputs = {"tokens": tokens}
+        if self.kind == "transformer":
+            inputs = {"source": tokens, "source_lengths": torch.tensor([7, 5, 6][:rows]), "target": tokens}
+        return label_batch(inputs, labels, "words")
+
+
+def create(kind: str, **changed: Any) -> torch.nn.Module:
+    name, sizes = MODELS[kind]
+    torch.manual_seed(3)
+    return foveate.create(name, **{**sizes, **changed})
+
+
+def steps(kind: str, parallel: str = "auto") -> tuple[dict[str, torch.Tensor], list[float]]:
+    """The gradients of a first step, the weights after three, and losses, accuracies and norms of all."""
+    settings = Training(device="cpu", precision="float32", parallel=parallel, clip=0.5, epsilon=1e-3)  # type: ignore[arg-type]
+    found: dict[str, torch.Tensor] = {}
+    numbers = []
+    with join_process_group(torch.device("cpu"), settings.splitting) as processes:
+        updater = Updater(create(kind).train(), CrossEntropy(0.1), settings, processes)
+
+        def keep(*_: Any) -> None:
+            for name, parameter in updater.placement.working.named_parameters():
+                gradient = parameter.grad
+                assert gradient is not None
+                whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+                found.setdefault(f"gradient of {name}", whole.clone())
+
+        updater.optimizer.register_step_pre_hook(keep)
+        data = Sequences(kind)
+        for number in (0, 1, 2):
+            update = updater([data.batch(number), data.batch(number + 1)], 0.01, number + 1)
+            numbers += [update.sums["loss"], update.sums["accuracy"], update.gradient_norm]
+        with updater.placement.full_model() as model:
+            found |= {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return found, numbers
+
+
+def run(folder: Path, last: int, dropout: float = 0.0, parallel: str = "auto") -> dict[str, torch.Tensor]:
+    """Train a tiny GPT to a step; a training in the folder is resumed."""
+    model = create("gpt", dropout=dropout)
+    settings = Training(
+        steps=last,
+        device="cpu",
+        threads=1,
+        precision="float32",
+        epsilon=1e-3,
+        save_every=3,
+        validate_every=100,
+        average=1,
+        parallel=parallel,  # type: ignore[arg-type]
+    )
+    train(model, Sequences("gpt"), CrossEntropy(), settings, folder, console=Console(file=StringIO()))
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def refused(kind: str, parallel: str, **changed: Any) -> str:
+    """What the user is told."""
+    settings = Training(device="cpu", parallel=parallel)  # type: ignore[arg-type]
+    try:
+        with join_process_group(torch.device("cpu"), settings.splitting) as processes:
+            Updater(create(kind, **changed), CrossEntropy(), settings, processes)
+    except UserError as error:
+        return str(error)
+    return "nothing was wrong"
+
+
+def main(way: str, folder: Path, rank: int) -> None:
+    for kind in MODELS if way == "tensor" else ("gpt", "gopher", "vit"):
+        found, numbers = steps(kind, way)
+        if rank == 0:
+            save_file(found, folder / f"{kind}.safetensors")
+            (folder / f"{kind}.json").write_text(json.dumps(numbers), encoding="utf-8")
+    run(folder / "parts", 3, 0.3, way)
+    save_file(run(folder / "parts", 6, 0.3, way), folder / f"parts-{rank}.safetensors")
+    save_file(run(folder / "whole", 6, 0.3, way), folder / f"whole-{rank}.safetensors")
+    run(folder / "to-one", 3, parallel=way)
+    run(folder / "from-one", 6, parallel=way)
+    if way == "tensor":
+        told = [refused("gpt", way, heads=5, width=20), refused("gpt", way, feedforward=7)]
+        (folder / f"told-{rank}.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    way, place, size, number = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    dist.init_process_group("gloo", init_method=f"file://{place}/meeting", rank=number, world_size=size)
+    main(way, place, number)

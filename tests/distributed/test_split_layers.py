@@ -1,0 +1,84 @@
+"""Processes that split each layer among them train as one process does, with or without shards beside."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import split_processes
+import torch
+from safetensors.torch import load_file
+from split_processes import MODELS, run, steps
+
+from foveate.errors import UserError
+from foveate.training import Training
+from foveate.training.parallel import ProcessInfo
+from foveate.training.parallel.processes import Group
+
+PROCESSES = {"tensor": 2, "both": 4}
+
+
+@pytest.fixture(scope="module", params=["tensor", "both"])
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Where several processes have trained; "from-one" holds a training that one process began."""
+    way = request.param
+    folder = tmp_path_factory.mktemp(way)
+    run(folder / "from-one", 3)
+    program = [sys.executable, split_processes.__file__, way, str(folder), str(PROCESSES[way])]
+    processes = [
+        subprocess.Popen([*program, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(PROCESSES[way])
+    ]
+    told = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * PROCESSES[way], "\n".join(told)
+    return way, folder
+
+
+def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        torch.testing.assert_close(
+            one[name], other[name], rtol=1e-5, atol=1e-6, msg=lambda text, name=name: name + text
+        )
+
+
+def test_losses_gradients_and_weights_are_those_of_one_process(played: tuple[str, Path]) -> None:
+    way, folder = played
+    for kind in MODELS if way == "tensor" else ("gpt", "gopher", "vit"):
+        found, numbers = steps(kind)
+        assert_close(load_file(folder / f"{kind}.safetensors"), found)
+        together = json.loads((folder / f"{kind}.json").read_text(encoding="utf-8"))
+        assert together == pytest.approx(numbers, rel=1e-5)
+
+
+def test_all_processes_have_the_same_weights_and_a_resumed_training_ends_with_them(played: tuple[str, Path]) -> None:
+    way, folder = played
+    first = load_file(folder / "whole-0.safetensors")
+    for name in [f"{kind}-{rank}" for kind in ("whole", "parts") for rank in range(PROCESSES[way])]:
+        found = load_file(folder / f"{name}.safetensors")
+        assert all(torch.equal(found[one], first[one]) for one in first), name
+
+
+def test_one_process_resumes_what_several_began_and_the_reverse(played: tuple[str, Path], tmp_path: Path) -> None:
+    _, folder = played
+    alone = run(tmp_path / "alone", 6)
+    assert_close(run(folder / "to-one", 6), alone)
+    assert_close(run(folder / "from-one", 6), alone)
+
+
+def test_layers_that_cannot_be_split(played: tuple[str, Path]) -> None:
+    way, folder = played
+    if way == "both":
+        pytest.skip("the same check")
+    heads, hidden = json.loads((folder / "told-1.json").read_text(encoding="utf-8"))
+    advice = "use as many processes as divide it, or --parallel shard"
+    assert heads == f"2 processes cannot split 5 heads of 'stack.blocks.0.self.query': {advice}"
+    assert hidden == f"2 processes cannot split 7 hidden units of 'stack.blocks.0.feedforward.inner': {advice}"
+
+
+def test_groups_of_processes() -> None:
+    assert [Training(parallel=way).splitting for way in ("auto", "shard", "tensor", "both")] == [1, 1, None, 2]  # type: ignore[arg-type]
+    group = Group(ProcessInfo(5, 6, 5, 6), torch.device("cpu"), 2)
+    assert (group.groups, group.leader) == (3, 4)
+    with pytest.raises(UserError, match=r"^6 processes are not a multiple of the 4 that split each layer$"):
+        Group(ProcessInfo(5, 6, 5, 6), torch.device("cpu"), 4)
