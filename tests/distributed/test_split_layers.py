@@ -24,7 +24,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Where several processes have trained; "from-one" holds a training that one process began."""
     way = request.param
     folder = tmp_path_factory.mktemp(way)
-    run(folder / "from-one", 3)
+    run(folder / "from-one", 2)
     program = [sys.executable, split_processes.__file__, way, str(folder), str(PROCESSES[way])]
     processes = [
         subprocess.Popen([*program, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(PROCESSES[way])
@@ -44,7 +44,7 @@ def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
 
 def test_losses_gradients_and_weights_are_those_of_one_process(played: tuple[str, Path]) -> None:
     way, folder = played
-    for kind in MODELS if way == "tensor" else ("gpt", "gopher", "vit"):
+    for kind in MODELS if way == "tensor" else ("gopher", "vit"):
         found, numbers = steps(kind)
         assert_close(load_file(folder / f"{kind}.safetensors"), found)
         together = json.loads((folder / f"{kind}.json").read_text(encoding="utf-8"))
@@ -61,9 +61,9 @@ def test_all_processes_have_the_same_weights_and_a_resumed_training_ends_with_th
 
 def test_one_process_resumes_what_several_began_and_the_reverse(played: tuple[str, Path], tmp_path: Path) -> None:
     _, folder = played
-    alone = run(tmp_path / "alone", 6)
-    assert_close(run(folder / "to-one", 6), alone)
-    assert_close(run(folder / "from-one", 6), alone)
+    alone = run(tmp_path / "alone", 4)
+    assert_close(run(folder / "to-one", 4), alone)
+    assert_close(run(folder / "from-one", 4), alone)
 
 
 def test_layers_that_cannot_be_split(played: tuple[str, Path]) -> None:

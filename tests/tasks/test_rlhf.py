@@ -2,6 +2,7 @@
 
 import math
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,21 @@ from foveate.data.dataset import Dataset
 from foveate.data.preferences import Preference, read_preferences
 from foveate.data.prose import Paragraph, Prose
 from foveate.errors import UserError
+from foveate.tasks.dpo import DrawingAfterPairs, TrainDPO
+from foveate.tasks.dpo import Pairs as PreferencePairs
 from foveate.tasks.language import Language, LanguageText
 from foveate.tasks.reward import Pairs, TrainReward, rewards
-from foveate.tasks.rlhf import Drawing, Prompts, TrainRLHF
+from foveate.tasks.rlhf import Prompts, TrainRLHF
 from foveate.tasks.rollouts import distinct, write
+from foveate.tasks.tuning import Drawing
 from foveate.training import Training
-from foveate.training.preferences import BradleyTerry, PolicyGradient, leave_one_out
+from foveate.training.preferences import (
+    BradleyTerry,
+    ClippedPolicyGradient,
+    DirectPreference,
+    PolicyGradient,
+    leave_one_out,
+)
 
 CONSOLE = Console(file=StringIO())
 SIZES = {"width": 24, "heads": 2, "feedforward": 32, "layers": 1, "dropout": 0.0, "max_length": 32}
@@ -124,6 +134,59 @@ def test_texts_are_drawn_with_their_probabilities(folders: tuple[Path, Path]) ->
     assert (found.labels[:3, :2] == IGNORE).all()
     assert (found.labels[:3, 2] != IGNORE).all()
     assert found.length.max() <= 5
+
+
+def test_ppo_takes_clipped_steps_on_the_same_texts(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    task = tuning(folders, tmp_path / "run", method="ppo", passes=3)
+    batches = task.batches(parts(task).train, task.fit(parts(task).train))
+    sources = [batch.source for batch in islice(batches.epoch(0), 4)]
+    assert sources == ["step 1 of pass 1"] * 3 + ["step 2 of pass 1"]
+    assert [batch.source for batch in islice(batches.epoch(0, skip=2), 2)] == sources[2:]
+    predictor = task.learn(parts(task), CONSOLE)
+    examples = list(parts(task).train)[:24]
+    after = task.measure(predictor, examples, Drawing()).metrics
+    (before,) = task.baselines(predictor, examples, Drawing()).values()
+    assert after["reward"] > before["reward"] + 0.5
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8")
+    assert '"clipped"' in rows
+    with pytest.raises(UserError, match="save_every is 6, but must be a multiple of the 4 passes"):
+        tuning(folders, tmp_path / "a", method="ppo").check()
+
+
+def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    training = Training(
+        steps=20, learning_rate=5e-3, warmup=1, average=1, validate_every=10, save_every=10, precision="float32",
+    )  # fmt: skip
+    splits = Splits(pairs(), pairs(), pairs())
+    out = tmp_path / "run"
+    examples = PreferencePairs(batch=200, validation_examples=20)
+    task = TrainDPO(base=folders[0], out=out, architecture=SIZES, training=training, examples=examples)
+    task.learn(splits, CONSOLE)
+    predictor = foveate.load(out)
+    assert len(predictor.run("The film").line.split()) > 2
+    measured = predictor.task.measure(predictor, list(pairs()), DrawingAfterPairs(reward=folders[1])).metrics
+    (before,) = predictor.task.baselines(predictor, list(pairs()), DrawingAfterPairs(reward=folders[1])).values()
+    assert measured["accuracy"] > 90
+    assert measured["reward"] > before["reward"] + 0.5
+    assert measured["kl"] > 0.1
+    with pytest.raises(UserError, match="beta is 0, but must be above 0"):
+        TrainDPO(base=folders[0], beta=0).check()
+
+
+def test_losses_of_ppo_and_dpo_by_hand() -> None:
+    logits = torch.tensor([0.0, math.log(3)])[None, None].expand(2, 3, 2)
+    labels = torch.tensor([[IGNORE, 1, 0], [IGNORE, 1, IGNORE]])
+    written = torch.tensor([[0.0, math.log(0.5), math.log(0.5)], [0.0, math.log(0.5), 0.0]])
+    targets = {"labels": labels, "advantage": torch.tensor([2.0, -1.0]), "log_prob": written}
+    targets |= {name: torch.ones(2) for name in ("reward", "kl", "length")}
+    found = ClippedPolicyGradient(0.2)(Output(logits), Batch({}, targets, torch.ones(2).long(), ""))
+    # Ratios 1.5 and 0.5 for the first text, 1.5 for the second; only what would still gain is clipped.
+    assert float(found.total) == pytest.approx(-2 * 1.2 - 2 * 0.5 + 1.5)
+    assert float(found.log["clipped"]) == 2
+    targets = {"labels": labels, "reference": torch.tensor([math.log(0.75 * 0.25) - 2, math.log(0.75) - 1])}
+    loss = DirectPreference(0.5)(Output(logits), Batch({}, targets, torch.ones(1).long(), ""))
+    assert float(loss.total) == pytest.approx(math.log(1 + math.exp(-0.5)))
+    assert float(loss.log["margin"]) == pytest.approx(0.5)
 
 
 def test_losses_by_hand() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from foveate.contracts import PAD, START, Batch, Tokenizer
+from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.lines import read_sentences
 from foveate.data.processor import Processor
@@ -52,8 +52,8 @@ class PreferenceBatch(Batch):
 
     def rows(self, chosen: slice) -> "PreferenceBatch":
         texts = torch.arange(2 * len(self.weight)).view(-1, 2)[chosen].flatten()
-        inputs = {name: value[texts] for name, value in self.inputs.items()}
-        return replace(self, inputs=inputs, weight=self.weight[chosen])
+        inputs, targets = ({name: value[texts] for name, value in part.items()} for part in (self.inputs, self.targets))
+        return replace(self, inputs=inputs, targets=targets, weight=self.weight[chosen])
 
 
 @dataclass
@@ -86,3 +86,25 @@ class PreferenceProcessor(Processor[Preference]):
     @classmethod
     def load(cls, folder: Path) -> "PreferenceProcessor":
         return cls(load_tokenizer(folder / TOKENIZER))
+
+
+@dataclass
+class WrittenPreferenceProcessor(PreferenceProcessor):
+    """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, END included.
+
+    Of a text that is longer, the first `longest` tokens are read.
+    """
+
+    longest: int | None = None
+
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        rows = [
+            np.array([START, *text, END])[: self.longest and self.longest + 1] for pair in prepared for text in pair
+        ]
+        tokens, lengths = padded([row[:-1] for row in rows], PAD)
+        labels, _ = padded([row[1:] for row in rows], IGNORE)
+        weight = torch.ones(len(prepared), dtype=torch.long)
+        return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {"labels": labels}, weight, "")
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": len(self.tokenizer)}

@@ -39,6 +39,10 @@ COMPARISONS = {
     "identity": ("foveate.experiments.identity", "what is left of a shallower net in plain and residual nets"),
     "imagenet": ("foveate.experiments.imagenet", "winners of ILSVRC and later models: published errors, our sizes"),
     "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
+    "scaling-law": (
+        "foveate.experiments.scaling_law",
+        "small GPTs: loss by parameters and tokens, and the law L(N, D) that fits it",
+    ),
     "translation": (
         "foveate.experiments.attention_on_translation",
         "all scores and selections of attention on translation: quality, speed, alignment",

@@ -83,6 +83,7 @@ TASKS: dict[str, Row] = {
     "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer")),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-classifier", "transformer-classifier")),
+    "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
     "detect": Row("foveate.tasks.detect", "Detect", ("detr",)),
 }

@@ -1,7 +1,8 @@
 """Texts that a language model writes for prompts, what they are worth, and batches to learn from them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import length_hint
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
 from foveate.data.rows import padded
 from foveate.decoding.sampling import sample
+from foveate.training import Batches
 from foveate.training.preferences import leave_one_out
 
 RewardOf = Callable[[Sequence[str]], Sequence[float]]
@@ -26,6 +28,8 @@ class Rollouts:
     labels: Tensor
     """(R, T), with IGNORE at the prompt."""
     texts: list[str]
+    log_prob: Tensor
+    """(R, T): the log-probability of each label to the writer; 0 at the prompt."""
     kl: Tensor
     """(R,): the log-probability of each text to its writer less that to the base model, in nats."""
     length: Tensor
@@ -56,23 +60,25 @@ def write(
     for row, count in enumerate(known):
         labels[row, :count] = IGNORE
     inputs = {"tokens": tokens, "lengths": row_lengths}
-    own, other = (log_probs(each, inputs, labels) for each in (model, base))
+    own, other = (token_log_probs(each, inputs, labels) for each in (model, base))
     model.train(training)
-    return Rollouts(inputs, labels, tokenizer.decode(written), own - other, (labels != IGNORE).sum(1))
+    kl, length = (own - other).sum(1), (labels != IGNORE).sum(1)
+    return Rollouts(inputs, labels, tokenizer.decode(written), own, kl, length)
 
 
 @torch.no_grad()
-def log_probs(model: nn.Module, inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
-    """The log-probability of each row's labels, in nats."""
+def token_log_probs(model: nn.Module, inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
+    """The log-probability of each label (R, T), in nats; 0 where there is none."""
     logits = model(**inputs).logits.float()
-    return -F.cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none").sum(1)
+    return -F.cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none")
 
 
 @dataclass
 class RolloutBatches:
     """Batches of texts that the model itself writes, each when it is asked for: on-policy.
 
-    What is drawn depends on the model's weights, the seed and the batch's number alone.
+    What is drawn depends on the model's weights, the seed and the batch's number alone. With several `passes`, each
+    batch is given so many times; a training that resumes between two of them writes new texts for the others.
     """
 
     model: nn.Module
@@ -88,19 +94,27 @@ class RolloutBatches:
     """Tokens of a text."""
     kl_weight: float
     seed: int
+    passes: int = 1
 
     def __len__(self) -> int:
+        return self.passes * self._written
+
+    @property
+    def _written(self) -> int:
+        """Batches that are written in an epoch."""
         return max(1, len(self.prompts) // self.batch)
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, counted from 0, without the first `skip`."""
         order = np.random.default_rng((self.seed, number)).permutation(len(self.prompts))
-        for place in range(skip, len(self)):
+        for place in range(skip // self.passes, self._written):
             chosen = order[place * self.batch : (place + 1) * self.batch]
             generator = torch.Generator().manual_seed(hash((self.seed, number, place)) % 2**63)
-            yield self._batch(
+            batch = self._batch(
                 [self.prompts[row] for row in chosen], generator, f"step {place + 1} of pass {number + 1}"
             )
+            for _ in range(max(skip - place * self.passes, 0), self.passes):
+                yield batch
 
     def _batch(self, prompts: list[list[int]], generator: torch.Generator, source: str) -> Batch:
         found = write(self.model, self.base, self.tokenizer, prompts, self.samples, self.most, generator)
@@ -108,12 +122,29 @@ class RolloutBatches:
         advantage = leave_one_out((reward - self.kl_weight * found.kl).view(-1, self.samples)).flatten()
         targets = {
             "labels": found.labels,
+            "log_prob": found.log_prob,
             "advantage": advantage,
             "reward": reward,
             "kl": found.kl,
             "length": found.length.float(),
         }
         return Batch(found.inputs, targets, torch.ones(len(reward), dtype=torch.long), source)
+
+
+@dataclass
+class ReferenceBatches:
+    """Batches with `labels`, and as a target the `reference`: the log-probability of each row to the base model."""
+
+    batches: Batches
+    base: nn.Module
+
+    def __len__(self) -> int:
+        return length_hint(self.batches)
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
+        for batch in self.batches.epoch(number, skip):
+            reference = token_log_probs(self.base, batch.inputs, batch.labels).sum(1)
+            yield replace(batch, targets={**batch.targets, "reference": reference})
 
 
 def distinct(texts: Sequence[str], size: int = 2) -> float:

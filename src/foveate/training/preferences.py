@@ -1,5 +1,7 @@
 """Objectives that learn from preferences: of a reward model, and of a model that is to please it."""
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 
@@ -32,6 +34,47 @@ class PolicyGradient:
         nats = F.cross_entropy(output.logits.float().mT, labels, ignore_index=IGNORE, reduction="none").sum(1)
         log = {name: batch.targets[name].sum() for name in ("reward", "kl", "length")}
         return Loss((batch.targets["advantage"] * nats).sum(), log)
+
+
+@dataclass(frozen=True)
+class ClippedPolicyGradient:
+    """PPO's clipped objective (Schulman et al. 2017, https://arxiv.org/abs/1707.06347), without a learned critic.
+
+    For each token of a text, with the ratio r of its probability to that when the text was written (the target
+    `log_prob`), `-min(r A, clip(r, 1 - ratio, 1 + ratio) A)`; the advantage A is that of the text. Targets and logs are
+    those of `PolicyGradient`, and the share of "clipped" tokens.
+    """
+
+    ratio: float
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        labels, advantage = batch.labels, batch.targets["advantage"][:, None]
+        nats = F.cross_entropy(output.logits.float().mT, labels, ignore_index=IGNORE, reduction="none")
+        ratio = (-nats - batch.targets["log_prob"]).exp()
+        near = ratio.clamp(1 - self.ratio, 1 + self.ratio)
+        counts = labels != IGNORE
+        loss = -torch.minimum(ratio * advantage, near * advantage).masked_fill(~counts, 0.0)
+        log = {name: batch.targets[name].sum() for name in ("reward", "kl", "length")}
+        log["clipped"] = ((ratio.detach() != near.detach()) & counts).sum(1).div(counts.sum(1).clamp(min=1)).sum()
+        return Loss(loss.sum(), log)
+
+
+@dataclass(frozen=True)
+class DirectPreference:
+    """DPO (Rafailov et al. 2023, https://arxiv.org/abs/2305.18290): `-log sigmoid(beta (m - m'))`.
+
+    The rows are pairs of texts, the better one first. m is the log-probability of a row's labels less that to the first
+    model, the target `reference`. Logs the "accuracy", the share of pairs with m > m', and the "margin", beta (m - m').
+    """
+
+    beta: float
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        nats = F.cross_entropy(output.logits.float().mT, batch.labels, ignore_index=IGNORE, reduction="none").sum(1)
+        better, worse = (-nats - batch.targets["reference"]).view(-1, 2).unbind(1)
+        margin = self.beta * (better - worse)
+        found = margin.detach()
+        return Loss(-F.logsigmoid(margin).sum(), {"accuracy": (found > 0).sum(), "margin": found.sum()})
 
 
 def leave_one_out(rewards: torch.Tensor) -> torch.Tensor:

@@ -159,7 +159,7 @@ SENTENCES = Source(
 
 PREFERENCES = Source(
     name="movie-preferences",
-    tasks=("reward",),
+    tasks=("reward", "dpo"),
     about="pairs of these sentences, the better rated one first",
     open=open_preferences,
     size="2.5 MB",
