@@ -24,6 +24,9 @@ WORDS = 19
 SIZES = {"width": 16, "heads": 4, "feedforward": 24, "dropout": 0.0}
 STACK = {**SIZES, "layers": 2, "vocabulary": WORDS}
 
+LARGER = {"width": 64, "heads": 4, "feedforward": 256, "layers": 3, "vocabulary": 96}
+"""Of a model whose memory is measured."""
+
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt": ("gpt-tiny", STACK),
     "gopher": ("gopher-280b", {**STACK, "max_length": 32}),
@@ -112,6 +115,34 @@ def run(folder: Path, last: int, dropout: float = 0.0, parallel: str = "auto") -
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
+def memory(parallel: str) -> dict[str, int]:
+    """Parameters of this process, and bytes that a forward pass keeps for the backward pass."""
+    settings = Training(device="cpu", precision="float32", parallel=parallel)  # type: ignore[arg-type]
+    kept: dict[int, torch.Tensor] = {}
+    with join_process_group(torch.device("cpu"), settings.splitting) as processes:
+        updater = Updater(create("gpt", **LARGER), CrossEntropy(), settings, processes)
+        working = updater.placement.working
+
+        def local(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+        own = {local(parameter).untyped_storage().data_ptr() for parameter in working.parameters()}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            place = local(tensor).untyped_storage().data_ptr()
+            if place not in own:
+                kept[place] = local(tensor)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            output = working(**Sequences("gpt").batch(0).inputs)
+        return {
+            "logits": local(output.logits).numel(),
+            "parameters": sum(local(parameter).numel() for parameter in working.parameters()),
+            "activations": sum(tensor.untyped_storage().nbytes() for tensor in kept.values()),
+        }
+
+
 def refused(kind: str, parallel: str, **changed: Any) -> str:
     """What the user is told."""
     settings = Training(device="cpu", parallel=parallel)  # type: ignore[arg-type]
@@ -135,6 +166,7 @@ def main(way: str, folder: Path, rank: int) -> None:
     run(folder / "to-one", 2, parallel=way)
     run(folder / "from-one", 4, parallel=way)
     if way == "tensor":
+        (folder / f"memory-{rank}.json").write_text(json.dumps(memory(way)), encoding="utf-8")
         told = [refused("gpt", way, heads=5, width=20), refused("gpt", way, feedforward=7)]
         (folder / f"told-{rank}.json").write_text(json.dumps(told), encoding="utf-8")
 

@@ -9,9 +9,10 @@ import pytest
 import split_processes
 import torch
 from safetensors.torch import load_file
-from split_processes import MODELS, run, steps
+from split_processes import LARGER, MODELS, STACK, run, steps
 
 from foveate.errors import UserError
+from foveate.experiments.size import measure_part
 from foveate.training import Training
 from foveate.training.parallel import ProcessInfo
 from foveate.training.parallel.processes import Group
@@ -64,6 +65,20 @@ def test_one_process_resumes_what_several_began_and_the_reverse(played: tuple[st
     alone = run(tmp_path / "alone", 4)
     assert_close(run(folder / "to-one", 4), alone)
     assert_close(run(folder / "from-one", 4), alone)
+
+
+def test_memory_is_what_foveate_size_counts(played: tuple[str, Path]) -> None:
+    way, folder = played
+    if way == "both":
+        pytest.skip("the same layers")
+    sizes = {**STACK, **LARGER}
+    whole, half = (measure_part("gpt-tiny", sizes, 3, 7, parts) for parts in (1, 2))
+    for rank in (0, 1):
+        found = json.loads((folder / f"memory-{rank}.json").read_text(encoding="utf-8"))
+        assert found["logits"] == 3 * 7 * 48
+        assert found["parameters"] == half.parameters
+        assert found["activations"] == pytest.approx(half.activations, rel=0.1)
+    assert half.activations < 0.8 * whole.activations
 
 
 def test_layers_that_cannot_be_split(played: tuple[str, Path]) -> None:

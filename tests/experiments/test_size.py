@@ -9,7 +9,7 @@ from foveate.cli import main
 from foveate.errors import UserError
 from foveate.experiments.flops import flops
 from foveate.experiments.scaling_table import TABLE, count
-from foveate.experiments.size import measure_preset, measure_size
+from foveate.experiments.size import measure_part, measure_preset, measure_size
 
 ROWS = {row.name: row for row in TABLE}
 
@@ -56,7 +56,30 @@ def test_operations_and_activations_of_a_real_run() -> None:
 def test_training_memory_by_hand() -> None:
     size = measure_size(models.create("gpt-tiny", device="meta", **SMALL, layers=1), 1, 5)
     assert size.training_bytes(4) == size.parameters * 16 + size.activations
-    assert size.training_bytes(2, shards=4, parts=2) == size.parameters * 16 / 8 + size.activations / 4
+    assert size.training_bytes(2, shards=4) == size.parameters * 16 / 4 + size.activations / 2
+
+
+def test_operations_of_training_are_those_of_a_real_step() -> None:
+    """The backward pass has a product less where the input needs no gradient, which is little here."""
+    sizes = {**SMALL, "layers": 3, "dropout": 0.0, "tie": False}
+    model, tokens = foveate.create("gpt-tiny", **sizes), torch.randint(4, 97, (2, 41))
+    found = measure_preset("gpt-tiny", sizes, 2, 41)
+    real = flops(lambda: model(tokens).logits.sum().backward())
+    assert found.training_flops == pytest.approx(real, rel=0.02)
+
+
+def test_parts_of_layers() -> None:
+    """Weights but for norms, positions and the biases of sums are split."""
+    sizes = {**SMALL, "vocabulary": 100, "heads": 4, "layers": 2}
+    whole, half = measure_preset("gpt-tiny", sizes, 1, 31), measure_part("gpt-tiny", sizes, 1, 31, 2)
+    unsplit = 64 * 24 + 2 * (2 * 24 + 4 * 24) + 2 * 24
+    assert whole.parameters == 2 * half.parameters - unsplit
+    assert half.forward_flops == whole.forward_flops / 2
+    assert whole.activations / 2 < half.activations < whole.activations
+    with pytest.raises(UserError, match="8 devices cannot split 4 heads"):
+        measure_part("gpt-tiny", sizes, 1, 31, 8)
+    with pytest.raises(UserError, match="no parts are counted for transformer-tiny"):
+        measure_part("transformer-tiny", {"src_vocab": 10, "tgt_vocab": 10}, 1, 7, 2)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +126,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "124,439,808" in out
     assert "fits" in out
+    assert "layers in 4 parts, shards on 4" in out
+    main(["size", "gpt3-175b", "--gpus", "64", "--gpu", "h100", "--length", "2048"])
+    assert "does not fit" in capsys.readouterr().out
     for arguments in (["gpt2", "--gpu", "h99"], ["gpt22"], ["gpt2", "--utilisation", "2"], ["las"]):
         with pytest.raises(SystemExit) as ended:
             main(["size", *arguments])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -13,7 +13,7 @@ from foveate import models
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
-from foveate.experiments.size import Size, measure_preset
+from foveate.experiments.size import Size, measure_part, measure_preset
 
 GPUS = {
     "p100": (16e9, 18.7e12),
@@ -117,7 +117,15 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     ]
     if size.cache:
         rows.append(["keys and values of a batch, half precision", _gigabytes(size.cache / 2)])
-    rows += [[layout, _fits(size, memory, *parts, options)] for layout, parts in _layouts(options.gpus).items()]
+    config: Any = models.create(name, device="meta", **sizes).config
+    heads = getattr(config, "key_value_heads", None) or getattr(config, "heads", None) or 1
+    for layout, (shards, parts) in _layouts(options.gpus, int(heads)).items():
+        try:
+            part = measure_part(name, sizes, options.batch, options.length, parts)
+        except UserError as error:
+            rows.append([layout, str(error)])
+        else:
+            rows.append([layout, _fits(part, memory, shards)])
     seconds = size.training_flops / size.tokens * options.tokens / (options.gpus * speed * options.utilisation)
     dollars = options.gpus * options.price * seconds / 3600
     rows.append(
@@ -130,26 +138,28 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     return [name, f"{options.gpus:,} x {options.gpu}"], rows
 
 
-def _layouts(gpus: int) -> dict[str, tuple[int, int]]:
-    """The shards and the tensor-parallel parts of each way to lie on so many devices."""
-    parts = min(gpus, TENSOR_PARALLEL)
+def _layouts(gpus: int, heads: int) -> dict[str, tuple[int, int]]:
+    """The shards and the tensor-parallel parts of each way to lie on so many devices. Heads are not split."""
+    parts = max(parts for parts in range(1, min(gpus, TENSOR_PARALLEL) + 1) if gpus % parts == 0 == heads % parts)
     found = {"a whole model on each device": (1, 1)}
     if gpus > 1:
         found[f"shards on {gpus:,} devices"] = gpus, 1
+    if parts > 1:
         found[f"layers in {parts} parts"] = 1, parts
         found[f"layers in {parts} parts, shards on {gpus // parts:,}"] = gpus // parts, parts
     return found
 
 
-def _fits(size: Size, memory: float, shards: int, parts: int, options: SizeOptions) -> str:
-    needed = size.training_bytes(2, shards, parts)
+def _fits(part: Size, memory: float, shards: int) -> str:
+    """Whether a device has the memory for its part of each layer, sharded, and what would."""
+    needed = part.training_bytes(2, shards)
     if needed <= memory:
         return f"{_gigabytes(needed)}: fits"
-    activations = size.activations / 2 / parts
+    activations = part.activations / 2
     if activations >= memory:
         return f"{_gigabytes(needed)}: does not fit; the activations alone do not, lower the batch"
-    enough = -(-16 * size.parameters // int(parts * (memory - activations)))
-    return f"{_gigabytes(needed)}: does not fit; shards on {enough:,} devices would"
+    enough = -(-16 * part.parameters // int(memory - activations))
+    return f"{_gigabytes(needed)}: does not fit; {enough:,} shards of it would"
 
 
 def _gigabytes(size: float) -> str:

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from foveate import models
 from foveate.errors import UserError
 from foveate.experiments.flops import flops
+from foveate.nn import StackConfig
 
 OPTIMIZER = 8
 """Bytes of AdamW's two moments for each parameter."""
@@ -44,16 +45,15 @@ class Size:
         """Of forward and backward pass, which takes twice as many."""
         return 3 * self.forward_flops
 
-    def training_bytes(self, width: int, shards: int = 1, parts: int = 1) -> float:
+    def training_bytes(self, width: int, shards: int = 1) -> float:
         """Memory of one device in training: weights, gradients, optimizer and activations.
 
         Numbers of the forward pass have `width` bytes; below 4 a copy of the weights in single precision is kept too.
-        `shards` devices share the weights, gradients and optimizer (FSDP); `parts` share each layer (tensor
-        parallelism), activations included.
+        `shards` devices share the weights, gradients and optimizer (FSDP).
         """
         copy = 4 if width < 4 else 0
-        static = self.parameters * (2 * width + copy + OPTIMIZER) / (shards * parts)
-        return static + self.activations * width / 4 / parts
+        static = self.parameters * (2 * width + copy + OPTIMIZER) / shards
+        return static + self.activations * width / 4
 
 
 def measure_size(model: nn.Module, batch: int, length: int) -> Size:
@@ -134,6 +134,37 @@ def measure_preset(
         tokens=two.tokens,
         **{part: at_all_layers(part) for part in ("forward_flops", "activations", "cache")},
     )
+
+
+def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, parts: int) -> Size:
+    """The counts of what one of so many devices has of a preset whose layers they split (tensor parallelism).
+
+    That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
+    the sums between layers are whole on each device. Raises UserError for a model that they cannot split.
+    """
+    config: Any = models.create(name, device="meta", **sizes).config
+    if parts == 1:
+        return measure_preset(name, sizes, batch, length)
+    if not isinstance(config, StackConfig):
+        raise UserError(f"no parts are counted for {name}: only for a stack of blocks alone")
+    heads = config.key_value_heads or config.heads
+    for part, value in (
+        ("heads", config.heads),
+        ("heads of keys and values", heads),
+        ("hidden units", config.feedforward),
+    ):
+        if value % parts:
+            raise UserError(f"{parts} devices cannot split {value:,} {part}")
+    changed: dict[str, Any] = {
+        "heads": config.heads // parts,
+        "head_width": config.head_width or config.width // config.heads,
+        "feedforward": config.feedforward // parts,
+    }
+    if config.key_value_heads:
+        changed["key_value_heads"] = heads // parts
+    if "vocabulary" in sizes:
+        changed["vocabulary"] = -(-sizes["vocabulary"] // parts)
+    return measure_preset(name, {**sizes, **changed}, batch, length)
 
 
 def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:

@@ -16,6 +16,7 @@ from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
 from foveate.tasks.rollouts import ReferenceBatches, token_log_probs
 from foveate.tasks.tuning import Drawing, Tuning, first_words, load_reward
 from foveate.training import Batches, Objective, Training
@@ -49,7 +50,7 @@ class DrawingAfterPairs(Drawing):
 
 
 @dataclass
-class TrainDPO(Tuning):
+class TrainDPO(Tuning[Architecture]):
     """Tune a language model by pairs of texts, without a reward model.
 
     The better text of each pair is made more probable than it was to the first model, and the worse one less, until the

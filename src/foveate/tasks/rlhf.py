@@ -18,6 +18,7 @@ from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
 from foveate.tasks.rollouts import RolloutBatches
 from foveate.tasks.tuning import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
@@ -55,7 +56,7 @@ class Prompts(Examples):
 
 
 @dataclass
-class TrainRLHF(Tuning):
+class TrainRLHF(Tuning[Architecture]):
     """Tune a language model so that what it writes gets large rewards.
 
     Several texts are written for each prompt; each is made more probable by as much as its reward is above the mean of
