@@ -96,9 +96,11 @@ def _check(model: nn.Module, parts: int) -> None:
     for name, layer in model.named_modules():
         split = SPLITS.get(type(layer), Split())
         for one in split.columns:
-            width = getattr(getattr(layer, one), "out_features", None)
-            if width is None:
-                raise UserError(f"'{name}' splits its input among heads, and cannot be split: use --parallel shard")
+            linear = getattr(layer, one)
+            if not isinstance(linear, nn.Linear):
+                kind = type(linear).__name__.strip("_")
+                raise UserError(f"'{name}.{one}' is a {kind}, which processes cannot split: use --parallel shard")
+            width = linear.out_features
             head = getattr(layer, "head_width", 1)
             if width // head % parts:
                 what = "heads" if head > 1 else "hidden units"
@@ -111,6 +113,7 @@ def _check(model: nn.Module, parts: int) -> None:
 def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
     """Leave of each layer what belongs to this process."""
     ties = _ties(model)
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     plan: dict[str, ParallelStyle] = {}
     for name, layer in model.named_modules():
         split = SPLITS.get(type(layer), Split())
@@ -137,6 +140,8 @@ def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
     for name, other in ties.items():
         owner, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(owner), attribute, model.get_parameter(other))
+    for name in frozen:  # torch makes new parameters
+        model.get_parameter(name).requires_grad_(False)
 
 
 def _has_parts(layer: nn.Module, parts: int) -> bool:
