@@ -115,6 +115,10 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--data", "DATA", "--batch-tokens", "50"), "a batch of 50 tokens cannot hold one sentence of 128"),
         (train("--config", "missing.toml"), "cannot read missing.toml: No such file or directory"),
         (["run"], "Missing from foveate run: RUN"),
+        (
+            ["run", "RUN", "-no, wait"],
+            "unexpected '-no, wait'; text that begins with a dash goes behind --: ",
+        ),
         (["run", "missing", "x"], "missing is no folder"),
         (
             ["run", "RUN", "x", "--decoding.methd", "greedy"],

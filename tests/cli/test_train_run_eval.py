@@ -60,6 +60,11 @@ def test_run_arguments(trained: Trained, capsys: pytest.CaptureFixture) -> None:
     assert told(capsys, "run", trained.folder, *SENTENCES) == (TRANSLATIONS, "")
 
 
+def test_text_that_begins_with_a_dash_goes_behind_two(trained: Trained, capsys: pytest.CaptureFixture) -> None:
+    as_it_is = told(capsys, "run", trained.folder, " -red cat")
+    assert told(capsys, "run", trained.folder, "--", "-red cat") == as_it_is
+
+
 def test_run_standard_input(trained: Trained, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line of output for each of input; empty lines stay, and are counted."""
 

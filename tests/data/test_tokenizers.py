@@ -172,3 +172,12 @@ def test_every_kind_of_vocabulary_is_learned_and_kept(tmp_path, train):
 def test_words_that_occur_once_are_no_vocabulary():
     with pytest.raises(UserError, match="no text to learn a vocabulary from, or nothing in it occurs twice"):
         train_words(["each word once"], 100)
+
+
+def test_an_unknown_word_keeps_its_space():
+    text = ["the boat sails to the island .", "a bird sees the boat .", "the island has a bird and a boat ."] * 2
+    tokenizer = train_words(text, 100)
+    assert tokenizer.decode(tokenizer.encode(["the zebra sees the boat .", "zebra sees Quito"])) == [
+        "the ⁇ sees the boat .",
+        "⁇ sees ⁇",
+    ]

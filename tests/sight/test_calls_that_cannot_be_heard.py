@@ -88,7 +88,32 @@ def test_what_was_exported_is_seen_where_it_attends() -> None:
     assert torch.allclose(of_exported[""].weights(), of_model[""].weights(), atol=1e-6)
 
 
-@pytest.mark.parametrize("softmax", [torch.special.softmax, lambda x, dim: F.softmin(-x, dim)])
+def written_out(x: Tensor, dim: int) -> Tensor:
+    exponentials = (x - x.amax(dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim, keepdim=True)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_a_softmax_of_its_own_is_followed_in_what_was_exported(decomposed: bool) -> None:
+    class Attention(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return (x @ x.mT).softmax(-1) @ x
+
+    program = torch.export.export(Attention(), (X,))
+    model = (program.run_decompositions() if decomposed else program).module()
+    with pytest.raises(UserError, match="attends by a softmax of its own"), look(model):
+        model(X)
+
+
+@pytest.mark.parametrize(
+    "softmax",
+    [
+        torch.special.softmax,
+        lambda x, dim: F.softmin(-x, dim),
+        lambda x, dim: F.log_softmax(x, dim).exp(),
+        written_out,
+    ],
+)
 def test_every_softmax_of_torch_is_followed(softmax) -> None:
     class Attention(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

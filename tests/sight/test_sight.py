@@ -50,6 +50,34 @@ def test_rollout() -> None:
     torch.testing.assert_close(sight.rollout("layers.[01]")[0, 5], sight.rollout("layers.[01]", [5])[0, 0])
 
 
+class Shared(nn.Module):
+    """One layer of attention that is used three times, as in ALBERT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = MultiHeadAttention(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = x + self.layer(x)
+        return x
+
+
+def test_a_rollout_goes_through_a_layer_that_is_used_several_times() -> None:
+    model = Shared()
+    with torch.no_grad(), look(model) as sight:
+        model(torch.randn(B, N, 12))
+    expected = torch.eye(N).repeat(B, 1, 1)
+    for name in ("layer", "layer#2", "layer#3"):
+        expected = (expected + sight[name].weights().mean(1) @ expected) / 2
+    torch.testing.assert_close(sight.rollout(), expected)
+    with torch.no_grad(), look(model) as sight:
+        model(torch.randn(B, N, 12))
+        model(torch.randn(B, N, 12))
+    with pytest.raises(UserError, match="a rollout needs one stack"):
+        sight.rollout()
+
+
 def test_rollout_needs_one_stack() -> None:
     sight = seen(source=torch.randn(B, N, 12))
     text = r"a rollout needs one stack of self-attention, but '\*' has layers\.\* and reader; choose sites="

@@ -106,3 +106,18 @@ def test_fewer_groups_where_lengths_are_alike(lengths: list[int], groups: int, e
     texts = [sentence(length) for length in lengths]
     found = quality_by_length(texts, texts, texts, groups)
     assert [(group.name, group.quality.sentences) for group in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "right", "way"),
+    [
+        ("小船向岛航行。", "小船向海岛航行。", "zh"),
+        ("ボートは島へ行く", "ボートは島に行く", "char"),
+        ("le bateau va à l'île", "le bateau va vers l'île", "13a"),
+    ],
+)
+def test_words_are_parted_as_the_script_of_the_references_needs(found: str, right: str, way: str) -> None:
+    measured = quality([found], [right])
+    assert f"tok:{way}" in measured.bleu_signature
+    assert measured.bleu == quality([found], [right], tokenize=way).bleu
+    assert way == "13a" or measured.bleu > quality([found], [right], tokenize="13a").bleu

@@ -1,9 +1,14 @@
 """What a training is validated on is from all over a text: files have an order, as the Brown corpus has its genres."""
 
 import pytest
+from rich.console import Console
+from torch import nn
 
-from foveate.data import LabelledText, ParallelText
-from foveate.tasks.texts import spread
+from foveate.data import TRAINERS, LabelledText, ParallelText
+from foveate.errors import UserError
+from foveate.nn import LearnedPositions
+from foveate.tasks.texts import spread, unknown_note
+from foveate.tasks.trained import without_too_long
 
 WORDS = "abcdefghi"
 
@@ -22,3 +27,22 @@ def test_pairs_from_all_over() -> None:
     text = ParallelText.from_pairs([(word, word.upper()) for word in WORDS])
     assert text.some(3) == [("a", "A"), ("d", "D"), ("g", "G")]
     assert len(text) == 9
+
+
+def test_examples_that_the_model_has_no_positions_for_are_left_out_of_validation(capsys: pytest.CaptureFixture) -> None:
+    model, console = LearnedPositions(7, 4), Console(width=200)
+    assert without_too_long(model, ["a", "b", "c"], [7, 8, 3], "dev", console) == ["a", "c"]
+    assert capsys.readouterr().out == "dev: 1 of 3 left out of validation for more than 7 positions\n"
+    assert without_too_long(nn.Module(), ["a", "b"], [7, 10**9], "dev", console) == ["a", "b"]
+    with pytest.raises(UserError, match="dev: 2 of 2 left out of validation"):
+        without_too_long(model, ["a", "b"], [8, 9], "dev", console)
+
+
+def test_a_vocabulary_that_lacks_most_words_is_told() -> None:
+    tokenizer = TRAINERS["words"](["小船航行", "小船航行", "a boat"], 50)
+    (note,) = unknown_note("dev", tokenizer, ["小船很小", "小船航行"])
+    assert note == (
+        "dev: 50% of the tokens are unknown to the vocabulary, and the script has no spaces between words; "
+        "try --tokens subwords or characters"
+    )
+    assert unknown_note("dev", tokenizer, ["小船航行"]) == []

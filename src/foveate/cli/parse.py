@@ -5,18 +5,25 @@ import difflib
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import tyro
 
 from foveate.errors import UserError
 
+_TEXT = "\ue000"
+"""Marks an argument behind `--`, which the parser would otherwise take for a flag; a character of nobody's text."""
+
 
 def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None) -> Any:
     """The dataclass `kind` (a generic one may be made specific) filled from a command's arguments.
 
-    `--help` prints every field and ends the program. Raises UserError for arguments that do not fit.
+    What is behind `--` is text, even if it begins with a dash. `--help` prints every field and ends the program. Raises
+    UserError for arguments that do not fit.
     """
+    arguments, text = _before_and_behind(arguments)
     keywords: dict[str, Any] = {} if default is None else {"default": default}
     if {"-h", "--help"} & set(arguments):
         tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
@@ -24,7 +31,11 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
     try:
         with contextlib.redirect_stderr(complaint):
             found, extra = tyro.cli(
-                kind, args=list(arguments), prog=f"foveate {command}", return_unknown_args=True, **keywords
+                kind,
+                args=[*arguments, *(f"{_TEXT}{word}" for word in text)],
+                prog=f"foveate {command}",
+                return_unknown_args=True,
+                **keywords,
             )
     except SystemExit as ended:
         if not ended.code:  # tyro did what it was asked for, such as to print a shell's completions
@@ -32,11 +43,31 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
         raise UserError(_one_line(complaint.getvalue(), command)) from None
     if extra:
         raise UserError(_unexpected(extra, kind, command, keywords))
+    return _without_marks(found) if text else found
+
+
+def _before_and_behind(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments before the first `--` and those behind it."""
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:place]), list(arguments[place + 1 :])
+
+
+def _without_marks(found: Any) -> Any:
+    """The dataclass without `_TEXT` in its values."""
+    for part in fields(found):
+        value = getattr(found, part.name)
+        if isinstance(value, str | Path):
+            setattr(found, part.name, type(value)(str(value).removeprefix(_TEXT)))
+        elif isinstance(value, tuple) and value and isinstance(value[0], str):
+            setattr(found, part.name, tuple(word.removeprefix(_TEXT) for word in value))
     return found
 
 
 def _unexpected(extra: Sequence[str], kind: Any, command: str, keywords: dict[str, Any]) -> str:
     flags = [word for word in extra if word.startswith("--")]
+    if not flags and extra[0].startswith("-"):
+        way = f"foveate {command} ... -- '{extra[0]}'"
+        return f"unexpected '{extra[0]}'; text that begins with a dash goes behind --: {way}"
     if not flags:
         return f"unexpected '{extra[0]}'; see foveate {command} --help"
     flag = flags[0].split("=")[0]

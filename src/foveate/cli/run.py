@@ -1,15 +1,18 @@
 """`foveate run RUN "text"`: use a trained model."""
 
+import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import IO, Annotated, Any, Generic, TypeVar
 
 import tyro
 
 from foveate import tasks
 from foveate.cli.folders import check_place, parse_with_task
+from foveate.cli.piped import groups_as_they_come
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
 from foveate.errors import TextError, UserError
@@ -121,12 +124,31 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
         raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:
         sentences = read_lines(asked.file or sys.stdin.buffer)
-    at_once = 1 if not asked.text and asked.file is None and sys.stdin.isatty() else CHUNK
+    if asked.text or asked.file is not None:
+        return _groups(sentences)
+    if sys.stdin.isatty():
+        return _groups(sentences, 1)
+    if _regular(sys.stdin):
+        return _groups(sentences)
+    if hasattr(asked.options, "seed"):  # what is drawn must not depend on how fast lines come
+        return _groups(sentences, 1)
+    return groups_as_they_come(sentences, CHUNK)
+
+
+def _regular(stream: IO[Any]) -> bool:
+    """Whether a stream is a file, which is there as a whole; one without a descriptor is."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, AttributeError):
+        return True
+
+
+def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
     chunk: list[str] = []
     try:
         for sentence in sentences:
             chunk.append(sentence)
-            if len(chunk) == at_once:
+            if len(chunk) == size:
                 yield chunk
                 chunk = []
     except UserError:  # told when those before it are answered

@@ -7,11 +7,18 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from foveate.errors import UserError
 
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
+
+MOST_BYTES_OF_LINE = 4 * 2**20
+"""A longer line is no sentence, document or row of a table, and would be held in memory many times over."""
+
+MOST_EXPANSION = 200
+"""A compressed file of text grows to ten times its size at most; one that grows more than this was made to do harm."""
 
 GZIP = b"\x1f\x8b"
 """How a compressed file begins, and none that is UTF-8."""
@@ -89,23 +96,57 @@ def file_lines(path: Path) -> Iterator[str]:
     try:
         with path.open("rb") as file:
             compressed = path.suffix.lower() == ".gz" or file.peek(2)[:2] == GZIP
-            yield from _decoded(gzip.GzipFile(fileobj=file) if compressed else file, str(path))
+            yield from _decoded(_decompressed(file, path) if compressed else file, str(path))
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
+def _decompressed(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a gzip file. Raises UserError for one that holds far more than text can be compressed to."""
+    size = 0
+    for line in _bounded(gzip.GzipFile(fileobj=file)):
+        size += len(line)
+        if size > MOST_EXPANSION * max(file.tell(), MOST_BYTES_OF_LINE):
+            raise UserError(f"{path} expands to more than {MOST_EXPANSION} times its size, which no text does")
+        yield line
+
+
+def _bounded(stream: Iterable[bytes]) -> Iterable[bytes]:
+    """The lines of a stream; of one that is too long only the beginning, one byte longer than it may be."""
+    readline = getattr(stream, "readline", None)
+    return iter(lambda: readline(MOST_BYTES_OF_LINE + 1), b"") if readline else stream
+
+
 def _decoded(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """Lines end at line feeds alone: the other line ends that Unicode knows occur inside sentences."""
     offset = 0
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(_bounded(stream), 1):
+        if len(line) > MOST_BYTES_OF_LINE:
+            raise UserError(
+                f"line {number} of {name} is longer than {MOST_BYTES_OF_LINE // 2**20} MiB: part it into lines"
+            )
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
             place = f"byte {offset + error.start} (line {number})"
             raise UserError(f"{name} is not UTF-8: see {place}; save it as UTF-8, with iconv for instance") from None
+        _check_characters(text, number, name)
         offset += len(line)
         yield text.removeprefix("\ufeff") if number == 1 else text
     if offset == 0:
         raise UserError(f"{name} is empty")
+
+
+def _check_characters(line: str, number: int, name: str) -> None:
+    """Raise UserError for characters that no line of text has, which tell of another encoding or another line end."""
+    if "\0" in line:
+        raise UserError(
+            f"line {number} of {name} has a NUL byte: it is UTF-16 without a mark, or damaged; save it as UTF-8"
+        )
+    if "\r" in line.rstrip("\r\n"):
+        raise UserError(
+            f"line {number} of {name} has a carriage return inside; "
+            f"if its lines end with them, convert it: tr '\\r' '\\n' < OLD > NEW"
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from foveate.data.lines import TEXTS, files_below, read_sentences
+from foveate.data.scripts import count_words, word_spans
 from foveate.data.sides import together, within
 from foveate.errors import UserError
 
@@ -158,7 +159,7 @@ class Prose:
         Raises UserError on whatever is wrong with the files, and when there is no text.
         """
         if self._counts is None:
-            lengths = [len(paragraph.text.split()) for paragraph in self]
+            lengths = [count_words(paragraph.text) for paragraph in self]
             if not lengths:
                 raise UserError(f"{self.name}: there is no text in it")
             self._counts = Counts(len(lengths), sum(lengths))
@@ -196,7 +197,7 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
     group: list[str] = []
     count = 0
     for part in parts:
-        length = len(part.split())
+        length = count_words(part)
         if group and count + length > words:
             yield tuple(group)
             group, count = [], 0
@@ -208,9 +209,10 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
 
 def _cut(sentence: str, words: int) -> Iterator[str]:
     """A sentence in pieces of so many words, the last of them shorter."""
-    found = sentence.split()
+    found = word_spans(sentence)
     for start in range(0, len(found), words):
-        yield " ".join(found[start : start + words])
+        part = found[start : start + words]
+        yield sentence[part[0][0] : part[-1][1]]
 
 
 def _files(path: Path) -> list[Path]:

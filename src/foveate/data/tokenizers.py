@@ -99,7 +99,7 @@ def train_words(
     trainer = trainers.WordLevelTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
     )
-    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, WORDS, texts, lowercase)
+    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, WORDS, texts, lowercase, UNKNOWN_WORD)
 
 
 def train_characters(
@@ -120,8 +120,17 @@ TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_cha
 """What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""
 
 
-def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowercase: bool) -> SubwordTokenizer:
-    """A tokenizer whose vocabulary, learned from texts, never reaches across the `units` of a regular expression."""
+UNKNOWN_WORD = decoders.Replace(SPECIAL[UNKNOWN], f"{SPACE}{SPECIAL[UNKNOWN]}")
+"""Gives an unknown word the space that words have before them, which a vocabulary of words keeps with the word."""
+
+
+def _trained(
+    model: Any, trainer: Any, units: str, texts: Iterable[str], lowercase: bool, *before_joining: Any
+) -> SubwordTokenizer:
+    """A tokenizer whose vocabulary, learned from texts, never reaches across the `units` of a regular expression.
+
+    Decoding applies the decoders `before_joining` to the entries.
+    """
     tokenizer = Tokenizer(model)
     case = [normalizers.Lowercase()] if lowercase else []
     spaces = [normalizers.Replace(Regex(rf"[\s{SPACE}]+"), " "), normalizers.Strip()]
@@ -132,7 +141,7 @@ def _trained(model: Any, trainer: Any, units: str, texts: Iterable[str], lowerca
             pre_tokenizers.Split(Regex(units), behavior="isolated"),
         ]
     )
-    tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
+    tokenizer.decoder = decoders.Sequence([*before_joining, decoders.Metaspace(SPACE, prepend_scheme="always")])
     tokenizer.train_from_iterator(texts, trainer)
     if trainer.vocab_size <= len(SPECIAL):
         raise UserError(f"a vocabulary of {trainer.vocab_size} entries is too small: {len(SPECIAL)} are special ones")

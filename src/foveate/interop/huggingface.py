@@ -38,7 +38,11 @@ def load(folder: Path, device: torch.device) -> nn.Module:
         _check_code(config, folder)
         kind = _model_class(transformers, config, folder)
         options = {**LOCAL_ONLY, "config": config, "use_safetensors": True, "output_loading_info": True}
+        options["ignore_mismatched_sizes"] = True  # told below, with the sizes
         model, found = kind.from_pretrained(folder, **options)
+    for name, in_file, in_config in sorted(found.get("mismatched_keys", ())):
+        sizes = f"{tuple(in_file)} in its file, but {tuple(in_config)} by config.json"
+        raise UserError(f"{folder}: the tensor '{name}' has the size {sizes}")
     if missing := sorted(name for name in found["missing_keys"] if _matters(name, model)):
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         lacks = f"{folder} lacks the tensor '{missing[0]}'{more}"

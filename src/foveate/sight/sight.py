@@ -73,10 +73,15 @@ class Sight:
         return shares
 
     def _stack(self, pattern: str) -> list[Site]:
-        """The self-attention layers of one stack, from the first to the last."""
+        """The self-attention layers of one stack, from the first to the last.
+
+        A layer that one run of the model uses several times, as ALBERT does, counts each time.
+        """
         chosen = [site for name, site in self._recorded.items() if fnmatchcase(name, pattern)]
         square = [site for site in chosen if site.shape[2] == site.shape[3]]
-        stacks = sorted({re.sub(r"\d+", "*", site.name) for site in square})
+        one_run = len({site.calls[0].run for site in square}) == 1
+        paths = [site.name.split("#")[0] if one_run else site.name for site in square]
+        stacks = sorted({re.sub(r"\d+", "*", path) for path in paths})
         sizes = {(site.shape[0], site.shape[2]) for site in square}
         if len(stacks) != 1 or len(sizes) != 1:
             names = " and ".join(stacks) or "no self-attention with as many queries as keys"

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data import Passage
+from foveate.data.scripts import count_words
 from foveate.decoding import score
 
 
@@ -88,4 +89,4 @@ def perplexity(scored: Sequence[Scored]) -> Perplexity:
 
 def word_count(passages: Iterable[Passage]) -> int:
     """Words, and an end for each passage."""
-    return sum(len(passage.text.split()) + 1 for passage in passages)
+    return sum(count_words(passage.text) + 1 for passage in passages)

@@ -6,6 +6,7 @@ from functools import partial
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from foveate.data.scripts import count_words, is_chinese, unspaced
 from foveate.errors import unknown
 
 
@@ -33,21 +34,23 @@ class LengthGroup:
         return f"{self.shortest}" if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
 
-TOKENIZE = ("13a", "intl", "char", "zh", "none")
-"""How sacreBLEU can part words without fetching anything; "13a" is its default."""
+TOKENIZE = ("auto", "13a", "intl", "char", "zh", "none")
+"""How sacreBLEU can part words without fetching anything: "13a" is its default, "auto" is that for scripts with spaces,
+"zh" for Chinese and "char" for other scripts without spaces, such as Japanese and Thai."""
 
 MOSES = "moses-"
 """Before a language's code: the rules of the Moses toolkit, which older papers counted by. They part "l'homme"."""
 
 
 def quality(
-    translations: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: str = "13a"
+    translations: Sequence[str], references: Sequence[str], lowercase: bool = False, tokenize: str = "auto"
 ) -> Quality:
     """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations against one reference each.
 
     BLEU counts up to four words in a row. Where no reference has four, and all would score 0, it counts as many as
     there are; its signature then says "eff:yes". `tokenize` says what a word is: see `check_tokenize`.
     """
+    tokenize = _tokenize_of(references) if tokenize == "auto" else tokenize
     split, name = _words(tokenize)
     words, wanted = [split(text) for text in translations], [split(text) for text in references]
     # Without "force", sacreBLEU warns where a text looks tokenised already, as short names without punctuation do.
@@ -62,6 +65,13 @@ def quality(
         bleu_signature=str(bleu.get_signature()).replace(f"tok:{name}", f"tok:{tokenize}"),
         chrf_signature=str(chrf.get_signature()),
     )
+
+
+def _tokenize_of(references: Sequence[str]) -> str:
+    """What "auto" is for some references."""
+    if not unspaced(references):
+        return "13a"
+    return "zh" if is_chinese(references) else "char"
 
 
 def check_tokenize(tokenize: str) -> None:
@@ -92,13 +102,13 @@ def quality_by_length(
     references: Sequence[str],
     groups: int = 4,
     lowercase: bool = False,
-    tokenize: str = "13a",
+    tokenize: str = "auto",
 ) -> list[LengthGroup]:
     """The quality of up to `groups` groups of about equally many sentences, from the shortest sources to the longest.
 
     Sentences of one length (in words) are never parted.
     """
-    lengths = [len(source.split()) for source in sources]
+    lengths = [count_words(source) for source in sources]
     order = sorted(range(len(sources)), key=lambda place: lengths[place])
     found, start, groups = [], 0, min(groups, len(sources))
     for number in range(1, groups + 1):

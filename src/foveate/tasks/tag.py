@@ -10,6 +10,7 @@ import tyro
 
 from foveate.data import TRAINERS, Lexicon
 from foveate.data.dataset import Dataset
+from foveate.data.scripts import split_words
 from foveate.data.tag_processor import PieceTagProcessor, TagProcessor
 from foveate.data.tagged import Tagged, tagged_text
 from foveate.errors import at_least, printable
@@ -108,7 +109,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Tagging]:
         """The tags of sentences whose words (punctuation marks too) are parted by spaces; none for an empty one."""
-        return self.tag(predictor, [text.split() for text in texts])
+        return self.tag(predictor, [split_words(text) for text in texts])
 
     def tag(self, predictor: Predictor, sentences: Sequence[Sequence[str]]) -> list[Tagging]:
         """The tags of sentences of words."""
@@ -123,7 +124,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
         return [Tagging(*each) for each in zip(sentences, tags, strict=True)]
 
     def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
-        return [place for place, text in enumerate(texts) if len(text.split()) > self.examples.max_length]
+        return [place for place, text in enumerate(texts) if len(split_words(text)) > self.examples.max_length]
 
     def measure(self, predictor: Predictor, examples: Sequence[Tagged], options: NoOptions) -> Measured:
         """Accuracy, over all words and over those that the training text does not have, and macro F1."""
@@ -153,7 +154,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
         ]
 
     def reading(self, predictor: Predictor, text: str) -> Reading:
-        words, processor = text.split(), predictor.processor
+        words, processor = split_words(text), predictor.processor
         inputs = processor.inputs([words])
         if isinstance(processor, PieceTagProcessor):
             words = processor.tokenizer.pieces(inputs["tokens"][0].tolist())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from torch import nn
 
 from foveate.data.buckets import BucketedBatches
@@ -16,7 +17,8 @@ from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
-from foveate.tasks.trained import Reading
+from foveate.tasks.texts import unknown_note
+from foveate.tasks.trained import Reading, without_too_long
 from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
@@ -82,6 +84,15 @@ class TextTask(Task[Architecture]):
         line = f"{learn.name}: {left_out} left out for more than {most:,} {self.tokens_name}"
         kept = Dataset(learn.name, fitting, learn.unit, learn.notes)
         return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
+
+    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+        """Without those that the model has no positions for; what the vocabulary lacks is told too."""
+        examples = super().examples_to_validate(predictor, check, console)
+        if tokenizer := getattr(predictor.processor, "tokenizer", None):
+            for note in unknown_note(check.name, tokenizer, map(self.key, examples)):
+                console.print(note, markup=False, highlight=False)
+        lengths = [self.marks + length for length in self.lengths(predictor.processor, examples)]
+        return without_too_long(predictor.model, examples, lengths, check.name, console)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

@@ -6,12 +6,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from foveate.data import ParallelText, Splits, open_source
+from foveate.contracts import UNKNOWN, Tokenizer
+from foveate.data import ParallelText, Splits, SubwordTokenizer, open_source
+from foveate.data.scripts import unspaced
 from foveate.errors import UserError, at_least, at_most
 from foveate.tasks.trained import said
 
 HELD_OUT = 1000
 """At most so many examples are held out to validate on, and at most one in twenty."""
+
+MUCH_UNKNOWN = 0.1
+"""A larger share of unknown tokens is worth a line to the user."""
 
 VOCABULARY = 10_000_000
 """More entries than any vocabulary has; for far more there is not even memory to count in."""
@@ -59,6 +64,21 @@ def learn_and_check(
         raise UserError(f"no text to learn from: name a source (see `foveate data`) or give --data {files}")
     learn = from_paths(chosen.data)
     return (learn, validation) if validation else held_out(learn, files, unit)
+
+
+def unknown_note(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    """A line for the user where the vocabulary lacks much of the texts, of which the first thousand are read."""
+    if not isinstance(tokenizer, SubwordTokenizer):
+        return []
+    texts = list(islice(texts, 1000))
+    tokens = [token for text in tokenizer.encode(texts) for token in text]
+    share = tokens.count(UNKNOWN) / max(1, len(tokens))
+    if share < MUCH_UNKNOWN:
+        return []
+    why = ", and the script has no spaces between words" if unspaced(texts) else ""
+    return [
+        f"{name}: {share:.0%} of the tokens are unknown to the vocabulary{why}; try --tokens subwords or characters"
+    ]
 
 
 def to_measure_on(

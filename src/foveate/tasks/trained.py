@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rich.console import Console
 from torch import Tensor, nn
@@ -20,6 +20,8 @@ from foveate.errors import TextError, UserError, quoted
 from foveate.nn import TooManyWeightsError, longest_sequence, skip_init
 from foveate.training.hardware import choose_device
 from foveate.training.settings import check_seed
+
+Example = TypeVar("Example")
 
 START_SIGN = "<start>"
 """Stands for the beginning of a text in pictures."""
@@ -192,6 +194,23 @@ def check_positions(model: nn.Module, texts: Sequence[str], lengths: Iterable[tu
         if length + marks > most:
             wrong = f"{quoted(texts[place])} takes {length + marks:,} positions, but the model learned only {most:,}"
             raise TextError(place, wrong)
+
+
+def without_too_long(
+    model: nn.Module, examples: Sequence[Example], lengths: Iterable[int], name: str, console: Console
+) -> list[Example]:
+    """The examples to validate on that the model has positions for; a line tells how many others there are.
+
+    Raises UserError where there are only others.
+    """
+    most = longest_sequence(model)
+    fitting = [example for example, length in zip(examples, lengths, strict=True) if length <= most]
+    if left_out := len(examples) - len(fitting):
+        told = f"{name}: {left_out:,} of {len(examples):,} left out of validation for more than {most:,} positions"
+        if not fitting:
+            raise UserError(told)
+        console.print(told, markup=False, highlight=False)
+    return fitting
 
 
 def unlearned(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:

@@ -16,7 +16,8 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.tasks.quality import quality
 from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.texts import check_vocabulary, learn_and_check
+from foveate.tasks.texts import check_vocabulary, learn_and_check, unknown_note
+from foveate.tasks.trained import without_too_long
 from foveate.tasks.translator import Translator
 from foveate.training import Training, Validation
 
@@ -102,12 +103,15 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     for text in (learn, check):
         console.print(text.report, markup=False, highlight=False)
     sources, targets = train_tokenizers(recipe.examples, learn)
+    for side, tokenizer, texts in (("source", sources, check.sources()), ("target", targets, check.targets())):
+        for note in unknown_note(f"{check.name}, {side}", tokenizer, texts):
+            console.print(note, markup=False, highlight=False)
     batches = _batches(recipe, learn, (sources, targets))
     console.print(batches.report, markup=False, highlight=False)
     model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
     console.print(recipe.summary(model, known(recipe.examples, sources, targets)), markup=False, highlight=False)
     translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
-    often, others = _to_validate_on(check, recipe.examples.validation_sentences)
+    often, others = _to_validate_on(translator, check, recipe.examples.validation_sentences, console)
     validation = Validation(
         _measure(translator, often, Decoding(method="greedy"), recipe.examples.lowercase),
         metric="bleu",
@@ -151,13 +155,17 @@ def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer
     return PairBatches(learn, *tokenizers, text.batch_tokens, text.max_length, recipe.training.seed)
 
 
-def _to_validate_on(check: ParallelText, count: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _to_validate_on(
+    translator: Translator, check: ParallelText, count: int, console: Console
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The pairs of each validation, and those that choose in the end.
 
     The best checkpoint is the best on the former by chance too, so that it is compared on pairs that it was not picked
     by, unless they are too few.
     """
     pairs = list(islice(check, (1 + THOROUGHNESS) * count))
+    lengths = [len(tokens) + 1 for tokens in translator.source_tokenizer.encode([source for source, _ in pairs])]
+    pairs = without_too_long(translator.model, pairs, lengths, check.name, console)
     often, others = pairs[:count], pairs[count:]
     return often, others if len(others) >= count else pairs
 

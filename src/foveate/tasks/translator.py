@@ -45,8 +45,9 @@ class Measuring(Translating):
     """Groups of source lengths to tell apart."""
     lowercase: bool = False
     """Compare in lower case."""
-    tokenize: str = "13a"
-    """What BLEU takes for a word: sacreBLEU's 13a, intl, char, zh or none, or moses-LANGUAGE, such as moses-fr."""
+    tokenize: str = "auto"
+    """What BLEU takes for a word: sacreBLEU's 13a, intl, char, zh or none, or moses-LANGUAGE, such as moses-fr. "auto"
+    is 13a, or zh or char where the references are in a script without spaces."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

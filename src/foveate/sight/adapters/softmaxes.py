@@ -15,20 +15,42 @@ from torch import Tensor, nn
 
 from foveate.sight.untraced import Untraced
 
-SOFTMAXES = {F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.softmax, F.gumbel_softmax}
+ATEN = torch.ops.aten
+"""The operators that programs of torch.export call; decomposed programs call only the core ones."""
+
+SOFTMAXES = {
+    *(F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.softmax, F.gumbel_softmax),
+    *(ATEN.softmax.int, ATEN._softmax.default, ATEN._safe_softmax.default, torch._softmax),
+}
+
+LOG_SOFTMAXES = {
+    *(F.log_softmax, torch.log_softmax, torch.special.log_softmax, Tensor.log_softmax),
+    *(ATEN.log_softmax.int, ATEN._log_softmax.default),
+}
+
+EXPONENTIALS = {torch.exp, Tensor.exp, ATEN.exp.default}
+
+QUOTIENTS = {
+    *(torch.div, torch.divide, torch.true_divide, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__),
+    ATEN.div.Tensor,
+}
 
 PRODUCTS = {
+    *(ATEN.matmul.default, ATEN.bmm.default, ATEN.mm.default, ATEN.baddbmm.default, ATEN.einsum.default),
     *(torch.matmul, Tensor.matmul, Tensor.__matmul__, Tensor.__rmatmul__),
     *(torch.bmm, Tensor.bmm, torch.mm, Tensor.mm, torch.baddbmm, Tensor.baddbmm, torch.einsum),
     *(torch.tensordot, torch.inner, Tensor.inner),
 }
 
-SPREADS = {torch.mul, Tensor.mul, Tensor.mul_, Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__, torch.multiply}
+SPREADS = {
+    *(torch.mul, Tensor.mul, Tensor.mul_, Tensor.__mul__, Tensor.__rmul__, Tensor.__imul__, torch.multiply),
+    ATEN.mul.Tensor,
+}
 """Elementwise products of each weight with a mask, or with a whole value by broadcasting."""
 
 CHANGES = {
     *(torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__radd__, Tensor.__iadd__),
-    *(torch.div, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__),
+    *(ATEN.add.Tensor, *QUOTIENTS),
 }
 
 
@@ -41,13 +63,21 @@ class SoftmaxTracker:
         """Results of a softmax, and tensors computed from them that may still be weights."""
         self._changed: set[int] = set()
         """Those to which something was added, or which were divided."""
+        self._logs: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+        """Logarithms of softmaxes."""
+        self._exponentials: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+        """Numbers that a softmax which is written out divides by their sum."""
 
     def follow(self, func: Callable, args: tuple, result: Any) -> None:
         """Process a call of a torch function."""
-        if func in SOFTMAXES:
+        if func in SOFTMAXES or self._completes_softmax(func, args):
             self._untraced.note_softmax()
             self._track(result, changed=False)
             return
+        if func in LOG_SOFTMAXES:
+            self._logs[id(result)] = result
+        elif func in EXPONENTIALS and isinstance(result, Tensor):
+            self._exponentials[id(result)] = result
         if not self._weights:
             return
         operands = list(_tensors(args))
@@ -60,6 +90,16 @@ class SoftmaxTracker:
             self._untraced.note_product(sure=not changed and not spread)
         if func not in PRODUCTS and _still_weights(result, sources[0]):
             self._track(result, changed or func in CHANGES)
+
+    def _completes_softmax(self, func: Callable, args: tuple) -> bool:
+        """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
+        if func in EXPONENTIALS:
+            return self._logs.get(id(args[0])) is args[0]
+        if func not in QUOTIENTS or self._exponentials.get(id(args[0])) is not args[0] or len(args) < 2:
+            return False
+        above, below = args[:2]
+        sizes = zip(above.shape, below.shape, strict=False) if isinstance(below, Tensor) else ()
+        return sum(1 for size, sums in sizes if sums == 1 < size) == 1
 
     def _track(self, tensor: Tensor, changed: bool) -> None:
         self._weights[id(tensor)] = tensor

@@ -14,6 +14,7 @@ import tyro
 
 from foveate.data import read_lines
 from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.scripts import count_words
 from foveate.errors import UserError, at_least
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
@@ -68,7 +69,7 @@ def compression(
         tokens = tokens if start is None or tokens[:1] == [start] else [start, *tokens]
         nats += -log_prob(model, tokens, size)
         count += len(tokens) - 1
-    words, bits = sum(len(text.split()) for text in texts), nats / math.log(2) / len(whole)
+    words, bits = sum(count_words(text) for text in texts), nats / math.log(2) / len(whole)
     sizes = {"gzip": len(gzip.compress(whole, 9)), "bz2": len(bz2.compress(whole, 9))}
     figures = {name: {"bits_per_byte": 8 * value / len(whole)} for name, value in sizes.items()}
     figures["this model"] = {

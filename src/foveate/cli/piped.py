@@ -1,0 +1,40 @@
+"""Lines of a pipe in groups, without waiting for its end."""
+
+import queue
+import threading
+from collections.abc import Iterator
+
+_END = object()
+
+
+def groups_as_they_come(lines: Iterator[str], most: int) -> Iterator[list[str]]:
+    """All lines that have come by now, at most `most` together; waits only while there is none.
+
+    A program that gives a line and waits for its answer gets it; lines that come faster than they are answered are
+    answered together. An error of `lines` is raised when the lines before it were given.
+    """
+    found: queue.Queue[object] = queue.Queue(maxsize=most)
+    threading.Thread(target=_read, args=(lines, found), daemon=True).start()
+    last: object = None
+    while last is None:
+        group: list[str] = []
+        while last is None and len(group) < most and (not group or not found.empty()):
+            one = found.get()
+            if isinstance(one, str):
+                group.append(one)
+            else:
+                last = one
+        if group:
+            yield group
+    if isinstance(last, Exception):
+        raise last
+
+
+def _read(lines: Iterator[str], found: "queue.Queue[object]") -> None:
+    try:
+        for line in lines:
+            found.put(line)
+    except Exception as error:
+        found.put(error)
+    else:
+        found.put(_END)
