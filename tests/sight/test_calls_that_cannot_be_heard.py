@@ -93,6 +93,7 @@ def written_out(x: Tensor, dim: int) -> Tensor:
     return exponentials / exponentials.sum(dim, keepdim=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # of torch, about itself
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_softmax_of_its_own_is_followed_in_what_was_exported(decomposed: bool) -> None:
     class Attention(nn.Module):

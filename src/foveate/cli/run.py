@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 
@@ -135,7 +135,7 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     return groups_as_they_come(sentences, CHUNK)
 
 
-def _regular(stream: IO[Any]) -> bool:
+def _regular(stream: Any) -> bool:
     """Whether a stream is a file, which is there as a whole; one without a descriptor is."""
     try:
         return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)

@@ -111,7 +111,8 @@ def run(recipe: Translate, splits: Splits | None = None, console: Console | None
     model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
     console.print(recipe.summary(model, known(recipe.examples, sources, targets)), markup=False, highlight=False)
     translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
-    often, others = _to_validate_on(translator, check, recipe.examples.validation_sentences, console)
+    count = recipe.examples.validation_sentences
+    often, others = _to_validate_on(_readable(translator, check, (1 + THOROUGHNESS) * count, console), count)
     validation = Validation(
         _measure(translator, often, Decoding(method="greedy"), recipe.examples.lowercase),
         metric="bleu",
@@ -155,8 +156,15 @@ def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer
     return PairBatches(learn, *tokenizers, text.batch_tokens, text.max_length, recipe.training.seed)
 
 
+def _readable(translator: Translator, check: ParallelText, count: int, console: Console) -> list[tuple[str, str]]:
+    """The first pairs, without those whose source is longer than the model can read."""
+    pairs = list(islice(check, count))
+    lengths = [len(tokens) + 1 for tokens in translator.source_tokenizer.encode([source for source, _ in pairs])]
+    return without_too_long(translator.model, pairs, lengths, check.name, console)
+
+
 def _to_validate_on(
-    translator: Translator, check: ParallelText, count: int, console: Console
+    check: Iterable[tuple[str, str]], count: int
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The pairs of each validation, and those that choose in the end.
 
@@ -164,8 +172,6 @@ def _to_validate_on(
     by, unless they are too few.
     """
     pairs = list(islice(check, (1 + THOROUGHNESS) * count))
-    lengths = [len(tokens) + 1 for tokens in translator.source_tokenizer.encode([source for source, _ in pairs])]
-    pairs = without_too_long(translator.model, pairs, lengths, check.name, console)
     often, others = pairs[:count], pairs[count:]
     return often, others if len(others) >= count else pairs
 
