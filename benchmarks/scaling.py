@@ -4,7 +4,7 @@
 
 One process, and two that torchrun starts, take turns, so that a busy machine slows all alike. The two share the
 examples, with a replica of the model on each or with a shard on each (data parallel), or have the same examples and
-half of every layer each (model parallel, `cut.py`). Each makes five steps without dropout, of which the first gradients
+half of every layer each (tensor parallel). Each makes five steps without dropout, of which the first gradients
 and all losses are compared, then trains `transformer-tiny` with its own dropout on made-up sentences, in batches of
 4,096 tokens, float32. It takes about four minutes on two cores that nothing else uses. Exits with status 1 when a
 gradient differs by more than 1e-6, or a loss by more than one part in 100,000.
@@ -23,7 +23,6 @@ from typing import Any
 import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
 
 import torch
-from cut import cut, joined
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.distributed.tensor import DTensor
@@ -38,7 +37,7 @@ WAYS = {
     "one process, 2 threads": ("alone", 2),
     "two, replicas": ("replicate", 1),
     "two, shards": ("shard", 1),
-    "two, layers cut": ("cut", 1),
+    "two, layers split": ("tensor", 1),
 }
 ROUNDS, WARM, STEPS, COMPARED = 3, 2, 8, 5
 VOCABULARY, TOKENS = 8000, 4096
@@ -61,18 +60,19 @@ def batches(places: int = TOKENS) -> Iterator[Batch]:
         yield label_batch(inputs, labels, "made-up sentences")
 
 
-def updater(parallel: str, processes: Processes, **changed: Any) -> tuple[Updater, dict[str, int]]:
-    """What trains, and along which dimension it has cut which parameters."""
+def updater(parallel: str, processes: Processes, **changed: Any) -> Updater:
+    """What trains."""
     torch.manual_seed(1)
     model = foveate.create("transformer-tiny", src_vocab=VOCABULARY, tgt_vocab=VOCABULARY, **changed)
-    placing: Any = parallel if parallel in ("replicate", "shard") else "auto"
-    settings = Training(device="cpu", precision="float32", parallel=placing, clip=None)
-    along = cut(model) if parallel == "cut" else {}
-    # Who has a part of every layer needs all examples, as if it were alone.
-    return Updater(model.train(), CrossEntropy(0.1), settings, Processes() if along else processes), along
+    return Updater(model.train(), CrossEntropy(0.1), settings_of(parallel), processes)
 
 
-def steps(update: Updater, along: dict[str, int]) -> tuple[dict[str, Tensor], Tensor]:
+def settings_of(parallel: str) -> Training:
+    placing: Any = "auto" if parallel == "alone" else parallel
+    return Training(device="cpu", precision="float32", parallel=placing, clip=None)
+
+
+def steps(update: Updater) -> tuple[dict[str, Tensor], Tensor]:
     """The gradients of the first step, on two batches, and the loss of each."""
     gradients: dict[str, Tensor] = {}
 
@@ -81,26 +81,25 @@ def steps(update: Updater, along: dict[str, int]) -> tuple[dict[str, Tensor], Te
             gradient = parameter.grad
             assert gradient is not None
             whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-            whole = joined(whole, along[name]) if name in along else whole
             gradients.setdefault(name.removeprefix("module."), whole.clone())
 
     update.optimizer.register_step_pre_hook(keep)
     data = batches()
     done = [update([next(data), next(data)], 0.001, number + 1) for number in range(COMPARED)]
-    return gradients, torch.tensor([step.sums["loss"] / step.tokens for step in done], dtype=torch.float64)
+    return gradients, torch.tensor([step.sums["loss"] / step.weight for step in done], dtype=torch.float64)
 
 
 def work(parallel: str, threads: int, folder: Path) -> None:
     """What one of the processes does; the main one writes what came of it."""
     torch.set_num_threads(threads)
-    with join_process_group(choose_device("cpu")) as processes, processes.watch():
+    with join_process_group(choose_device("cpu"), settings_of(parallel).splitting) as processes, processes.watch():
         # Not ReLU: what is nearly 0 falls to the other side of it when a sum is rounded differently.
-        gradients, losses = steps(*updater(parallel, processes, dropout=0.0, activation="gelu"))
-        (train, _), data, tokens, began = updater(parallel, processes), batches(), 0, 0.0
+        gradients, losses = steps(updater(parallel, processes, dropout=0.0, activation="gelu"))
+        train, data, tokens, began = updater(parallel, processes), batches(), 0, 0.0
         for number in range(WARM + STEPS):
             if number == WARM:
                 began, tokens = time.perf_counter(), 0
-            tokens += train([next(data)], 0.001, number + 1).tokens
+            tokens += train([next(data)], 0.001, number + 1).weight
         speed = tokens / (time.perf_counter() - began)
         if processes.main:
             save_file(gradients | {"speed": torch.tensor(speed), "losses": losses}, folder / f"{parallel}.safetensors")
