@@ -16,7 +16,7 @@ from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import StepDecoder
 from foveate.models.vision.detr import DETR
-from foveate.nn import FeatureMapAttention
+from foveate.nn import FeatureMapAttention, Proposals
 
 SMALL = {
     "src_vocab": 17,
@@ -178,7 +178,7 @@ class Variant:
                 nn.init.constant_(layer.scale, 0.5)  # else it gives nothing
             if isinstance(layer, Monotonic):
                 nn.init.constant_(layer.offset, 0.0)  # else it may pass every place
-            if isinstance(layer, DETR):
+            if isinstance(layer, DETR | Proposals):
                 nn.init.normal_(layer.box[-1].weight)  # else boxes are not corrected
         return model
 
