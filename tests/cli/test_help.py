@@ -23,7 +23,7 @@ def told(capsys: pytest.CaptureFixture, *arguments: str) -> str:
     return out
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])
 def test_the_overview_names_every_verb(capsys: pytest.CaptureFixture, arguments: tuple[str, ...]) -> None:
     overview = told(capsys, *arguments)
     for verb, what in VERBS.items():
@@ -127,3 +127,17 @@ def test_data(capsys: pytest.CaptureFixture) -> None:
 
 def test_completions_for_a_shell(capsys: pytest.CaptureFixture) -> None:
     assert "--decoding.method" in told(capsys, "run", "--tyro-print-completion", "bash")
+
+
+def test_the_models_of_one_task(capsys: pytest.CaptureFixture) -> None:
+    text = told(capsys, "models", "caption")
+    assert "show-attend-tell-tiny" in text
+    assert "resnet20" not in text
+
+
+def test_the_version(capsys: pytest.CaptureFixture) -> None:
+    assert re.fullmatch(r"foveate \d+\.\d+\.\d+\S*\n", told(capsys, "--version"))
+
+
+def test_help_of_a_verb_is_its_option_help(capsys: pytest.CaptureFixture) -> None:
+    assert told(capsys, "help", "models") == told(capsys, "models", "--help")

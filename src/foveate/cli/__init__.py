@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
 from foveate.lazy import without_collection
@@ -33,8 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if own_process:
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
+        if arguments[:1] == ["help"]:  # `help VERB` is `VERB --help`, as people know it from git
+            arguments = [*arguments[1:], "--help"]
         if not arguments or arguments[0] in ("-h", "--help"):
             print(_overview())
+            return
+        if arguments[0] == "--version":
+            print(f"foveate {metadata.version('foveate')}")
             return
         verb, *rest = arguments
         if verb not in VERBS:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
 from foveate import models
 from foveate.cli.parse import parse
+from foveate.errors import unknown
 from foveate.tasks import TASKS
 
 
@@ -15,20 +18,27 @@ from foveate.tasks import TASKS
 class Models:
     """List the presets that each task can train, and those that are only to build, with their parameters."""
 
+    task: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = None
+    """List only what this task can train."""
     vocabulary: int = models.VOCABULARY
     """Size of each vocabulary that parameters are counted with."""
 
 
 def main(arguments: Sequence[str]) -> None:
     options = parse(Models, arguments, "models")
+    if options.task is not None and options.task not in TASKS:
+        raise unknown("task", options.task, TASKS)
     console = Console()
     known = models.presets()
     groups = {
         f"foveate train {task}": {name: preset for name, preset in known.items() if preset.family in row.families}
         for task, row in TASKS.items()
+        if options.task in (None, task)
     }
     trained = {name for presets in groups.values() for name in presets}
-    groups["foveate.create, without a task"] = {name: preset for name, preset in known.items() if name not in trained}
+    if options.task is None:
+        others = {name: preset for name, preset in known.items() if name not in trained}
+        groups["foveate.create, without a task"] = others
     for title, presets in groups.items():
         table = Table(title=title, title_justify="left")
         table.add_column("preset", no_wrap=True)
