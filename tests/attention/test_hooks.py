@@ -72,6 +72,7 @@ ALONE = {
         "decoding/sampling.py",
         "decoding/acting.py",
         "decoding/generation.py",
+        "decoding/unmasking.py",
         "training/joint_ctc.py",
         "training/set_matching.py",
         "tasks/answer.py",

@@ -52,10 +52,15 @@ class Scene:
     size: int
     things: tuple[Thing, ...]
     """In reading order: from left to right in each third of the height."""
+    ground: tuple[int, int, int] | None = None
+    """The colour behind all things; without one, a gradient of random colours."""
 
     def draw(self) -> PIL.Image.Image:
         """The image, RGB."""
-        image = PIL.Image.fromarray(_background(np.random.default_rng((SEED, self.number, 1)), self.size))
+        if self.ground is None:
+            image = PIL.Image.fromarray(_background(np.random.default_rng((SEED, self.number, 1)), self.size))
+        else:
+            image = PIL.Image.new("RGB", (self.size, self.size), self.ground)
         for thing in sorted(self.things, key=lambda thing: thing.box[3]):  # what is lower is nearer
             left, top, right, bottom = thing.box
             drawing = PIL.Image.fromarray(thing.drawing.styles[thing.style])

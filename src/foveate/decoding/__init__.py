@@ -7,10 +7,12 @@ from foveate.decoding.greedy import greedy
 from foveate.decoding.sampling import sample
 from foveate.decoding.scoring import score, step_scores
 from foveate.decoding.settings import Decoding, decode
+from foveate.decoding.unmasking import Unmasking, unmask
 
 __all__ = [
     "Decoding",
     "Generation",
+    "Unmasking",
     "Written",
     "batches_at_once",
     "beam",
@@ -21,4 +23,5 @@ __all__ = [
     "sample",
     "score",
     "step_scores",
+    "unmask",
 ]

@@ -4,6 +4,7 @@ from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
+from foveate.nn.conditional_norm import ConditionalBatchNorm
 from foveate.nn.convolution import (
     ChannelNorm,
     ConvNorm,
@@ -68,6 +69,7 @@ __all__ = [
     "BoxQueries",
     "ChannelNorm",
     "ContextDecoder",
+    "ConditionalBatchNorm",
     "ConvNorm",
     "DecoderBlock",
     "DecoderSizes",

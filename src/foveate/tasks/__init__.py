@@ -59,6 +59,9 @@ TASKS: dict[str, Row] = {
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
+    "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
+    "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
+    "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
     "classify-image": Row(
         "foveate.tasks.classify_image",
         "ClassifyImage",

@@ -1,6 +1,6 @@
 """Figures of attention weights: heatmaps of target tokens by source tokens, and weights over an image."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +64,13 @@ def plot_word_strip(pixels: np.ndarray, words: Sequence[str], maps: Float[Tensor
     from foveate.viewer.strip import draw  # imports matplotlib, which takes a while
 
     return draw(pixels, words, maps, title)
+
+
+def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, up: str) -> Picture:
+    """Lines over the steps of a training: for each name the steps and the values there."""
+    from foveate.viewer.curves import draw  # imports matplotlib, which takes a while
+
+    return draw(curves, across, up)
 
 
 def save_figure(picture: Picture, path: Path) -> None:

@@ -4,6 +4,14 @@ from foveate.models.family import Family
 
 FAMILIES = (
     Family(
+        "clip",
+        "foveate.models.multimodal.clip",
+        {
+            "clip-resnet50": (89_075_265, "a plain ResNet-50, 12 blocks of width 512 (Radford et al. 2021)"),
+            "clip-tiny": (1_201_825, "6 layers of a ResNet, 2 blocks of width 96"),
+        },
+    ),
+    Family(
         "darqn",
         "foveate.models.multimodal.darqn",
         {
@@ -56,6 +64,18 @@ FAMILIES = (
             "smem-vqa": (11_645_522, "GoogLeNet, words against places, two hops of width 512 (Xu and Saenko 2016)"),
             "smem-vqa-tiny": (1_217_762, "6 layers of a ResNet, two hops of width 128"),
             "smem-vqa-one-hop-tiny": (1_205_346, "The tiny one with the first hop alone"),
+        },
+    ),
+    Family(
+        "text-to-image",
+        "foveate.models.multimodal.text_to_image",
+        {
+            "text-to-image": (462_266_624, "24+24 blocks of width 768, tokens of MaskGIT's size (Chang et al. 2022)"),
+            "text-to-image-large": (
+                818_206_208,
+                "24+24 blocks of width 1024, as in the base model of Muse (Chang et al. 2023)",
+            ),
+            "text-to-image-tiny": (3_118_432, "4+4 blocks of width 128, which read four tokens at once"),
         },
     ),
     Family(

@@ -126,6 +126,15 @@ FAMILIES = (
         },
     ),
     Family(
+        "sagan",
+        "foveate.models.vision.sagan",
+        {
+            "sagan": (51_715_654, "128 x 128 pixels, self-attention at 64 x 64 (Zhang et al. 2019)"),
+            "sagan-tiny": (261_638, "28 x 28 pixels, width 16 to 64, self-attention at 14 x 14"),
+            "sagan-tiny-without": (260_996, "The same without self-attention"),
+        },
+    ),
+    Family(
         "swin",
         "foveate.models.vision.swin",
         {

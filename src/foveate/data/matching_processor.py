@@ -1,0 +1,34 @@
+"""Captioned images become tensors to compare: pixels, the tokens of a caption, and which captions are equal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foveate.contracts import END, PAD, START, Batch, label_batch
+from foveate.data.caption_processor import CaptionProcessor, Prepared
+from foveate.data.image_processor import normalize
+from foveate.data.rows import padded
+
+
+@dataclass
+class MatchingProcessor(CaptionProcessor):
+    """Turns captioned images into inputs `pixels` (B, C, h, w), `tokens` (B, T) and `lengths` (B,), and labels (B, 1).
+
+    A label is the number of the first equal caption of the batch. An image with several captions is an example for
+    each.
+    """
+
+    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
+        captions = [tuple(tokens) for _, tokens in prepared]
+        first = {caption: place for place, caption in reversed([*enumerate(captions)])}
+        labels = torch.tensor([[first[caption]] for caption in captions])
+        pixels = normalize(np.stack([image for image, _ in prepared]))
+        return label_batch({"pixels": pixels, **self.read(captions)}, labels, "images")
+
+    def read(self, captions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """The inputs for the tokens of captions."""
+        tokens, lengths = padded([np.array([START, *caption, END]) for caption in captions], PAD)
+        return {"tokens": tokens, "lengths": lengths}

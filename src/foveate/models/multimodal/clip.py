@@ -1,0 +1,100 @@
+"""Images and captions as vectors that are near where they belong together (CLIP, Radford et al. 2021).
+
+https://arxiv.org/abs/2103.00020. The image's vector is attention to all places of a feature map with their mean as the
+query; the caption's is the last token's of a causal Transformer.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.attention import causal, padding
+from foveate.config import FromData
+from foveate.contracts import Output
+from foveate.models.multimodal.image_places import ImagePlaces
+from foveate.nn import MultiHeadAttention, StackConfig, TransformerStack, initialize_language_model
+
+
+@dataclass
+class CLIPConfig:
+    """The sizes of a matcher of images and captions. Defaults are those of the paper's smallest ResNet."""
+
+    vocabulary: FromData
+    """Size of the captions' vocabulary."""
+    image_encoder: str = "resnet50"
+    """The vision preset whose feature map is read."""
+    channels: int = 3
+    """Channels of the images: 3 for colour, 1 for grey."""
+    image_size: int = 224
+    """Height and width of the images, for image encoders that learn positions."""
+    image_positions: Literal["none", "sinusoidal"] = "sinusoidal"
+    """Join waves of row and column to the features of each place."""
+    embedding: int = 1024
+    """Width of the vectors that are compared."""
+    width: int = 512
+    """Width C of the layers that read captions."""
+    heads: int = 8
+    """Attention heads of each of these layers, and of the attention to the feature map."""
+    layers: int = 12
+    """Blocks that read captions."""
+    max_length: int = 77
+    """The longest caption, in tokens."""
+
+
+class CLIP(nn.Module):
+    """Compares each image with each caption of a batch."""
+
+    def __init__(self, config: CLIPConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.token_embedding = nn.Embedding(config.vocabulary, config.width)
+        self.reader = TransformerStack(
+            StackConfig(
+                width=config.width,
+                heads=config.heads,
+                feedforward=4 * config.width,
+                layers=config.layers,
+                norm="pre",
+                activation="gelu-sigmoid",
+                positions="learned",
+                max_length=config.max_length,
+                dropout=0.0,
+            )
+        )
+        self.text_output = nn.Linear(config.width, config.embedding, bias=False)
+        initialize_language_model(self, config.layers)
+        self.places = ImagePlaces(config.image_encoder, config.channels, config.image_size, config.image_positions)
+        self.pool = MultiHeadAttention(self.places.width, config.heads, output_width=config.embedding)
+        self.scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
+
+    def forward(
+        self, pixels: Float[Tensor, "B c h w"], tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]
+    ) -> Output:
+        """Logits (B, B): how well each image fits each caption, a row for each image."""
+        similarity = self.embed_images(pixels) @ self.embed_captions(tokens, lengths).mT
+        return Output(self.scale.exp().clamp(max=100) * similarity)
+
+    def embed_images(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B E"]:
+        """A vector of length 1 for each image."""
+        places = self.places(pixels)
+        found = self.pool(places.mean(1, keepdim=True), places)
+        return F.normalize(found[:, 0], dim=-1)
+
+    def embed_captions(self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B E"]:
+        """A vector of length 1 for each caption, whose last token is END."""
+        read = self.reader(self.token_embedding(tokens), causal() & padding(lengths))
+        last = read[torch.arange(len(read), device=read.device), lengths - 1]
+        return F.normalize(self.text_output(last), dim=-1)
+
+
+MODEL, CONFIG = CLIP, CLIPConfig
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "clip-resnet50": {},
+    "clip-tiny": {"image_encoder": "resnet-light", "embedding": 96, "width": 96, "heads": 4, "layers": 2},
+}

@@ -1,0 +1,274 @@
+"""A generator of images of a class, trained against a discriminator (GAN)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+from torch import Tensor
+
+from foveate.data.dataset import Dataset
+from foveate.data.generated_processor import ClassImageProcessor
+from foveate.data.image_processor import choose_format
+from foveate.data.images import LabelledImage, labelled_images
+from foveate.errors import TextError, UserError, at_least, printable, unknown
+from foveate.sight import look
+from foveate.tasks.gan_metrics import draw_scales, frechet, recognised, spread
+from foveate.tasks.image_grid import check_image_file, save_grid
+from foveate.tasks.labelling import check_labels
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.task import Examples, Task
+from foveate.training import Objective, Training
+from foveate.training.adversarial import Hinge
+from foveate.training.settings import check_seed
+from foveate.viewer.figures import check_extension, plot_image_attention
+from foveate.viewer.protocol import Input, LookResult
+
+BATCH = 128
+"""Images that are generated together."""
+
+SHOWN = 112
+"""Height and width of each image in a file, in pixels, at least."""
+
+AVERAGED = 10_000
+"""Training images whose mean is taken, for the baseline."""
+
+
+@dataclass
+class ClassImages(Examples):
+    """Which images to learn from: a folder with one folder for each class, or a table with path<TAB>label on each
+    line."""
+
+    batch: int = 32
+    """Images of a batch, beside which as many are generated."""
+    validation_examples: int = 1000
+    """Images that each validation during training generates."""
+    size: int | None = None
+    """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
+    64."""
+
+    def check(self) -> None:
+        super().check()
+        if self.size is not None:
+            at_least(1, "size", self.size)
+
+
+@dataclass
+class Sampling:
+    """How images are generated."""
+
+    out: Path = Path("samples.png")
+    """The file to draw into (.png): a row for each label."""
+    samples: int = 8
+    """Images of each label, side by side."""
+    seed: int = 1
+    """Seed of random draws."""
+    place: tuple[int, int] | None = None
+    """With --picture: the row and column of the place of the feature map, from 0, whose attention is drawn; by default
+    the middle."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "samples", self.samples)
+        check_seed(self.seed)
+
+
+@dataclass
+class Judging:
+    """What judges generated images."""
+
+    seed: int = 1
+    """Seed of random draws."""
+    judge: Path | None = None
+    """A classifier that `foveate train classify-image` made: also measure how many images it gives their label."""
+    curve: Path | None = None
+    """Draw the scales of self-attention over the steps of the training into this file (.png, .svg, .pdf)."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        check_seed(self.seed)
+        if self.curve is not None:
+            check_extension(self.curve)
+
+
+@dataclass
+class Generated:
+    """The images of a label."""
+
+    label: str
+    file: Path
+    pixels: np.ndarray = field(repr=False)
+    """(samples, h, w, C) in 8 bits."""
+    noise: Tensor = field(repr=False)
+    """What they were generated from."""
+    place: tuple[int, int] | None = None
+
+    @property
+    def line(self) -> str:
+        """The file and the label, with a tab between them."""
+        return f"{self.file}\t{printable(self.label)}"
+
+
+@dataclass
+class TrainGAN(Task[Architecture]):
+    """Train a generator of images of a class against a discriminator, which learns to tell them from real ones.
+
+    `foveate run` takes labels. `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained
+    model's config.json (examples, training, architecture, ...); a flag counts more than the file.
+    """
+
+    task = "gan"
+    unit = "images"
+    files = "FOLDER"
+    takes = "text"
+    metric = "frechet"
+    higher_is_better = False
+    processor = ClassImageProcessor
+    options = Sampling
+    usual = Training(
+        epochs=10,
+        learning_rate=1e-3,
+        rate_factors={"discriminator": 2.0},
+        schedule="linear",
+        warmup=1,
+        weight_decay=0.0,
+        betas=(0.0, 0.9),
+        clip=None,
+        patience=None,
+        validate_every=500,
+        save_every=250,
+    )
+
+    examples: Annotated[ClassImages, tyro.conf.arg(name="")] = field(default_factory=ClassImages)
+    model: str = "sagan-tiny"
+    """The preset to begin from: see `foveate models`."""
+    out: Path = Path("runs/gan")
+    """Folder for the trained model; a training that it holds is resumed."""
+
+    def read(self, paths: Sequence[Path]) -> Dataset[LabelledImage]:
+        return labelled_images(paths)
+
+    def hold_out(self, learn: Dataset[LabelledImage], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return learn.held_out(every, lambda example: example.label)
+
+    def check_examples(self, learn: Dataset[LabelledImage], check: Dataset[LabelledImage]) -> None:
+        check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], "image")
+
+    def fit(self, learn: Dataset[LabelledImage]) -> ClassImageProcessor:
+        counts = Counter(example.label for example in learn)
+        labels = {label: counts[label] for label in sorted(counts)}
+        return ClassImageProcessor(choose_format(learn, self.examples.size), labels)
+
+    def objective(self) -> Objective:
+        return Hinge()
+
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Judging:
+        return Judging()
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Sampling) -> list[Generated]:
+        """Images of each label. Raises TextError for a label that the model never saw."""
+        options.check()
+        check_image_file(options.out)
+        labels = [*predictor.processor.labels]
+        for place, text in enumerate(texts):
+            if text not in labels:
+                raise TextError(place, str(unknown("label", text, labels)))
+        noise = draw_noise(predictor, len(texts) * options.samples, options.seed)
+        pixels = generate(predictor, noise, [text for text in texts for _ in range(options.samples)])
+        rows = pixels.reshape(len(texts), options.samples, *pixels.shape[1:])
+        save_grid([[*row] for row in rows], options.out, SHOWN)
+        parts = noise.unflatten(0, (len(texts), -1))
+        place = options.place
+        return [Generated(text, options.out, *own, place) for text, *own in zip(texts, rows, parts, strict=True)]
+
+    def measure(self, predictor: Predictor, examples: Sequence[LabelledImage], options: Judging) -> Measured:
+        """An image of each example's label, compared with the real ones; with a judge, how many it recognises."""
+        options.check()
+        labels = [one.label for one in examples]
+        made = generate(predictor, draw_noise(predictor, len(labels), options.seed), labels)
+        real = _pixels(predictor, examples)
+        metrics = {"frechet": frechet(made, real), "spread": spread(made, real, np.array(labels))}
+        if options.judge is not None:
+            metrics["recognised"] = recognised(options.judge, made, labels)
+        if options.curve is not None:
+            draw_scales(self.out, options.curve)
+        self._judge = options.judge
+        return Measured(labels, metrics)
+
+    def baselines(self, predictor: Predictor, examples: Sequence[LabelledImage]) -> dict[str, dict[str, float]]:
+        """The mean image of each class, images of labels drawn by chance, and the real images."""
+        labels = np.array([one.label for one in examples])
+        real = _pixels(predictor, examples)
+        learn = self.open()[0].some(AVERAGED)
+        known, names = _pixels(predictor, learn), np.array([one.label for one in learn])
+        means = {label: known[names == label].mean(0).round().astype(np.uint8) for label in np.unique(labels)}
+        shuffled = real[np.random.default_rng(1).permutation(len(real))]
+        ways = {"mean image of each class": np.stack([means[label] for label in labels]),
+                "real images of other labels": shuffled, "the real images": real}  # fmt: skip
+        found = {
+            name: {"frechet": frechet(images, real), "spread": spread(images, real, labels)}
+            for name, images in ways.items()
+        }
+        if self._judge is not None:
+            for name, images in ways.items():
+                found[name]["recognised"] = recognised(self._judge, images, labels.tolist())
+        return found
+
+    def picture(self, predictor: Predictor, prediction: Generated) -> Any:
+        """The first image, with the chosen place in red, beside where this place looks."""
+        model: Any = predictor.model
+        classes = _classes(predictor, [prediction.label])
+        with torch.inference_mode(), look(model.generator) as sight:
+            model.generator(prediction.noise[:1], classes)
+        if not sight.sites:
+            return None
+        weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
+        side = round(len(weights) ** 0.5)
+        row, column = prediction.place or (side // 2, side // 2)
+        if not (0 <= row < side and 0 <= column < side):
+            raise UserError(f"place is {row} {column}, but the feature map has {side} x {side} places, from 0")
+        shown = prediction.pixels[0].repeat(3, -1) if prediction.pixels.shape[-1] == 1 else prediction.pixels[0].copy()
+        times = len(shown) / side
+        rows, columns = (slice(int(one * times), int((one + 1) * times)) for one in (row, column))
+        shown[rows, columns] = 255, 0, 0
+        return plot_image_attention(shown, weights[row * side + column].view(side, side).numpy(), prediction.label)
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.generators import look_at_generator
+
+        return look_at_generator(predictor, given, max_length, sites)
+
+
+def draw_noise(predictor: Predictor, count: int, seed: int) -> Tensor:
+    """What so many images are generated from."""
+    model: Any = predictor.model
+    return torch.randn(count, model.config.noise, generator=torch.Generator().manual_seed(seed))
+
+
+def generate(predictor: Predictor, noise: Tensor, labels: Sequence[str]) -> np.ndarray:
+    """An image (h, w, C) in 8 bits of each label."""
+    model: Any = predictor.model
+    found = []
+    for begin in range(0, len(labels), BATCH):
+        own = noise[begin : begin + BATCH].to(predictor.device)
+        with torch.inference_mode():
+            pixels = model.eval().generator(own, _classes(predictor, labels[begin : begin + BATCH])).float().cpu()
+        found.append(((pixels + 2) * 63.75).round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy())
+    return np.concatenate(found)
+
+
+def _classes(predictor: Predictor, labels: Sequence[str]) -> Tensor:
+    numbers = {label: number for number, label in enumerate(predictor.processor.labels)}
+    return torch.tensor([numbers[label] for label in labels], device=predictor.device)
+
+
+def _pixels(predictor: Predictor, examples: Sequence[LabelledImage]) -> np.ndarray:
+    return np.stack([predictor.processor.format.pixels(one.read()).transpose(1, 2, 0) for one in examples])

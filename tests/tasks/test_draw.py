@@ -1,0 +1,141 @@
+"""Drawing from captions: training, the folder, answers, measures, the strip of words, mistakes."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+from foveate import tasks
+from foveate.data.captions import CaptionedImage, Region
+from foveate.data.dataset import Dataset
+from foveate.data.sources import Splits
+from foveate.errors import TextError, UserError
+from foveate.tasks.draw import Draw, Drawings, Judging, Sketching
+from foveate.tasks.match_image import Matched, MatchImage
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+
+COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}
+
+
+def image(colour: str, number: int) -> CaptionedImage:
+    pixels = np.full((8, 8, 3), 255, np.uint8)
+    pixels[2:6, 2:6] = COLOURS[colour]
+    caption = f"a {colour} square"
+    regions = (Region(2, 2 + len(colour), (0.25, 0.25, 0.75, 0.75)),)
+    return CaptionedImage(f"image {number}", (caption,), lambda: PIL.Image.fromarray(pixels), regions, str(number))
+
+
+def images(name: str, count: int, seed: int) -> Dataset[CaptionedImage]:
+    drawn = np.random.default_rng(seed).choice([*COLOURS], count).tolist()
+    return Dataset(name, [image(colour, number) for number, colour in enumerate(drawn)], "images")
+
+
+SPLITS = Splits(images("train", 64, 1), images("dev", 12, 2), images("test", 12, 3))
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("runs") / "draw"
+    task = Draw(
+        out=out,
+        examples=Drawings(batch=16, validation_examples=8),
+        training=Training(steps=150, learning_rate=4e-3, schedule="cosine", warmup=10, validate_every=150, average=1),
+        architecture={"width": 32, "embedding": 16, "feedforward": 48, "heads": 2, "layers": 2},
+    )
+    task.learn(SPLITS)
+    return tasks.load(out)
+
+
+@pytest.fixture(scope="module")
+def matcher(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("runs") / "matcher"
+    task = MatchImage(
+        out=out,
+        examples=Matched(batch=32, validation_examples=12),
+        training=Training(steps=40, learning_rate=3e-3, warmup=5, validate_every=40, average=1),
+        architecture={"width": 24, "embedding": 16, "heads": 2, "layers": 1},
+    )
+    task.learn(SPLITS)
+    return tasks.load(out)
+
+
+def test_it_draws_what_captions_say(predictor: Predictor, tmp_path: Path) -> None:
+    out = tmp_path / "drawing.png"
+    captions = ["a red square", "a blue square"]
+    found = predictor.answer(captions, Sketching(out=out, samples=3))
+    assert [one.line for one in found] == [f"{out}\t{caption}" for caption in captions]
+    page = np.asarray(PIL.Image.open(out)).astype(int)
+    assert page.shape == (2 * 264 + 8, 3 * 264 + 8, 3)
+    for row, caption in enumerate(captions):
+        for column in range(3):
+            colour = page[8 + 264 * row + 128, 8 + 264 * column + 128]
+            assert np.abs(colour - COLOURS[caption.split()[1]]).max() < 40
+    figure = predictor.picture(found[0])
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == captions[0].split()
+
+
+def test_a_drawing_repeats_with_its_seed(predictor: Predictor, tmp_path: Path) -> None:
+    drawn = [
+        predictor.run("a green square", Sketching(out=tmp_path / "a.png", temperature=5.0, seed=seed)).tokens
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+
+
+def test_measures(predictor: Predictor, matcher: Predictor) -> None:
+    """Nats are far below those of token frequencies; a matcher finds the captions of drawings."""
+    examples = [*SPLITS.test]
+    metrics = predictor.task.measure(predictor, examples, Judging(matcher=matcher.task.out)).metrics
+    predictor.task.open = lambda: (SPLITS.train, SPLITS.dev)  # type: ignore[method-assign]
+    baselines = predictor.task.baselines(predictor, examples)
+    assert metrics["nats"] < 0.7 * baselines["frequency of each token"]["nats"]
+    assert metrics["uniform_in_box"] == pytest.approx(25)
+    assert metrics["recall_1"] > 80 > metrics["recall_1_shuffled"]
+    assert metrics["recall_1_real_images"] > 80
+
+
+def test_mistakes(predictor: Predictor, tmp_path: Path) -> None:
+    sketching = Sketching(out=tmp_path / "a.png")
+    for caption, message in (
+        ("a reed square", "the model never saw the word 'reed' in a caption; did you mean red"),
+        ("", "the caption is empty"),
+        ("red " * 300, "the caption has 300 tokens"),
+    ):
+        with pytest.raises(TextError, match=message) as raised:
+            predictor.answer(["a red square", caption], sketching)
+        assert raised.value.place == 1
+    for options, message in (
+        (Sketching(out=Path("a.jpg")), "must end in .png"),
+        (Sketching(out=tmp_path / "none" / "a.png"), "there is no folder"),
+        (Sketching(samples=0), "samples is 0"),
+    ):
+        with pytest.raises(UserError, match=message):
+            predictor.answer(["a red square"], options)
+    with pytest.raises(UserError, match="matches no images and captions"):
+        predictor.task.measure(predictor, [*SPLITS.test], Judging(matcher=predictor.task.out))
+    with pytest.raises(UserError, match="images of 8 pixels do not divide into patches of 3"):
+        Draw(out=tmp_path / "run", examples=Drawings(patch=3)).learn(SPLITS)
+
+
+def test_a_look_names_words_and_places(predictor: Predictor) -> None:
+    found = predictor.task.look(predictor, "a red square", 1000)
+    words, places = found.tokens["blocks.0.text.cross"]
+    assert [*words] == ["[START]", "a", "red", "square"]
+    assert (places.height, places.width) == (2, 2)
+    assert found.document().sites
+
+
+def test_the_matcher_answers(matcher: Predictor, tmp_path: Path) -> None:
+    image("red", 1).read().save(tmp_path / "a.png")
+    right, wrong = matcher.answer([f"{tmp_path}/a.png\ta red square", f"{tmp_path}/a.png\ta green square"], NoOptions())
+    assert right.cosine > wrong.cosine
+    assert right.line.startswith(f"{tmp_path}/a.png\ta red square\t0.")
+    with pytest.raises(TextError, match="one tab must stand"):
+        matcher.answer(["a.png"], NoOptions())
