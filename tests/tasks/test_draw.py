@@ -94,7 +94,7 @@ def test_measures(predictor: Predictor, matcher: Predictor) -> None:
     examples = [*SPLITS.test]
     metrics = predictor.task.measure(predictor, examples, Judging(matcher=matcher.task.out)).metrics
     predictor.task.open = lambda: (SPLITS.train, SPLITS.dev)  # type: ignore[method-assign]
-    baselines = predictor.task.baselines(predictor, examples)
+    baselines = predictor.task.baselines(predictor, examples, Judging())
     assert metrics["nats"] < 0.7 * baselines["frequency of each token"]["nats"]
     assert metrics["uniform_in_box"] == pytest.approx(25)
     assert metrics["recall_1"] > 80 > metrics["recall_1_shuffled"]

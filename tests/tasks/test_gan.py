@@ -79,7 +79,7 @@ def test_measures(predictor: Predictor, tmp_path: Path) -> None:
     options = Judging(judge=judge.out, curve=tmp_path / "curve.png")
     metrics = predictor.task.measure(predictor, examples, options).metrics
     predictor.task.open = lambda: (SPLITS.train, SPLITS.dev)  # type: ignore[method-assign]
-    baselines = predictor.task.baselines(predictor, examples)
+    baselines = predictor.task.baselines(predictor, examples, options)
     assert metrics["recognised"] >= 80
     assert baselines["the real images"] == {"frechet": pytest.approx(0, abs=1e-6), "spread": 100, "recognised": 100}
     assert baselines["mean image of each class"]["spread"] == 0

@@ -200,7 +200,9 @@ class Draw(Task[Architecture]):
         lines = [f"{one.captions[0]}\t{loss / places:.3f}" for one, loss, places in zip(examples, nats, count)]  # noqa: B905
         return Measured(lines, {name: float(value) for name, value in metrics.items()})
 
-    def baselines(self, predictor: Predictor, examples: Sequence[CaptionedImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Any
+    ) -> dict[str, dict[str, float]]:
         """How frequent a token is in all training images, and how frequent it is in each place."""
         processor = predictor.processor
         learn = Dataset("training images", self.open()[0].some(COUNTED))
@@ -238,7 +240,8 @@ def draw(predictor: Predictor, captions: Sequence[str], options: Sketching) -> n
     found = []
     for begin in range(0, len(words), BATCH):
         group = words[begin : begin + BATCH]
-        condition, nothing = (predictor.on_device(processor.read(each)) for each in (group, [[] for _ in group]))
+        condition = predictor.on_device(processor.read(group))
+        nothing = predictor.on_device(processor.read([()] * len(group)))
         hidden = processor.hidden(len(group)).to(predictor.device)
         found.append(unmask(predictor.model, hidden, condition, nothing, options, generator).cpu().numpy())
     return np.concatenate(found)

@@ -154,7 +154,7 @@ class TrainGAN(Task[Architecture]):
         return labelled_images(paths)
 
     def hold_out(self, learn: Dataset[LabelledImage], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out(every, lambda example: example.label)
+        return learn.held_out_of_kinds(every, lambda example: example.label)
 
     def check_examples(self, learn: Dataset[LabelledImage], check: Dataset[LabelledImage]) -> None:
         check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], "image")
@@ -184,8 +184,10 @@ class TrainGAN(Task[Architecture]):
         rows = pixels.reshape(len(texts), options.samples, *pixels.shape[1:])
         save_grid([[*row] for row in rows], options.out, SHOWN)
         parts = noise.unflatten(0, (len(texts), -1))
-        place = options.place
-        return [Generated(text, options.out, *own, place) for text, *own in zip(texts, rows, parts, strict=True)]
+        return [
+            Generated(text, options.out, own, noises, options.place)
+            for text, own, noises in zip(texts, rows, parts, strict=True)
+        ]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledImage], options: Judging) -> Measured:
         """An image of each example's label, compared with the real ones; with a judge, how many it recognises."""
@@ -198,10 +200,11 @@ class TrainGAN(Task[Architecture]):
             metrics["recognised"] = recognised(options.judge, made, labels)
         if options.curve is not None:
             draw_scales(self.out, options.curve)
-        self._judge = options.judge
         return Measured(labels, metrics)
 
-    def baselines(self, predictor: Predictor, examples: Sequence[LabelledImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[LabelledImage], options: Judging
+    ) -> dict[str, dict[str, float]]:
         """The mean image of each class, images of labels drawn by chance, and the real images."""
         labels = np.array([one.label for one in examples])
         real = _pixels(predictor, examples)
@@ -215,9 +218,9 @@ class TrainGAN(Task[Architecture]):
             name: {"frechet": frechet(images, real), "spread": spread(images, real, labels)}
             for name, images in ways.items()
         }
-        if self._judge is not None:
+        if options.judge is not None:
             for name, images in ways.items():
-                found[name]["recognised"] = recognised(self._judge, images, labels.tolist())
+                found[name]["recognised"] = recognised(options.judge, images, labels.tolist())
         return found
 
     def picture(self, predictor: Predictor, prediction: Generated) -> Any:

@@ -119,7 +119,9 @@ class MatchImage(Task[Architecture]):
         lines = [f"{caption}\t{rank}" for caption, rank in zip(captions, ranks, strict=True)]
         return Measured(lines, recall(ranks))
 
-    def baselines(self, predictor: Predictor, examples: Sequence[CaptionedImage]) -> dict[str, dict[str, float]]:
+    def baselines(
+        self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Any
+    ) -> dict[str, dict[str, float]]:
         among = min(AMONG, len(examples))
         return {"chance": {"recall_1": 100 / among, "recall_5": 500 / among}}
 
