@@ -31,6 +31,8 @@ def test_the_fit_finds_the_law() -> None:
 def test_no_number_of_the_law_is_negative() -> None:
     found = fit([Point(point.parameters, point.tokens, 3 + point.tokens / 1e6) for point in points(LAW)])
     assert min(found.E, found.A, found.B) >= 0
+    assert fit(points(LAW)).undetermined == []
+    assert Law(1.0, 1.0, 1.0, 2.04, 0.3).undetermined == ["a"]
 
 
 @pytest.fixture

@@ -9,6 +9,10 @@ COARSE = np.arange(0.05, 2.0, 0.1)
 """Exponents that are tried first; then those around the best, in steps of 0.01."""
 
 
+LEAST, MOST = 0.03, 1.95
+"""Exponents beyond these are at the limits of the search: the losses do not determine them."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A trained model."""
@@ -27,6 +31,11 @@ class Law:
     B: float
     a: float
     b: float
+
+    @property
+    def undetermined(self) -> list[str]:
+        """The exponents that the losses do not determine."""
+        return [name for name in ("a", "b") if not LEAST < getattr(self, name) < MOST]
 
     def __call__(self, parameters: float, tokens: float) -> float:
         return self.E + self.A / parameters**self.a + self.B / tokens**self.b

@@ -204,6 +204,10 @@ def _report(options: ScalingLaw, points: list[Point], notes: list[str]) -> Compa
         [
             f"L(N, D) = {law.E:.2f} + {law.A:.3g} / N^{law.a:.2f} + {law.B:.3g} / D^{law.b:.2f}. N does not "
             "count the tables of words and positions. In brackets: the range when one model is left out of the fit.",
+            *(
+                f"The losses do not determine {name}, which is at the limit of the search: measure larger differences."
+                for name in law.undetermined
+            ),
             *notes,
         ],
     )
