@@ -60,7 +60,7 @@ def test_training_memory_by_hand() -> None:
 
 
 def test_operations_of_training_are_those_of_a_real_step() -> None:
-    """The fused attention's backward pass computes its scores again, which is not counted and little at this length."""
+    """Of few keys, by plain attention. The fused kernel computes scores again in its backward pass: not counted."""
     sizes = {**SMALL, "layers": 3, "dropout": 0.0, "tie": False}
     model, tokens = foveate.create("gpt-tiny", **sizes), torch.randint(4, 97, (2, 11))
     found = measure_preset("gpt-tiny", sizes, 2, 11)
