@@ -16,7 +16,7 @@ import pytest
 from foveate.contracts import IGNORE, UNKNOWN, World
 from foveate.data import open_source
 from foveate.data.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, read_map
-from foveate.data.routes import fit_routes, read_routes, words_of
+from foveate.data.routes import fit_routes, mirrored, read_routes, words_of
 from foveate.errors import UserError
 
 MAP = """<?xml version="1.0"?>
@@ -48,6 +48,23 @@ def test_actions_lead_through_a_path(file) -> None:
     assert route.path[0] == (2, 2, 90)
     assert actions_between(route.path, route.walk_map) == [LEFT, FORWARD, LEFT, FORWARD, STOP]
     assert actions_between(read_routes([file])[1].path, route.walk_map) == [RIGHT, RIGHT, STOP]
+
+
+def test_routes_in_a_mirror(file) -> None:
+    routes = read_routes([file])
+    mirror = mirrored(routes)
+    assert [route.instruction for route in mirror] == ["Turn right, go to the lamp", "turn around, go"]
+    assert mirror[0].path[:2] == ((-2, 2, 270), (-2, 2, 0))
+    assert actions_between(mirror[0].path, mirror[0].walk_map) == [RIGHT, FORWARD, RIGHT, FORWARD, STOP]
+    assert mirror[0].walk_map.items[-1, 1] == "lamp"
+    sights = Sights.of([routes[0].walk_map])
+    size = sights.size // 4
+    pose, other = (2, 1, 0), (-2, 1, 0)
+    here, *turned = np.split(sights.features(routes[0].walk_map, pose), [2, 2 + size, 2 + 2 * size, 2 + 3 * size])
+    mirror_here, *ways = np.split(sights.features(mirror[0].walk_map, other), [2, 2 + size, 2 + 2 * size, 2 + 3 * size])
+    np.testing.assert_array_equal(here, mirror_here)
+    for way, one in zip((0, 3, 2, 1), ways, strict=True):
+        np.testing.assert_array_equal(turned[way], one)
 
 
 def test_a_world_does_what_it_is_told(file) -> None:

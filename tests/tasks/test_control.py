@@ -13,10 +13,11 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data.episodes import read_recordings
-from foveate.data.grid_levels import scale_pixels
+from foveate.data.grid_levels import ACTIONS, scale_pixels
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.control import Control, Episodes, InWorld, _look
+from foveate.tasks.control import Acting, Control, Episodes, InWorld
+from foveate.tasks.looking.worlds import same_views, watch_episode
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -81,7 +82,7 @@ def test_it_acts_in_levels_and_is_drawn(folder: Path, tmp_path: Path, capsys) ->
 def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> None:
     agent = foveate.load(folder)
     acted = agent.run("babyai/GoToLocal")
-    _, views, weights = _look(agent, acted)
+    _, views, weights = watch_episode(agent, acted)
     pixels = torch.from_numpy(scale_pixels(views[:3]))
     inputs = agent.processor.inputs([acted.instruction])
     with torch.inference_mode(), look(agent.model) as sight:
@@ -96,6 +97,28 @@ def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> Non
         score = agent.model.score
         scores = score.block(score.queries(query), score.keys(agent.model._flat_grid(pixels[2:3])[0]))
     torch.testing.assert_close(scores[0].softmax(0), torch.from_numpy(weights[2]).flatten(), atol=1e-5, rtol=0)
+
+
+@NEEDS_MINIGRID
+def test_a_look_has_a_map_for_each_view(folder: Path, tmp_path: Path, capsys) -> None:
+    agent = foveate.load(folder)
+    found = agent.task.look(agent, "babyai/GoToLocal 3", 100)
+    acted = agent.answer(["babyai/GoToLocal"], Acting(3))[0]
+    _, _, weights = watch_episode(agent, acted)
+    assert sum(found.sight[site].shape[2] for site in found.sight.sites) == len(acted.actions)
+    names, view = found.tokens[found.sight.sites[0]]
+    assert names[0] == f"1. {ACTIONS[acted.actions[0]]}"
+    assert (view.height, view.width) == weights.shape[1:] == (7, 7)
+    page = tmp_path / "look.html"
+    main(["look", str(folder), "babyai/GoToLocal 3", "--out", str(page)])
+    assert f"at {len(found.sight.sites)} site" in capsys.readouterr().out
+    with pytest.raises(UserError, match="is no level: the input is a world and a seed"):
+        agent.task.look(agent, "go to the lamp", 100)
+
+
+def test_views_that_are_seen_again() -> None:
+    views = np.array([3, 5, 3, 3, 7])[:, None, None, None]
+    assert same_views(views) == [(0, 0), (1, 0), (0, 1), (0, 2), (2, 0)]
 
 
 @NEEDS_MINIGRID

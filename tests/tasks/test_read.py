@@ -5,6 +5,7 @@ from io import StringIO
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import PIL.Image
 import pytest
 import torch
@@ -17,6 +18,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.word_rendering import RenderedWord
 from foveate.tasks.read import Read, Search, WordImages, text_metrics
 from foveate.training import Training
+from foveate.viewer.protocol import File
 
 CONSOLE = Console(file=StringIO())
 FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans-Bold.ttf"
@@ -87,6 +89,20 @@ def test_a_picture_with_a_panel_for_each_character(folder: Path, files: Path, tm
     main(["run", str(folder), str(files / "1.png"), "--picture", str(tmp_path / "look.png")])
     with PIL.Image.open(tmp_path / "look.png") as picture:
         assert picture.width > 100
+
+
+def test_a_look_names_characters_and_places(folder: Path, files: Path) -> None:
+    reader = foveate.load(folder)
+    file = files / "1.png"
+    found = reader.task.look(reader, File("1.png", file.read_bytes()), 1000)
+    (site,) = found.sight.sites
+    characters, grid = found.tokens[site]
+    assert characters == ["O", "O", "[END]"]
+    assert found.sight[site].shape == (1, 1, 3, grid.height * grid.width)
+    assert found.document().sites
+    drawn = reader.picture(reader.run(file)).axes[3].images[1].get_array()
+    weights = found.sight[site].weights()[0, 0, 2].view(grid.height, grid.width)
+    np.testing.assert_allclose(weights[:, : drawn.shape[1]], drawn, atol=1e-6)
 
 
 def test_metrics_by_hand() -> None:

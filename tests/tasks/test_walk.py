@@ -14,6 +14,7 @@ from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.maps import make_map
 from foveate.data.routes import Route
+from foveate.errors import UserError
 from foveate.tasks.walk import OnMaps, Routes, Walk, Walking, arrivals
 from foveate.training import Training
 
@@ -65,6 +66,19 @@ def test_it_follows_instructions_on_a_map(folder: Path, map_file: Path, capsys) 
     main(["run", str(folder), "left", "right", "stay", "--map", str(map_file), "--at", "1,1,180"])
     lines = [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()]
     assert lines == [["left stop", "1,1,90"], ["right stop", "1,1,270"], ["stop", "1,1,180"]]
+
+
+def test_a_look_shows_words_at_each_action(folder: Path, map_file: Path) -> None:
+    walker = foveate.load(folder)
+    found = walker.task.look(walker, f"{map_file} 1,1,180 stay left", 10)
+    (site,) = found.sight.sites
+    actions, words = found.tokens[site]
+    assert words == ["stay", "left"]
+    assert actions[-1] == "stop"
+    assert found.sight[site].shape == (1, 1, len(actions), 2)
+    assert found.document().sites
+    with pytest.raises(UserError, match="where to walk"):
+        walker.task.look(walker, "stay", 10)
 
 
 def test_beams_find_the_same_and_are_as_probable(folder: Path, map_file: Path) -> None:

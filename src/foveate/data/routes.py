@@ -5,7 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,35 @@ def read_routes(paths: Sequence[Path], leave_out: Sequence[str] = (), only: Sequ
     counts = Counter(route.walk_map.name for route in found)
     notes = [", ".join(f"{count:,} on {name}" for name, count in sorted(counts.items()))]
     return Dataset(paths[0].name, found, "routes", notes + [f"{without} without a heading left out"] * bool(without))
+
+
+def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
+    """The routes in a mirror: left and right are exchanged on the maps, in the paths and in English instructions."""
+    maps = cache(lambda number: _mirror_map(known[number]))
+    known = {id(route.walk_map): route.walk_map for route in routes}
+    found = [
+        Route(
+            f"{route.place}, mirrored",
+            _SIDES.sub(lambda side: _EXCHANGED[side[0].lower()], route.instruction),
+            maps(id(route.walk_map)),
+            tuple((-x, y, -heading % 360) for x, y, heading in route.path),
+        )
+        for route in routes
+    ]
+    return Dataset(f"{routes.name}, mirrored", found, routes.unit)
+
+
+_EXCHANGED = {"left": "right", "right": "left", "lefts": "rights", "rights": "lefts"}
+
+_SIDES = re.compile(r"\b(left|right)s?\b", re.IGNORECASE)
+
+
+def _mirror_map(walk_map: WalkMap) -> WalkMap:
+    halls = {
+        (-x, y): {-heading % 360: replace(hall, end=(-hall.end[0], hall.end[1])) for heading, hall in ends.items()}
+        for (x, y), ends in walk_map.halls.items()
+    }
+    return WalkMap(walk_map.name, {(-x, y): item for (x, y), item in walk_map.items.items()}, halls)
 
 
 def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:

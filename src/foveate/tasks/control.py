@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import tyro
 
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, draw_views
-from foveate.decoding.acting import Episode, act, stack_observations
+from foveate.data.grid_levels import ACTIONS, GridLevel
+from foveate.decoding.acting import Episode, act
 from foveate.errors import UserError, at_least, printable
-from foveate.models.multimodal.darqn import AgentState
-from foveate.sight import look
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
+from foveate.viewer.protocol import Input, LookResult
 
 MOST_STEPS = 500
 """Actions of the longest episode; most levels end earlier."""
@@ -163,10 +161,18 @@ class Control(Task[Architecture]):
 
     def picture(self, predictor: Predictor, prediction: Acted) -> Any:
         """What the agent saw at each step, under its attention."""
+        from foveate.tasks.looking.worlds import watch_episode
         from foveate.viewer.episodes import draw
 
-        _, views, weights = _look(predictor, prediction)
+        _, views, weights = watch_episode(predictor, prediction)
         return draw(views, weights, [ACTIONS[one] for one in prediction.actions], prediction.instruction)
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.worlds import look_at_episode
+
+        return look_at_episode(predictor, given, max_length, sites)
 
 
 def _play(predictor: Predictor, levels: Sequence[Level], width: int = 1) -> list[Acted]:
@@ -204,46 +210,12 @@ def _compare(predictor: Predictor, recordings: Sequence[Recording]) -> Measured:
     return Measured(answers, {"success": 100 * whole / len(recordings), "action_accuracy": 100 * right / total})
 
 
-def _look(predictor: Predictor, acted: Acted) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns)."""
-    model: Any = predictor.model
-    world = GridLevel(acted.level.world, acted.level.seed)
-    levels, views, seen, before = [], [], [], []
-    with torch.inference_mode():
-        state = model.start(**predictor.on_device(predictor.processor.inputs([acted.instruction])))
-        for action in acted.actions:
-            seen.append(world.observe())
-            before.append(state.hidden)
-            model.step(stack_observations(seen[-1:], predictor.device), state)
-            levels.append(world.picture())
-            views.append(draw_views(world.codes[None])[0])
-            world.act(action)
-        hidden = tuple(torch.cat(parts, 1) for parts in zip(*before, strict=True))
-        observation = stack_observations(seen, predictor.device)
-        with look(step := _Step(model)) as sight:
-            step(observation, AgentState(hidden, state.instruction.expand(len(seen), -1)))
-        rows, columns = model.grid(observation["pixels"][:1]).shape[2:]
-    weights = sight[sight.sites[-1]].weights()[:, 0, 0].view(-1, rows, columns)
-    return levels, np.stack(views), weights.cpu().numpy()
-
-
-class _Step(torch.nn.Module):
-    """One step as a call of a module, which `look` records. All steps of an episode are done at once, as if in so many
-    worlds."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, observation: dict[str, torch.Tensor], state: Any) -> torch.Tensor:
-        return self.model.step(observation, state)
-
-
 def _animate(predictor: Predictor, acted: Acted, path: Path) -> None:
+    from foveate.tasks.looking.worlds import watch_episode
     from foveate.viewer.episodes import write_gif
 
     title = f"{acted.instruction} ({'reached' if acted.succeeded else 'not reached'})"
     try:
-        write_gif(path, *_look(predictor, acted), [ACTIONS[one] for one in acted.actions], title)
+        write_gif(path, *watch_episode(predictor, acted), [ACTIONS[one] for one in acted.actions], title)
     except OSError as error:
         raise UserError(f"could not write {path}: {error.strerror}") from None

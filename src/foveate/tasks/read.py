@@ -26,12 +26,13 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Training
+from foveate.viewer.protocol import Input, LookResult
 
 BATCH = 128
 """Images that are read together."""
 
-COLUMN = 4
-"""Pixels of the width of a place that SAR attends to."""
+ROW, COLUMN = 8, 4
+"""Height and width in pixels of a place that SAR attends to."""
 
 CHARACTERS_FROM = 5_000
 """Examples that the characters are taken from, where there are more of them."""
@@ -156,7 +157,7 @@ class Read(Task[Architecture]):
                 images[place] = read_image(Path(place))
             except UserError as error:
                 errors[place] = str(error)
-        found = dict(zip(images, _read(predictor, [*images.values()], options), strict=True))
+        found = dict(zip(images, read_words(predictor, [*images.values()], options), strict=True))
         return [
             WordRead(place, *found.get(place, ("", 0.0)), as_json=options.json, error=errors.get(place))
             for place in texts
@@ -166,7 +167,7 @@ class Read(Task[Architecture]):
         found: list[str] = []
         for begin in range(0, len(examples), BATCH):
             images = [example.read() for example in examples[begin : begin + BATCH]]
-            found += [text for text, _ in _read(predictor, images, options)]
+            found += [text for text, _ in read_words(predictor, images, options)]
         return Measured(found, text_metrics(found, [one.label for one in examples]))
 
     def baselines(
@@ -197,9 +198,16 @@ class Read(Task[Architecture]):
             predictor.forward({**inputs, "target": torch.tensor([tokens])})
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
         columns = int(inputs["pixels"].shape[3]) // COLUMN
-        maps = weights.unflatten(1, (columns, -1)).mT[:, :, : -(-int(inputs["widths"][0]) // COLUMN)]
+        maps = weights.unflatten(1, (-1, columns))[:, :, : -(-int(inputs["widths"][0]) // COLUMN)]
         shown = processor.grey(image)
         return draw(np.asarray(shown), maps.numpy(), [*prediction.text, "end"], "image")
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.reading import look_at_reading
+
+        return look_at_reading(predictor, given, max_length, sites, ROW, COLUMN)
 
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
@@ -212,7 +220,7 @@ def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]
     }
 
 
-def _read(predictor: Predictor, images: Sequence[PIL.Image.Image], options: Search) -> list[tuple[str, float]]:
+def read_words(predictor: Predictor, images: Sequence[PIL.Image.Image], options: Search) -> list[tuple[str, float]]:
     """The text in each image and its probability."""
     found = []
     for begin in range(0, len(images), BATCH):

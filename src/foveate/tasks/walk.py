@@ -12,14 +12,16 @@ import tyro
 
 from foveate.data.dataset import Dataset
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
-from foveate.data.routes import Route, RouteProcessor, fit_routes, read_routes, words_of
+from foveate.data.processor import Processor
+from foveate.data.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
 from foveate.decoding.acting import Episode, act, stack_observations
 from foveate.errors import UserError, at_least, printable
-from foveate.sight import look
+from foveate.sight import Sight, look
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.training import Training
+from foveate.training import Batches, Training
+from foveate.viewer.protocol import Input, LookResult
 
 MOST_STEPS = 50
 """Actions of the longest walk."""
@@ -40,6 +42,9 @@ class Routes(Examples):
     """Words and actions of a batch, padding included."""
     leave_out: tuple[str, ...] = ()
     """Names of maps whose routes are not learned from, to measure on them later."""
+    mirror: bool = False
+    """Learn from each route in a mirror too: left and right exchanged on the map, in the path, and as words of the
+    instruction, which must be English."""
 
 
 @dataclass
@@ -135,6 +140,12 @@ class Walk(Task[Architecture]):
     def fit(self, learn: Dataset[Route]) -> RouteProcessor:
         return fit_routes(learn)
 
+    def batches(self, learn: Dataset[Route], processor: Processor[Any]) -> Batches:
+        if not self.examples.mirror:
+            return super().batches(learn, processor)
+        both = Dataset(learn.name, [*learn, *mirrored(learn)], learn.unit)
+        return super().batches(both, processor)
+
     def examples_to_measure(self, data: Sequence[Path], options: OnMaps) -> Dataset[Any]:
         """A user's routes, by default those on the maps that were left out in training."""
         if not data:
@@ -175,19 +186,33 @@ class Walk(Task[Architecture]):
         """The map with the path, and the words that each action attended to."""
         from foveate.viewer.map_walk import draw
 
-        processor: RouteProcessor = predictor.processor
-        walk_map = prediction.walk_map
-        worlds = [MapWorld(walk_map, pose, processor.sights) for pose in prediction.path[: len(prediction.actions)]]
-        seen = stack_observations([world.observe() for world in worlds], predictor.device)["features"]
-        inputs = processor.inputs([processor.encode(prediction.instruction)])
-        with torch.inference_mode(), look(predictor.model) as sight:
-            predictor.forward({**inputs, "features": seen[None]})
+        sight, actions = look_at_words(predictor, prediction)
         if not sight.sites:
             return None
+        walk_map, words = prediction.walk_map, words_of(prediction.instruction) or ["[UNKNOWN]"]
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu().numpy()
         halls = [(place, hall.end, hall.floor) for place, ends in walk_map.halls.items() for hall in ends.values()]
-        words, actions = words_of(prediction.instruction), [ACTIONS[one] for one in prediction.actions]
         return draw(halls, walk_map.items, prediction.path, words, actions, weights)
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.worlds import look_at_walk
+
+        return look_at_walk(predictor, given, max_length, sites)
+
+
+def look_at_words(predictor: Predictor, walked: Walked, sites: Sequence[str] | None = None) -> tuple[Sight, list[str]]:
+    """A sight of the model at all steps of a walk, and the names of the actions."""
+    processor: RouteProcessor = predictor.processor
+    seen = []
+    for pose, _ in zip(walked.path, walked.actions, strict=False):
+        seen.append(MapWorld(walked.walk_map, pose, processor.sights).observe())
+    features = stack_observations(seen, predictor.device)["features"]
+    inputs = processor.inputs([processor.encode(walked.instruction)])
+    with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
+        predictor.forward({**inputs, "features": features[None]})
+    return sight, [ACTIONS[one] for one in walked.actions]
 
 
 def arrivals(ends: Sequence[Pose], routes: Sequence[Route]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from foveate.data.sources.splits import Splits
 
 WORLD = "babyai/GoToLocal"
 
-EPISODES = 10_000
+EPISODES = 20_000
 """Episodes of the bot; their levels have the seeds from 0 on."""
 
 DEV, TEST = 1_000_000, 2_000_000
@@ -28,7 +28,7 @@ FILE = "episodes.npz"
 
 def open_babyai(before_fetch: BeforeFetch) -> Splits[Dataset]:
     """Recordings of the bot to learn from; levels to act in to validate and to test on."""
-    folder = fetched("babyai-go-to-local", _record, before_fetch)
+    folder = fetched("babyai-go-to-local-20k", _record, before_fetch)
     with undamaged(folder), np.load(folder / FILE, allow_pickle=False) as archive:
         views, actions, ends = archive["views"], archive["actions"], archive["ends"].tolist()
         instructions = archive["instructions"].tolist()
@@ -73,7 +73,7 @@ def _record(folder: Path) -> None:
 SOURCE = Source(
     name="babyai-go-to-local",
     tasks=("control",),
-    about="10,000 episodes of BabyAI's bot in GoToLocal, recorded on this machine in some minutes; needs minigrid",
+    about="20,000 episodes of BabyAI's bot in GoToLocal, recorded on this machine in 5 minutes; needs minigrid",
     size="0 MB, nothing is fetched",
     licence="Apache-2.0",
     open=open_babyai,

@@ -108,6 +108,12 @@ class DARQN(nn.Module):
             x = F.relu(layer(x))
         return x
 
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the feature map of images of so many pixels."""
+        for kernel, stride in zip(self.config.kernels, self.config.strides, strict=True):
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+        return height, width
+
     def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S D"]:
         grid = self.grid(pixels)
         if self.config.coordinates:

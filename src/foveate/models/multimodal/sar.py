@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Memory, attend, padding
+from foveate.attention import Additive, Memory, attend
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.vision.sizes import one_for_each_stage
@@ -49,9 +49,9 @@ class ReaderState:
 
     hidden: RecurrentState
     grid: Memory
-    """The features of all places and their keys; places are in the order of columns, so padding is last."""
-    places: Int[Tensor, "R"]
-    """Number of places that belong to the image."""
+    """The features of all places and their keys, row by row."""
+    places: Bool[Tensor, "R 1 S"]
+    """Which places belong to the image; the others are padding."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         self.hidden = tuple(part[:, rows] for part in self.hidden)
@@ -90,15 +90,16 @@ class SAR(nn.Module):
         columns = (-(-widths // self.backbone.stride)).clamp_max(grid.shape[3])
         _, (last, _) = self.encoder(grid.amax(2).mT, lengths=columns)
         _, hidden = self.decoder(self.holistic(last[-1])[:, None])
-        features, keys = (part.mT.flatten(2).mT for part in (grid, self.neighbours(grid)))
-        return ReaderState(hidden, Memory(keys, features, self.score), columns * grid.shape[2])
+        features, keys = (part.flatten(2).mT for part in (grid, self.neighbours(grid)))
+        inside = torch.arange(grid.shape[3], device=grid.device) < columns[:, None]
+        return ReaderState(hidden, Memory(keys, features, self.score), inside.repeat(1, grid.shape[2])[:, None])
 
     def step(self, tokens: Int[Tensor, "R"], state: ReaderState) -> Float[Tensor, "R N"]:
         return self._advance(tokens[:, None], state).squeeze(1)
 
     def _advance(self, tokens: Int[Tensor, "R T"], state: ReaderState) -> Float[Tensor, "R T N"]:
         hidden, state.hidden = self.decoder(self.dropout(self.embedding(tokens)), state.hidden)
-        glimpse = attend(hidden, state.grid, mask=padding(state.places))
+        glimpse = attend(hidden, state.grid, mask=state.places)
         return self.output(self.dropout(torch.cat([hidden, glimpse], -1)))
 
 

@@ -1,0 +1,132 @@
+"""Looks at models that act in a world: each action over the words of an instruction, or over what was seen."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from foveate.data.grid_levels import ACTIONS, GridLevel, draw_views
+from foveate.decoding.acting import stack_observations
+from foveate.errors import UserError
+from foveate.sight import Sight, look
+from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.predictor import Predictor
+from foveate.viewer.protocol import Input, LookResult
+from foveate.viewer.sides import Image, SidePair
+
+if TYPE_CHECKING:
+    from foveate.tasks.control import Acted
+
+_WALK = re.compile(r"\s*(\S+\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
+
+_LEVEL = re.compile(r"\s*([\w-]+/[\w-]+)(?:\s+(\d+))?\s*")
+
+
+def look_at_walk(predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None) -> LookResult:
+    """A look at a walk, each action over the words. The input is "MAP.xml X,Y,HEADING instruction".
+
+    Raises UserError for another input, and for a model that does not attend.
+    """
+    from foveate.tasks.walk import Walking, look_at_words, words_of
+
+    name = _name(predictor)
+    text = require_text(given, name)
+    if not (parts := _WALK.fullmatch(text)):
+        raise UserError(
+            f"{make_title(text)!r}: where to walk? The input is a map, a pose and the instruction, "
+            'such as "l.xml 3,5,180 go to the lamp"'
+        )
+    place, pose, instruction = parts.groups()
+    walked = predictor.run(instruction, Walking(Path(place), pose))
+    sight, actions = look_at_words(predictor, walked, sites)
+    words = words_of(instruction) or ["[UNKNOWN]"]
+    check_length(len(words), max_length, "the instruction", "words")
+    sides: SidePair = (actions, words)
+    notes = [_known(sight, name), f"Walk: {walked.line.replace(chr(9), ' | ')}", *sight.notes]
+    return LookResult(sight, dict.fromkeys(sight.sites, sides), make_title(instruction), notes)
+
+
+def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None) -> LookResult:
+    """A look at an agent in a level: a map for each step, over what was seen. The input is "WORLD" or "WORLD SEED".
+
+    Raises UserError for another input.
+    """
+    from foveate.tasks.control import Acting
+
+    name = _name(predictor)
+    text = require_text(given, name)
+    if not (parts := _LEVEL.fullmatch(text)):
+        raise UserError(
+            f'{make_title(text)!r} is no level: the input is a world and a seed, such as "babyai/GoToLocal 7"'
+        )
+    acted = predictor.run(parts[1], Acting(int(parts[2] or 1)))
+    sight, views, (rows, columns) = look_at_steps(predictor, acted, sites)
+    check_length(rows * columns, max_length, "a view", "places")
+    steps: dict[int, list[int]] = {}
+    for step, (number, _) in enumerate(same_views(views)):
+        steps.setdefault(number, []).append(step)
+    names: dict[str, SidePair] = {}
+    for site in sight.sites:
+        same = steps[int(site.partition("#")[2] or 1) - 1]
+        actions = [f"{step + 1}. {ACTIONS[acted.actions[step]]}" for step in same]
+        names[site] = (actions, Image.of(views[same[0]], rows, columns))
+    notes = [_known(sight, name), f"Actions: {acted.line.replace(chr(9), ' | ')}", *sight.notes]
+    return LookResult(sight, names, f"{text.strip()}: {acted.instruction}", notes)
+
+
+def watch_episode(predictor: Predictor, acted: "Acted") -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns)."""
+    world = GridLevel(acted.level.world, acted.level.seed)
+    levels = []
+    for action in acted.actions:
+        levels.append(world.picture())
+        world.act(action)
+    sight, views, (rows, columns) = look_at_steps(predictor, acted)
+    maps = {number: sight[site].weights().mean(1)[0] for number, site in enumerate(sight.sites)}
+    found = [maps[number][row].view(rows, columns).cpu().numpy() for number, row in same_views(views)]
+    return levels, views, np.stack(found)
+
+
+def look_at_steps(
+    predictor: Predictor, acted: "Acted", sites: Sequence[str] | None = None
+) -> tuple[Sight, np.ndarray, tuple[int, int]]:
+    """A sight of the model in an episode, the views (T, h, w, 3), and the rows and columns of the grid.
+
+    The sight has a site for each view that differs from those before it; see `same_views`.
+    """
+    model: Any = predictor.model
+    world = GridLevel(acted.level.world, acted.level.seed)
+    seen, views = [], []
+    for action in acted.actions:
+        seen.append(world.observe())
+        views.append(draw_views(world.codes[None])[0])
+        world.act(action)
+    observed = {name: part[None] for name, part in stack_observations(seen, predictor.device).items()}
+    inputs = predictor.processor.inputs([acted.instruction])
+    with torch.inference_mode(), look(model, sites=sites) as sight:
+        model(**predictor.on_device(inputs), **observed)
+    return sight, np.stack(views), model.grid_size(*observed["pixels"].shape[-2:])
+
+
+def same_views(views: np.ndarray) -> list[tuple[int, int]]:
+    """For each step the number of its view among those that differ, and how often this one was seen before."""
+    counts: dict[bytes, int] = {}
+    found = []
+    for view in views:
+        key = view.tobytes()
+        counts[key] = counts.get(key, -1) + 1
+        found.append(([*counts].index(key), counts[key]))
+    return found
+
+
+def _name(predictor: Predictor) -> str:
+    return f"{predictor.task.model} from {predictor.task.out}"
+
+
+def _known(sight: Sight, name: str) -> str:
+    if not sight.sites:
+        raise UserError(f"{name} does not attend: there is nothing to see")
+    return name
