@@ -62,7 +62,7 @@ def test_the_source_records_the_bot(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(babyai, "EPISODES", 5)
     splits = open_source("babyai-go-to-local", task="control")
     assert [len(splits.train), len(splits.dev), len(splits.test)] == [5, 200, 500]
-    instruction, views, actions = bot_episode(NAME, 3)
+    instruction, views, actions = bot_episode(NAME, 3, babyai.NOISE)
     recording = splits.train[3]
     assert (recording.instruction, recording.actions) == (instruction, tuple(actions))
     assert np.array_equal(recording.read(), draw_views(views))

@@ -137,6 +137,13 @@ def test_bad_input(folder: Path, flags, complaint, capsys) -> None:
     assert complaint in capsys.readouterr().err
 
 
+def test_an_agent_of_another_world(folder: Path) -> None:
+    agent = foveate.load(folder)
+    agent.processor.actions = 9
+    with pytest.raises(UserError, match=r"this agent has 9 actions .* but levels of minigrid have 7"):
+        agent.run("babyai/GoToLocal")
+
+
 @pytest.mark.parametrize(
     ("arrays", "complaint"),
     [

@@ -22,6 +22,9 @@ TILE = 8
 
 ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 
+MOVES = 3
+"""The first of the actions, which turn and move."""
+
 AGENT = (3, 6)
 """Column and row of the agent in its own view."""
 
@@ -63,9 +66,11 @@ class GridLevel:
         return self.env.get_frame(highlight=True, tile_size=tile)
 
 
-def bot_episode(name: str, seed: int) -> tuple[str, UInt8[np.ndarray, "T 7 7 3"], list[int]]:
+def bot_episode(name: str, seed: int, noise: float = 0.0) -> tuple[str, UInt8[np.ndarray, "T 7 7 3"], list[int]]:
     """What BabyAI's bot does in a level: the instruction, the views before its actions, and these.
 
+    With `noise`, this share of its actions is replaced by random moves when they are done, so that the episode shows
+    what to do where a less able agent may be (Laskey et al. 2017, https://arxiv.org/abs/1703.09327).
     Raises UserError where the level is not BabyAI's, whose instructions the bot understands.
     """
     level = GridLevel(name, seed)
@@ -75,15 +80,16 @@ def bot_episode(name: str, seed: int) -> tuple[str, UInt8[np.ndarray, "T 7 7 3"]
 
     views: list[np.ndarray] = []
     actions: list[int] = []
-    done = False
+    generator = np.random.default_rng(seed)
+    done, acted = False, None
     with _silence():
         bot = BabyAIBot(level.env)
     while not done:
         with _silence():
-            action = int(bot.replan(actions[-1] if actions else None))
+            actions.append(int(bot.replan(acted)))
         views.append(level.codes.copy())
-        actions.append(action)
-        done = level.act(action)
+        acted = int(generator.integers(MOVES)) if noise and generator.random() < noise else actions[-1]
+        done = level.act(acted)
     return level.instruction, np.stack(views), actions
 
 

@@ -1,22 +1,25 @@
-"""Control: an agent acts on what it sees, learned by imitation."""
+"""Control: an agent acts on what it sees, learned by imitation or from rewards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import tyro
+from torch import nn
 
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
 from foveate.data.grid_levels import ACTIONS, GridLevel
 from foveate.decoding.acting import Episode, act
 from foveate.errors import UserError, at_least, printable
+from foveate.tasks.control_examples import CHANNELS, FRESH, Episodes, fit_levels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import Training
+from foveate.tasks.task import Task
+from foveate.training import Batches, Objective, Training
+from foveate.training.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult
 
 MOST_STEPS = 500
@@ -24,20 +27,6 @@ MOST_STEPS = 500
 
 BATCH = 128
 """Levels that are acted in together."""
-
-FRESH = 3_000_000
-"""The first seed of levels that are named by their world only; no source has such levels."""
-
-
-@dataclass
-class Episodes(Examples):
-    """Which episodes to imitate: a folder of .npz files, each with pixels (steps, height, width, channels) in 8 bits,
-    actions (steps), and a text, instruction."""
-
-    batch: int = 128
-    """Steps of a batch, padding included."""
-    validation_examples: int = 200
-    """Levels or episodes of each validation during training."""
 
 
 @dataclass
@@ -91,7 +80,7 @@ class Acted:
 
 @dataclass
 class Control(Task[Architecture]):
-    """Train an agent that imitates recorded episodes.
+    """Train an agent that imitates recorded episodes, or learns from rewards.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
@@ -121,12 +110,38 @@ class Control(Task[Architecture]):
         return read_recordings(paths)
 
     def fit(self, learn: Dataset[Recording]) -> EpisodeProcessor:
-        return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1)
+        if self.examples.objective == "imitation":
+            return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1)
+        return fit_levels(learn, self.examples.actions)
+
+    def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
+        if self.examples.objective == "imitation":
+            return super().open()
+        splits = self.examples.levels()
+        return splits.train, splits.dev
+
+    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
+        self._agent = super()._model(sizes)
+        return self._agent
+
+    def batches(self, learn: Dataset[Any], processor: EpisodeProcessor) -> Batches:
+        """Recordings; or what the model itself does, which is made with the first batch."""
+        chosen = self.examples
+        if chosen.objective == "imitation":
+            return super().batches(learn, processor)
+        from foveate.tasks.replay import ReplayBatches
+
+        settings = chosen.batch, chosen.explore, chosen.discount, self.training.seed
+        return ReplayBatches(lambda: self._agent, processor, learn, *settings)
+
+    def objective(self) -> Objective:
+        return super().objective() if self.examples.objective == "imitation" else QLearning()
 
     def examples_to_measure(self, data: Sequence[Path], options: InWorld) -> Dataset[Any]:
         """New levels of a world where one is named."""
         if options.world is None:
-            return super().examples_to_measure(data, options)
+            learned = self.examples.objective == "q" and not data
+            return self.examples.levels().test if learned else super().examples_to_measure(data, options)
         levels = [Level(options.world, FRESH + number) for number in range(options.episodes)]
         return Dataset(options.world, levels, "levels")
 
@@ -176,13 +191,19 @@ class Control(Task[Architecture]):
 
 
 def _play(predictor: Predictor, levels: Sequence[Level], width: int = 1) -> list[Acted]:
-    """What the model does in each level."""
+    """What the model does in each level. Raises UserError for a model of another world."""
+    processor: EpisodeProcessor = predictor.processor
+    if processor.actions > len(ACTIONS) or processor.channels != CHANNELS:
+        raise UserError(
+            f"this agent has {processor.actions} actions and reads images of {processor.channels} channels, "
+            f"but levels of minigrid have {len(ACTIONS)} actions and images of {CHANNELS} channels"
+        )
     found = []
     model: Any = predictor.model
     for begin in range(0, len(levels), BATCH):
         group = levels[begin : begin + BATCH]
         worlds = [GridLevel(level.world, level.seed) for level in group]
-        inputs = predictor.on_device(predictor.processor.inputs([world.instruction for world in worlds]))
+        inputs = predictor.on_device(processor.inputs([world.instruction for world in worlds]))
         episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width)
         for level, episode in zip(group, episodes, strict=True):
             world: Any = episode.world

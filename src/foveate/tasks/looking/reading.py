@@ -37,8 +37,8 @@ def look_at_reading(
     height, width = inputs["pixels"].shape[2:]
     check_length((height // row) * (width // column), max_length, "the image", "places")
     shown = np.full((height, width), 255, np.uint8)
-    pixels = np.asarray(processor.grey(image))
-    shown[: pixels.shape[0], : pixels.shape[1]] = pixels
+    inside = int(inputs["widths"][0])
+    shown[:, :inside] = np.asarray(processor.grey(image).resize((inside, height)))
     sides: SidePair = ([*text, "[END]"], Image.of(shown, height // row, width // column))
     notes = [name, f"Text: {text} (probability {probability:.3f})", *sight.notes]
     return LookResult(sight, dict.fromkeys(sight.sites, sides), file.name, notes)

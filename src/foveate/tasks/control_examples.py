@@ -1,0 +1,72 @@
+"""What an agent learns from: recorded episodes, or levels to act in."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.episodes import EpisodeProcessor, Level
+from foveate.data.grid_levels import ACTIONS, GridLevel
+from foveate.data.routes import words_of
+from foveate.errors import UserError, at_least
+from foveate.tasks.task import Examples
+
+LEVELS = 2000
+"""Levels of an epoch of Q-learning."""
+
+DEV, TEST, FRESH = 1_000_000, 2_000_000, 3_000_000
+"""First seeds of the levels to validate and to test on, and of those that are named by their world only."""
+
+
+CHANNELS = 3
+"""Channels of the images of a level."""
+
+INSTRUCTIONS = 100
+"""Levels whose instructions give the words, in Q-learning."""
+
+
+@dataclass
+class Episodes(Examples):
+    """Which episodes to imitate: a folder of .npz files, each with pixels (steps, height, width, channels) in 8 bits,
+    actions (steps), and a text, instruction."""
+
+    objective: Literal["imitation", "q"] = "imitation"
+    """Imitate recorded episodes; or act in levels of a --world and learn from the rewards, by double Q-learning."""
+    world: str | None = None
+    """Q-learning: the world, such as minigrid/Empty-Random-6x6."""
+    actions: int = len(ACTIONS)
+    """Q-learning: choose from so many actions: left, right, forward, pick up, drop, toggle, done."""
+    explore: int = 500
+    """Q-learning: batches in which the share of random actions falls from 1 to 0.05."""
+    discount: float = 0.95
+    """Q-learning: what a reward is worth one step before it."""
+    batch: int = 160
+    """Steps of a batch, padding included."""
+    validation_examples: int = 200
+    """Levels or episodes of each validation during training."""
+
+    def check(self) -> None:
+        super().check()
+        at_least(1, "explore", self.explore)
+        if not 1 <= self.actions <= len(ACTIONS) or not 0 <= self.discount <= 1:
+            raise UserError(f"actions must be 1 to {len(ACTIONS)} and the discount 0 to 1")
+        if (self.world is None) == (self.objective == "q") or (self.world and (self.source or self.data)):
+            raise UserError(
+                "Q-learning takes a world and no recordings: --objective q --world minigrid/Empty-Random-6x6"
+            )
+
+    def levels(self) -> Splits[Dataset[Any]]:
+        """Levels of the world to learn from, to validate and to test on."""
+        parts = {"train": (0, LEVELS), "dev": (DEV, self.validation_examples), "test": (TEST, 500)}
+        return Splits(
+            *[
+                Dataset(f"{self.world}.{name}", [Level(str(self.world), first + n) for n in range(count)], "levels")
+                for name, (first, count) in parts.items()
+            ]
+        )
+
+
+def fit_levels(levels: Dataset[Level], actions: int) -> EpisodeProcessor:
+    """The processor with the words of some levels' instructions."""
+    texts = [GridLevel(level.world, level.seed).instruction for level in levels.some(INSTRUCTIONS)]
+    return EpisodeProcessor(tuple(sorted({word for text in texts for word in words_of(text)})), actions, CHANNELS)
