@@ -12,12 +12,14 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data.episodes import read_recordings
+from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
 from foveate.data.grid_levels import ACTIONS, scale_pixels
 from foveate.errors import UserError
+from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
 from foveate.tasks.control import Acting, Control, Episodes, InWorld
 from foveate.tasks.looking.worlds import same_views, watch_episode
+from foveate.tasks.replay import ReplayBatches
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -168,3 +170,49 @@ def test_folders_without_episodes_and_images_of_two_sizes(tmp_path: Path) -> Non
         np.savez(tmp_path / f"{number}.npz", pixels=pixels, actions=np.zeros(1, int))
     with pytest.raises(UserError, match="all images must have one size"):
         read_recordings([tmp_path])
+
+
+@NEEDS_MINIGRID
+def test_q_learning_in_levels(tmp_path: Path, capsys) -> None:
+    training = Training(steps=3, warmup=1, validate_every=3, precision="float32")
+    examples = Episodes(objective="q", world="minigrid/Empty-5x5", actions=3, batch=32, validation_examples=2)
+    small = {"widths": (8, 8, 8), "width": 16}
+    task = Control(examples=examples, architecture=small, out=tmp_path / "run", training=training)
+    task.learn(console=CONSOLE)
+    agent = foveate.load(tmp_path / "run")
+    assert agent.processor.actions == 3
+    assert "goal" in agent.processor.words
+    assert len(agent.task.examples_to_measure([], InWorld())) == 500
+    main(["run", str(tmp_path / "run"), "minigrid/Empty-5x5"])
+    assert capsys.readouterr().out.startswith("get to the green goal square\t")
+
+
+@NEEDS_MINIGRID
+def test_replayed_parts_of_episodes() -> None:
+    processor = EpisodeProcessor(("goal",), 3, 3)
+    torch.manual_seed(0)
+    model = DARQN(DARQNConfig(5, 3, 3, (8,), (8,), (8,), width=8))
+    levels = [Level("minigrid/Empty-5x5", seed) for seed in range(4)]
+    batches = ReplayBatches(lambda: model, processor, levels, 64, 10, 0.9, 1)
+    (first, second), again = batches.epoch(0), next(batches.epoch(0))
+    assert len(batches) == 2
+    assert first.inputs["pixels"].shape == (4, 16, 3, 56, 56)
+    assert second.targets["values"].shape == (4, 16)
+    torch.testing.assert_close(first.targets["labels"][0], again.targets["labels"][0])
+    done = batches.kept[0]
+    assert len(done.codes) == len(done.actions) + 1 == len(done.rewards) + 1
+    assert (done.rewards[-1] > 0) <= done.ended
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"objective": "q"}, "Q-learning takes a world"),
+        ({"world": "minigrid/Empty-5x5"}, "Q-learning takes a world"),
+        ({"objective": "q", "world": "minigrid/Empty-5x5", "source": "babyai-go-to-local"}, "and no recordings"),
+        ({"actions": 8}, "actions must be 1 to 7"),
+    ],
+)
+def test_settings_of_q_learning(settings, complaint) -> None:
+    with pytest.raises(UserError, match=complaint):
+        Episodes(**settings).check()

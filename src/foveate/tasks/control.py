@@ -132,7 +132,7 @@ class Control(Task[Architecture]):
         from foveate.tasks.replay import ReplayBatches
 
         settings = chosen.batch, chosen.explore, chosen.discount, self.training.seed
-        return ReplayBatches(lambda: self._agent, processor, learn, *settings)
+        return ReplayBatches(lambda: self._agent, processor, list(learn), *settings)
 
     def objective(self) -> Objective:
         return super().objective() if self.examples.objective == "imitation" else QLearning()
