@@ -13,11 +13,12 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
-from foveate.data.grid_levels import ACTIONS, scale_pixels
+from foveate.data.grid_levels import ACTIONS, GridLevel, scale_pixels
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
-from foveate.tasks.control import Acting, Control, Episodes, InWorld
+from foveate.tasks.control import Control, InWorld
+from foveate.tasks.control_examples import Acting, Episodes
 from foveate.tasks.looking.worlds import same_views, watch_episode
 from foveate.tasks.replay import ReplayBatches
 from foveate.training import Training
@@ -99,6 +100,23 @@ def test_the_attention_that_is_drawn_is_that_of_the_episode(folder: Path) -> Non
         score = agent.model.score
         scores = score.block(score.queries(query), score.keys(agent.model._flat_grid(pixels[2:3])[0]))
     torch.testing.assert_close(scores[0].softmax(0), torch.from_numpy(weights[2]).flatten(), atol=1e-5, rtol=0)
+
+
+@NEEDS_MINIGRID
+def test_actions_are_drawn_or_the_likeliest(folder: Path) -> None:
+    agent = foveate.load(folder)
+    drawn, again, likeliest = (
+        agent.answer(["babyai/GoToLocal"], Acting(likeliest=likeliest))[0].actions for likeliest in (False, False, True)
+    )
+    assert drawn == again
+    assert len(set(drawn)) == 2
+    world, state = GridLevel("babyai/GoToLocal", 1), None
+    with torch.inference_mode():
+        state = agent.model.start(**agent.processor.inputs([world.instruction]))
+        for action in likeliest[:5]:
+            seen = torch.from_numpy(world.observe()["pixels"])[None]
+            assert int(agent.model.step({"pixels": seen}, state).argmax()) == action
+            world.act(action)
 
 
 @NEEDS_MINIGRID

@@ -29,16 +29,24 @@ class Episode:
 
 @torch.inference_mode()
 def act(
-    model: Actor, inputs: dict[str, Tensor], worlds: Sequence[World], max_steps: int, width: int = 1
+    model: Actor,
+    inputs: dict[str, Tensor],
+    worlds: Sequence[World],
+    max_steps: int,
+    width: int = 1,
+    generator: torch.Generator | None = None,
 ) -> list[Episode]:
     """The likeliest episode in each world that beam search of this `width` finds; a width of 1 is greedy search.
 
     `inputs` are what the model reads before it acts, one row for each world. An episode ends when `World.act` says so,
     or after `max_steps`. With a width of 1 the given worlds are changed; otherwise copies are. The search in a world
     ends when `width` episodes have ended, or when none that is open is likelier than the likeliest that has ended.
-    Raises UserError for limits below 1.
+    With a `generator`, which takes a width of 1, actions are drawn by their probabilities instead. Raises UserError for
+    limits below 1.
     """
     at_least(1, "width", width)
+    if generator is not None and width > 1:
+        raise ValueError("actions are drawn, or searched with a beam, but not both")
     at_least(1, "max_steps", max_steps)
     state = model.start(**inputs)
     device = next(iter(inputs.values())).device
@@ -51,7 +59,9 @@ def act(
         rows: list[int] = []
         first = 0
         for number, beam in enumerate(beams):
-            parents, beams[number] = _advance(beam, log_probs[first : first + len(beam)], width, ended[number])
+            parents, beams[number] = _advance(
+                beam, log_probs[first : first + len(beam)], width, ended[number], generator
+            )
             rows += [first + parent for parent in parents]
             first += len(beam)
         if not rows:
@@ -68,13 +78,17 @@ def stack_observations(observations: Sequence[dict[str, np.ndarray]], device: to
 
 
 def _advance(
-    beam: list[Episode], log_probs: Tensor, width: int, ended: list[Episode]
+    beam: list[Episode], log_probs: Tensor, width: int, ended: list[Episode], generator: torch.Generator | None
 ) -> tuple[list[int], list[Episode]]:
     """The parents and the open episodes after one more action; those that end go to `ended`."""
     if not beam:
         return [], []
     totals = log_probs + torch.tensor([episode.log_prob for episode in beam])[:, None]
-    best, places = totals.flatten().topk(min(width, totals.numel()))
+    if generator is None:
+        best, places = totals.flatten().topk(min(width, totals.numel()))
+    else:
+        places = log_probs[0].exp().multinomial(1, generator=generator)
+        best = totals[0, places]
     parents: list[int] = []
     opened: list[Episode] = []
     for log_prob, place in zip(best.tolist(), places.tolist(), strict=True):

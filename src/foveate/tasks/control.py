@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import torch
 import tyro
 from torch import nn
 
@@ -14,7 +15,7 @@ from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episod
 from foveate.data.grid_levels import ACTIONS, GridLevel
 from foveate.decoding.acting import Episode, act
 from foveate.errors import UserError, at_least, printable
-from foveate.tasks.control_examples import CHANNELS, FRESH, Episodes, fit_levels
+from foveate.tasks.control_examples import CHANNELS, FRESH, Acting, Episodes, fit_levels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
@@ -30,21 +31,6 @@ BATCH = 128
 
 
 @dataclass
-class Acting:
-    """Which level to act in."""
-
-    seed: int = 1
-    """Lays the level out."""
-    width: int = 1
-    """Width of the beam search over copies of the world; 1 is greedy."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        at_least(0, "seed", self.seed)
-        at_least(1, "width", self.width)
-
-
-@dataclass
 class InWorld:
     """Where to measure."""
 
@@ -52,6 +38,8 @@ class InWorld:
     """Act in new levels of this world, such as babyai/GoToLocal, instead of the test part."""
     episodes: int = 500
     """How many levels of the world."""
+    likeliest: bool = False
+    """Take the likeliest action at each step, instead of drawing it."""
     picture: Path | None = None
     """Also write the first episode as an animation (.gif): the level, and what the agent looked at."""
 
@@ -93,7 +81,13 @@ class Control(Task[Architecture]):
     processor = EpisodeProcessor
     options = Acting
     usual = Training(
-        epochs=10, learning_rate=3e-3, schedule="cosine", warmup=100, label_smoothing=0.0, validate_every=500
+        epochs=10,
+        learning_rate=3e-3,
+        schedule="cosine",
+        warmup=100,
+        label_smoothing=0.0,
+        validate_every=1000,
+        precision="float32",
     )
 
     examples: Annotated[Episodes, tyro.conf.arg(name="")] = field(default_factory=Episodes)
@@ -148,13 +142,13 @@ class Control(Task[Architecture]):
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Acting) -> list[Acted]:
         """What the agent does in a level of each world that is named, such as babyai/GoToLocal."""
         options.check()
-        return _play(predictor, [Level(text, options.seed) for text in texts], options.width)
+        return _play(predictor, [Level(text, options.seed) for text in texts], options.width, options.likeliest)
 
     def measure(self, predictor: Predictor, examples: Sequence[Any], options: InWorld) -> Measured:
         """Levels: the share whose goal is reached. Recordings: the share in which every action is as recorded."""
         if not isinstance(examples[0], Level):
             return _compare(predictor, examples)
-        found = _play(predictor, examples)
+        found = _play(predictor, examples, 1, options.likeliest)
         if options.picture is not None:
             _animate(predictor, found[0], options.picture)
         return Measured([one.line for one in found], _success(found))
@@ -190,7 +184,7 @@ class Control(Task[Architecture]):
         return look_at_episode(predictor, given, max_length, sites)
 
 
-def _play(predictor: Predictor, levels: Sequence[Level], width: int = 1) -> list[Acted]:
+def _play(predictor: Predictor, levels: Sequence[Level], width: int, likeliest: bool) -> list[Acted]:
     """What the model does in each level. Raises UserError for a model of another world."""
     processor: EpisodeProcessor = predictor.processor
     if processor.actions > len(ACTIONS) or processor.channels != CHANNELS:
@@ -200,11 +194,13 @@ def _play(predictor: Predictor, levels: Sequence[Level], width: int = 1) -> list
         )
     found = []
     model: Any = predictor.model
+    draws = width == 1 and not likeliest and predictor.task.examples.objective == "imitation"
+    generator = torch.Generator().manual_seed(1) if draws else None
     for begin in range(0, len(levels), BATCH):
         group = levels[begin : begin + BATCH]
         worlds = [GridLevel(level.world, level.seed) for level in group]
         inputs = predictor.on_device(processor.inputs([world.instruction for world in worlds]))
-        episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width)
+        episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width, generator)
         for level, episode in zip(group, episodes, strict=True):
             world: Any = episode.world
             found.append(Acted(level, world.instruction, episode.actions, world.reward > 0))

@@ -1,4 +1,4 @@
-"""What an agent learns from: recorded episodes, or levels to act in."""
+"""What an agent learns from, recorded episodes or levels to act in, and how it acts."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -64,6 +64,24 @@ class Episodes(Examples):
                 for name, (first, count) in parts.items()
             ]
         )
+
+
+@dataclass
+class Acting:
+    """Which level to act in."""
+
+    seed: int = 1
+    """Lays the level out."""
+    width: int = 1
+    """Width of the beam search over copies of the world; 1 is none."""
+    likeliest: bool = False
+    """Take the likeliest action at each step. An agent that imitates draws it otherwise, so as not to repeat an action
+    that changes nothing."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(0, "seed", self.seed)
+        at_least(1, "width", self.width)
 
 
 def fit_levels(levels: Dataset[Level], actions: int) -> EpisodeProcessor:

@@ -54,7 +54,7 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
 
     Raises UserError for another input.
     """
-    from foveate.tasks.control import Acting
+    from foveate.tasks.control_examples import Acting
 
     name = _name(predictor)
     text = require_text(given, name)
