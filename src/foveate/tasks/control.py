@@ -103,7 +103,7 @@ class Control(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[Recording]:
         return read_recordings(paths)
 
-    def fit(self, learn: Dataset[Recording]) -> EpisodeProcessor:
+    def fit(self, learn: Dataset[Any]) -> EpisodeProcessor:
         if self.examples.objective == "imitation":
             return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1)
         return fit_levels(learn, self.examples.actions)

@@ -112,12 +112,11 @@ class ReplayBatches:
         pixels = pixels.unflatten(0, codes.shape[:2])
         inputs = self._inputs(chosen)
         training = self.model.training
-        values = [
-            network(**inputs, pixels=pixels.to(self._device)).logits.float().cpu()
-            for network in (self.model.eval(), self.target)
-        ]
+        networks: tuple[Any, Any] = (self.model.eval(), self.target)
+        seen = pixels.to(self._device)
+        online, target = (network(**inputs, pixels=seen).logits.float().cpu() for network in networks)
         self.model.train(training)
-        targets = double_q_targets(*values, rewards, ended, self.discount)
+        targets = double_q_targets(online, target, rewards, ended, self.discount)
         batch = label_batch({**inputs, "pixels": pixels[:, :-1]}, labels, "replayed episodes")
         batch.targets["values"] = targets
         return batch
