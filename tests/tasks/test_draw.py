@@ -10,6 +10,7 @@ import torch
 from foveate import tasks
 from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
+from foveate.data.images import read_image
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.draw import Draw, Drawings, Judging, Sketching
@@ -70,7 +71,7 @@ def test_it_draws_what_captions_say(predictor: Predictor, tmp_path: Path) -> Non
     captions = ["a red square", "a blue square"]
     found = predictor.answer(captions, Sketching(out=out, samples=3))
     assert [one.line for one in found] == [f"{out}\t{caption}" for caption in captions]
-    page = np.asarray(PIL.Image.open(out)).astype(int)
+    page = np.asarray(read_image(out)).astype(int)
     assert page.shape == (2 * 264 + 8, 3 * 264 + 8, 3)
     for row, caption in enumerate(captions):
         for column in range(3):

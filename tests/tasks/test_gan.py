@@ -9,7 +9,7 @@ import torch
 
 from foveate import tasks
 from foveate.data.dataset import Dataset
-from foveate.data.images import LabelledImage
+from foveate.data.images import LabelledImage, read_image
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
@@ -40,7 +40,7 @@ def task(out: Path, steps: int) -> TrainGAN:
         out=out,
         examples=ClassImages(batch=16, validation_examples=20),
         training=Training(steps=steps, learning_rate=3e-3, schedule="constant", warmup=1, betas=(0.0, 0.9), clip=None,
-                          weight_decay=0.0, validate_every=20, save_every=20, average=1, log_every=10),
+                          weight_decay=0.0, validate_every=40, save_every=5, average=1, log_every=10),
         architecture=ARCHITECTURE,
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def task(out: Path, steps: int) -> TrainGAN:
 def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("runs") / "gan"
-    task(out, 160).learn(SPLITS)
+    task(out, 120).learn(SPLITS)
     return tasks.load(out)
 
 
@@ -57,7 +57,7 @@ def test_it_generates_what_labels_say(predictor: Predictor, tmp_path: Path) -> N
     out = tmp_path / "samples.png"
     found = predictor.answer(["left", "right"], Sampling(out=out, samples=5, place=(0, 3)))
     assert [one.line for one in found] == [f"{out}\tleft", f"{out}\tright"]
-    assert PIL.Image.open(out).size == (8 + 5 * 120, 8 + 2 * 120)
+    assert read_image(out).size == (8 + 5 * 120, 8 + 2 * 120)
     for one, brighter in zip(found, (slice(0, 4), slice(4, 8)), strict=True):
         assert one.pixels[:, 2:6, brighter].mean() > one.pixels.mean() + 20
     figure = predictor.picture(found[0])
@@ -83,13 +83,13 @@ def test_measures(predictor: Predictor, tmp_path: Path) -> None:
     assert metrics["recognised"] >= 80
     assert baselines["the real images"] == {"frechet": pytest.approx(0, abs=1e-6), "spread": 100, "recognised": 100}
     assert baselines["mean image of each class"]["spread"] == 0
-    assert PIL.Image.open(tmp_path / "curve.png").size[0] > 100
+    assert read_image(tmp_path / "curve.png").size[0] > 100
 
 
 def test_a_training_that_was_interrupted_ends_with_the_same_weights(tmp_path: Path) -> None:
-    for steps in (20, 40):
+    for steps in (5, 10):
         task(tmp_path / "parts", steps).learn(SPLITS)
-    task(tmp_path / "whole", 40).learn(SPLITS)
+    task(tmp_path / "whole", 10).learn(SPLITS)
     first, second = (tasks.load(tmp_path / name).model.state_dict() for name in ("parts", "whole"))
     assert all(torch.equal(first[name], second[name]) for name in first)
 
