@@ -242,6 +242,8 @@ class Variant:
             return True
         if hasattr(config, "glimpses"):
             return config.glimpses is not None
+        if hasattr(config, "hops"):
+            return True
         if "pixels" in self.inputs and not self.writes:
             return bool(getattr(config, "attend_after", ()))
         if hasattr(config, "pooling"):

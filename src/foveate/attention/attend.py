@@ -94,7 +94,7 @@ def _call(
     if not (isinstance(q, Tensor) and (select is SOFT or isinstance(select, Selection))):
         raise _wrong_type(q=q, select=select)
     queries = score.queries(q)
-    if not score.fits(queries.shape[-1], keys.shape[-1]):
+    if queries.shape[-1] != keys.shape[-1] and not score.fits(queries.shape[-1], keys.shape[-1]):
         raise ValueError(
             f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)} differ in width, "
             f"{queries.shape[-1]} and {keys.shape[-1]}: project them, or join them by Additive or Biaffine"

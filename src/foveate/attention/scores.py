@@ -29,8 +29,8 @@ class Score:
         return k
 
     def fits(self, query_width: int, key_width: int) -> bool:
-        """Whether prepared queries and keys of these widths can be compared: where both are equal."""
-        return query_width == key_width
+        """Whether prepared queries and keys of these two widths, which differ, can be compared."""
+        return False
 
     def scale(self, width: int) -> float | None:
         """The factor of a scaled dot product of prepared vectors of this width; None for other scores."""

@@ -76,7 +76,7 @@ def test_the_source_by_name(package):
     numbers = [[sentence.words[1] for sentence in text] for text in (splits.train, splits.dev, splits.test)]
     assert numbers == [["1", "2", "3", "4", "6", "7", "8", "9", "11"], ["5"], ["10"]]
     assert next(iter(splits.dev)).tags == ("NOUN", "NUM", "PUNCT")
-    assert splits.test.report == "brown.test.tsv: 1 sentences, 3 words, 3 tags"
+    assert splits.test.report == "brown.test.tsv: 1 sentences (3 words; 3 tags)"
     assert len(told) == 1
     assert told[0].startswith("fetching brown (6 MB; licence MIT")
     open_source("brown", announce=told.append, task="tag")
