@@ -235,7 +235,10 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
     assert [row["perplexity_per_word"] for row in validation if row] == [None]
     capsys.readouterr()
     run(["eval", tmp_path / "run", "--data", tmp_path / "prose.txt", "--json"])
-    assert json.loads(capsys.readouterr().out, parse_constant=refuse)["this model"]["per_word"] is None
+    assert (
+        json.loads(capsys.readouterr().out, parse_constant=refuse)["ways"]["rnn-language"]["perplexity_per_word"]
+        is None
+    )
 
 
 def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.training import Training
 from foveate.training.optimizers import FACTOR, optimizer
@@ -59,3 +60,15 @@ def test_each_group_has_its_factor(kind: str) -> None:
 def test_places_that_are_not_there(settings: Training, message: str) -> None:
     with pytest.raises(UserError, match=message):
         freeze(model(), settings)
+
+
+def test_factors_are_one_flag_whatever_the_default_is() -> None:
+    for default in ({}, {"head": 2.0}):
+        kind = Training(rate_factors=default)
+        assert parse(Training, ["--rate-factors", "stack", "0.1", "head", "3"], "train", kind).rate_factors == {
+            "stack": 0.1,
+            "head": 3.0,
+        }
+        assert parse(Training, [], "train", kind).rate_factors == default
+    with pytest.raises(UserError, match="stack is not pairs of a place and a factor"):
+        parse(Training, ["--rate-factors", "stack"], "train")

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from foveate.errors import UserError, at_least, check_literals
+from foveate.training.pair_flags import PAIRS
 
 FREE = frozenset(
     [
@@ -69,7 +70,7 @@ class Training:
     """Largest norm of the gradient; longer gradients are scaled down."""
     freeze: tuple[str, ...] = ()
     """Parts of the model whose weights stay as they are, by their place in it: `embedding stack.blocks.0`."""
-    rate_factors: dict[str, float] = field(default_factory=dict)
+    rate_factors: Annotated[dict[str, float], PAIRS] = field(default_factory=dict)
     """What the learning rate is multiplied by in parts of the model, by their place in it: `stack 0.1 head 2`. Of
     several places that hold a weight, the longest one counts."""
     label_smoothing: float = 0.1
