@@ -14,7 +14,7 @@ from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.gan import ClassImages, Judging, Sampling, TrainGAN
-from foveate.tasks.gan_metrics import frechet, spread
+from foveate.tasks.gan_metrics import deviation_share, frechet
 from foveate.tasks.predictor import Predictor
 from foveate.training import Training
 
@@ -114,5 +114,5 @@ def test_distances_by_hand() -> None:
     assert frechet(one, one) == pytest.approx(0, abs=1e-6)
     assert frechet(one, one + 51) == pytest.approx(49 * 0.2**2, rel=1e-3)
     labels = np.arange(200) % 2
-    assert spread(one, one, labels) == 100
-    assert spread(one // 2 * 2 // 2, one, labels) == pytest.approx(50, abs=1)
+    assert deviation_share(one, one, labels) == 100
+    assert deviation_share(one // 2 * 2 // 2, one, labels) == pytest.approx(50, abs=1)

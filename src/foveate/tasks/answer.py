@@ -1,6 +1,5 @@
 """Answers to questions about images."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -20,6 +19,7 @@ from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
+from foveate.tasks.answer_counts import answers_by_question, frequent_answers
 from foveate.tasks.image_files import read_or_report
 from foveate.tasks.labelling import choose_label
 from foveate.tasks.measures import accuracy
@@ -122,12 +122,10 @@ class AnswerTask(FromEncoder, Task[Architecture]):
 
     def fit(self, learn: Dataset[ImageQuestion]) -> QuestionProcessor:
         chosen = self.examples
-        frequent = Counter(one.answer for one in learn).most_common(chosen.answers)
-        if len(frequent) < 2:
-            raise UserError(f"{learn.name}: all questions have the same answer")
+        answers = frequent_answers(learn, chosen.answers)
         tokenizer = TRAINERS["words"]((one.question for one in learn), chosen.vocabulary, True)
         alike = [learn[0]] if learn[0].composed else learn  # composed images are alike: one tells of all
-        return QuestionProcessor(choose_format(alike, chosen.size), tokenizer, dict(sorted(frequent)))
+        return QuestionProcessor(choose_format(alike, chosen.size), tokenizer, answers)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         """Each image with each question after it, as "image<TAB>question"; lines of a file have both."""
@@ -176,9 +174,7 @@ class AnswerTask(FromEncoder, Task[Architecture]):
         self, predictor: Predictor, examples: Sequence[ImageQuestion], options: NoOptions
     ) -> dict[str, dict[str, float]]:
         """The most frequent answer of all, and the most frequent one to the same question in training."""
-        by_question: dict[str, Counter[str]] = {}
-        for one in self.open()[0]:
-            by_question.setdefault(one.question, Counter())[one.answer] += 1
+        by_question = answers_by_question(self.open()[0])
         frequent = max(predictor.processor.answers, key=predictor.processor.answers.__getitem__)
         blind = [
             by_question[one.question].most_common(1)[0][0] if one.question in by_question else frequent

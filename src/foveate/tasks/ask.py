@@ -15,8 +15,9 @@ from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.facts import TextQuestion, text_questions
 from foveate.data.text_question_processor import TextQuestionProcessor
-from foveate.errors import TextError, UserError, at_least, printable
+from foveate.errors import TextError, at_least, printable
 from foveate.sight import look
+from foveate.tasks.answer_counts import answers_by_question, frequent_answers
 from foveate.tasks.labelling import choose_label
 from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
@@ -117,11 +118,9 @@ class Ask(Task[Architecture]):
         return text_questions(paths)
 
     def fit(self, learn: Dataset[TextQuestion]) -> TextQuestionProcessor:
-        frequent = Counter(one.answer for one in learn).most_common(self.examples.answers)
-        if len(frequent) < 2:
-            raise UserError(f"{learn.name}: all questions have the same answer")
+        answers = frequent_answers(learn, self.examples.answers)
         texts = (part for one in learn for part in (one.text, one.question))
-        return TextQuestionProcessor(TRAINERS["words"](texts, self.examples.vocabulary, True), dict(sorted(frequent)))
+        return TextQuestionProcessor(TRAINERS["words"](texts, self.examples.vocabulary, True), answers)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Asked) -> list[Answer]:
         """The answer to the query about each text."""
@@ -150,9 +149,7 @@ class Ask(Task[Architecture]):
         """The most frequent answer of all, the most frequent one to the same question, and the answer that the text
         names last."""
         answers: dict[str, int] = predictor.processor.answers
-        by_question: dict[str, Counter[str]] = {}
-        for one in self.open()[0]:
-            by_question.setdefault(one.question, Counter())[one.answer] += 1
+        by_question = answers_by_question(self.open()[0])
         frequent = max(answers, key=answers.__getitem__)
         blind, last = [], []
         for one in examples:

@@ -17,7 +17,7 @@ from foveate.data.image_processor import choose_format
 from foveate.data.images import LabelledImage, labelled_images
 from foveate.errors import TextError, UserError, at_least, printable, unknown
 from foveate.sight import look
-from foveate.tasks.gan_metrics import draw_scales, frechet, recognised, spread
+from foveate.tasks.gan_metrics import deviation_share, draw_scales, frechet, recognised
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.predictor import Measured, Predictor
@@ -195,7 +195,7 @@ class TrainGAN(Task[Architecture]):
         labels = [one.label for one in examples]
         made = generate(predictor, draw_noise(predictor, len(labels), options.seed), labels)
         real = _pixels(predictor, examples)
-        metrics = {"frechet": frechet(made, real), "spread": spread(made, real, np.array(labels))}
+        metrics = {"frechet": frechet(made, real), "spread": deviation_share(made, real, np.array(labels))}
         if options.judge is not None:
             metrics["recognised"] = recognised(options.judge, made, labels)
         if options.curve is not None:
@@ -215,7 +215,7 @@ class TrainGAN(Task[Architecture]):
         ways = {"mean image of each class": np.stack([means[label] for label in labels]),
                 "real images of other labels": shuffled, "the real images": real}  # fmt: skip
         found = {
-            name: {"frechet": frechet(images, real), "spread": spread(images, real, labels)}
+            name: {"frechet": frechet(images, real), "spread": deviation_share(images, real, labels)}
             for name, images in ways.items()
         }
         if options.judge is not None:

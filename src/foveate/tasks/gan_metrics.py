@@ -38,7 +38,7 @@ def frechet(one: np.ndarray, other: np.ndarray) -> float:
     return float(means @ means + np.trace(a) + np.trace(b) - 2 * roots)
 
 
-def spread(made: np.ndarray, real: np.ndarray, labels: np.ndarray) -> float:
+def deviation_share(made: np.ndarray, real: np.ndarray, labels: np.ndarray) -> float:
     """The deviation of generated images from the mean of their class, beside that of real ones, in percent.
 
     Far below 100, all images of a class are alike.
