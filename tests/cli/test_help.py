@@ -2,13 +2,19 @@
 
 import contextlib
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
 
 from foveate import models
 from foveate.cli import VERBS, main
+from foveate.cli.completion import OPTIONS
+from foveate.cli.help import known_options
+from foveate.cli.train import settings
 from foveate.data import SOURCES, SPELLINGS
+from foveate.errors import UserError
 from foveate.experiments import COMPARISONS
 from foveate.tasks import TASKS, task_class
 
@@ -53,6 +59,7 @@ LEAST = {
     "bench": 4,
     "models": 1,
     "data": 0,
+    "completion": 0,
     "size": 8,
 }
 """How many options a command has at least."""
@@ -67,7 +74,7 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixture, command: tuple[str, ...]) -> None:
     """A sentence, and then the default, or that it is required."""
-    found = options(told(capsys, *command, "--help"))
+    found = options(told(capsys, *command, "--help-all"))
     found.pop("-h")
     for option, text in found.items():
         assert re.search(r"[a-z]{2}.*\. \((default: |required\))", text), f"{option}: {text}"
@@ -75,13 +82,62 @@ def test_help_explains_every_option_with_its_default(capsys: pytest.CaptureFixtu
 
 
 def test_help_of_a_model_is_that_of_its_own_fields(capsys: pytest.CaptureFixture) -> None:
-    of_rnn = options(told(capsys, "train", "translate", "--model=rnn-luong", "--help"))
-    of_transformer = options(told(capsys, "train", "translate", "--help", "--model", "transformer-base"))
+    of_rnn = options(told(capsys, "train", "translate", "--model=rnn-luong", "--help-all"))
+    of_transformer = options(told(capsys, "train", "translate", "--help-all", "--model", "transformer-base"))
     assert of_rnn["--architecture.cell"].endswith("(default: lstm)")
     assert of_transformer["--architecture.feedforward"].endswith("(default: 2048)")
     assert "--architecture.heads" not in of_rnn
     assert not any("vocab" in option for option in {**of_rnn, **of_transformer} if option.startswith("--architecture"))
     assert of_rnn["--steps"] == of_transformer["--steps"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_help_of_a_task_is_short_and_its_examples_work(capsys: pytest.CaptureFixture, task: str) -> None:
+    """The options that matter, each in the words of `--help-all`; and commands of which only the files are missing."""
+    text, every = told(capsys, "train", task, "--help"), options(told(capsys, "train", task, "--help-all"))
+    found = options(text.partition("examples:")[0])
+    assert {"SOURCE", "--data", "--model", "--out", "--learning-rate"} <= set(found) <= set(every)
+    assert len(found) < 18
+    assert f"--help-all explains {len(every) - len(found)} options more" in text
+    examples = [line.strip() for line in text.partition("examples:")[2].splitlines() if line.startswith("  foveate ")]
+    assert len(examples) >= 2
+    for example in examples:
+        _foveate, _train, named, *rest = example.replace(" ...", "").split()
+        assert named == task
+        assert settings(task, rest).model in task_class(task).presets()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_what_there_is(capsys: pytest.CaptureFixture, shell: str) -> None:
+    text = told(capsys, "completion", shell)
+    for name in [*VERBS, *TASKS, *SOURCES, *COMPARISONS, *models.presets()]:
+        assert name in text
+
+
+def test_bash_completes(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    (tmp_path / "completion").write_text(told(capsys, "completion", "bash"))
+    asked = {"foveate tr": "train", "foveate train transl": "translate", "foveate run x --pic": "--picture"}
+    for typed, answer in asked.items():
+        words = typed.split()
+        script = f'. "$1"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _foveate; echo "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "-c", script, "-", tmp_path / "completion"], capture_output=True, text=True)
+        assert done.stdout.strip() == answer
+
+
+@pytest.mark.parametrize("verb", OPTIONS)
+def test_completed_options_exist(capsys: pytest.CaptureFixture, verb: str) -> None:
+    more = {"train": ["classify-image"], "bench": ["norms"]}.get(verb, [])
+    text = told(capsys, verb, *more, "--help-all")
+    known = known_options(text) | {"--help-all"}
+    assert set(OPTIONS[verb].split()) - known == set()
+
+
+def test_short_names_of_options() -> None:
+    for words in (["--lr", "0.1"], ["--lr=0.1"], ["--learning-rate", "0.1"]):
+        assert settings("classify", words).training.learning_rate == 0.1
+    assert settings("translate", ["-o", "there", "-m", "rnn-luong"]).preset.name == "rnn-luong"
+    with pytest.raises(UserError, match=r"unknown option --lrr; did you mean --lr\?"):
+        settings("classify", ["--lrr", "0.1"])
 
 
 def test_train_without_a_task_says_what_there_is(capsys: pytest.CaptureFixture) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -100,6 +101,26 @@ def test_run_answers_line_by_line_in_a_terminal(
     monkeypatch.setattr("sys.stdin", Stdin())
     told(capsys, "run", trained.folder)
     assert answered == ["rouge chat\n", "grand maison\n"]
+
+
+def test_run_prompts_at_a_terminal(
+    trained: Trained, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = iter(["red cat", "big house"])
+
+    def answer(prompt: str) -> str:
+        assert prompt == "> "
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, buffer=io.BytesIO()))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    out, err = told(capsys, "run", trained.folder)
+    assert out == ["rouge chat", "grand maison"]
+    assert err == "Type an input and press Enter; Ctrl-D ends.\n\n"
 
 
 def test_run_file(trained: Trained, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

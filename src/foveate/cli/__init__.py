@@ -24,6 +24,7 @@ VERBS = {
     "size": "count what a model costs to train and to run; the scaling table",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
+    "completion": "complete commands with the tab key: for bash, zsh, fish",
 }
 
 
@@ -90,4 +91,4 @@ def _fail(message: str, own: bool = False) -> None:
 def _overview() -> str:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {verb:{width}}  {what}" for verb, what in VERBS.items())
-    return f"usage: foveate VERB ...\n\n{verbs}\n\n`foveate VERB --help` explains every option of a verb."
+    return f"usage: foveate VERB ...\n\n{verbs}\n\n`foveate VERB --help` explains the options of a verb."

@@ -1,5 +1,6 @@
 """`foveate look MODEL INPUT --out look.html`: see where a model looks while it reads an input."""
 
+import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ class Look:
     """What is asked about an image, for a model that answers questions."""
     out: Path = Path("look.html")
     """File to write the page to."""
+    open: bool = False
+    """Also open the page in the browser."""
     sites: tuple[str, ...] = ()
     """Show only modules whose path fits one of these patterns, such as "*cross*" or "transformer.h.0.*"."""
     title: str | None = None
@@ -60,3 +63,5 @@ def main(arguments: Sequence[str]) -> None:
     heads, sites = sum(panel.heads for panel in document.sites), len(document.sites)
     size = options.out.stat().st_size / 1e6
     print(f"wrote {options.out}: {heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}, {size:.1f} MB")
+    if options.open:
+        webbrowser.open(options.out.resolve().as_uri())

@@ -11,6 +11,8 @@ from typing import Any
 
 import tyro
 
+from foveate.cli.aliases import ALIASES, short_names, spelled_out
+from foveate.cli.help import full_help, known_options
 from foveate.errors import UserError
 
 _TEXT = "\ue000"
@@ -20,13 +22,15 @@ _TEXT = "\ue000"
 def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None) -> Any:
     """The dataclass `kind` (a generic one may be made specific) filled from a command's arguments.
 
-    What is behind `--` is text, even if it begins with a dash. `--help` prints every field and ends the program. Raises
-    UserError for arguments that do not fit.
+    What is behind `--` is text, even if it begins with a dash. `--help` and `--help-all` print every field and end the
+    program. Raises UserError for arguments that do not fit.
     """
     arguments, text = _before_and_behind(arguments)
     keywords: dict[str, Any] = {} if default is None else {"default": default}
-    if {"-h", "--help"} & set(arguments):
+    if {"-h", "--help", "--help-all"} & set(arguments):
         tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
+    if ALIASES.keys() & {word.partition("=")[0] for word in arguments}:
+        arguments = spelled_out(arguments, known_options(full_help(kind, command, keywords)))
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
@@ -71,10 +75,8 @@ def _unexpected(extra: Sequence[str], kind: Any, command: str, keywords: dict[st
     if not flags:
         return f"unexpected '{extra[0]}'; see foveate {command} --help"
     flag = flags[0].split("=")[0]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
-        tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
-    known = set(re.findall(r"--[a-z][a-z0-9.-]*", shown.getvalue()))
+    known = known_options(full_help(kind, command, keywords))
+    known |= {name for name in short_names(known) if name.startswith("--")}
     # A field is known by its own name; whose field it is ("--decoding.width") is easily forgotten.
     names = difflib.get_close_matches(_field(flag), {_field(option) for option in known}, n=2, cutoff=0.6)
     near = difflib.get_close_matches(flag, [option for option in known if _field(option) in names], n=2, cutoff=0.3)

@@ -13,6 +13,7 @@ import tyro
 from foveate import tasks
 from foveate.cli.folders import check_place, parse_with_task
 from foveate.cli.piped import groups_as_they_come
+from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
 from foveate.errors import TextError, UserError
@@ -102,7 +103,7 @@ def _interactive() -> bool:
 def _chat(task: Any, asked: Run) -> None:
     """Answers each line that is typed, in the light of all before it."""
     before: list[Message] = []
-    for text in read_lines(sys.stdin.buffer):
+    for text in typed_lines():
         (found,) = task.stream([text], asked.options, _show, before)
         before += [Message("user", text), Message("assistant", found.text)]
 
@@ -127,7 +128,7 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     if asked.text or asked.file is not None:
         return _groups(sentences)
     if sys.stdin.isatty():
-        return _groups(sentences, 1)
+        return _groups(typed_lines(), 1)
     if _regular(sys.stdin):
         return _groups(sentences)
     if hasattr(asked.options, "seed"):  # what is drawn must not depend on how fast lines come

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from foveate import models
+from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
+from foveate.data import SOURCES
 from foveate.errors import UserError
 from foveate.tasks import TASKS, task_class
 from foveate.tasks import train as train_task
@@ -20,8 +22,14 @@ USAGE = f"""usage: foveate train TASK ...
 
 tasks: {", ".join(TASKS)}
 
-`foveate train TASK --help` explains every option of a task; the options of a model are those of its preset, so
-`foveate train TASK --model PRESET --help` shows another model's."""
+`foveate train TASK --help` explains the options that matter most, `--help-all` every option; the options of a model are
+those of its preset, so `foveate train TASK --model PRESET --help-all` shows another model's."""
+
+MATTER = (
+    *("--data", "--validation", "--text.data", "--text.validation", "--model", "--from", "--out"),
+    *("--epochs", "--minutes", "--learning-rate", "--batch", "--threads", "--device"),
+)
+"""The options that `--help` explains, in this order."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -29,21 +37,46 @@ def main(arguments: Sequence[str]) -> None:
         print(USAGE)
         return
     task, *rest = arguments
+    kind, default = _begun(task, rest)
+    if {"-h", "--help"} & set(rest):
+        print(short_help(full_help(kind, f"train {task}", {"default": default}), MATTER, usual_commands(task)))
+        return
+    recipe = settings(task, rest)
+    train_task(recipe)
+    if main_process():
+        print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
+
+
+def settings(task: str, arguments: Sequence[str]) -> Any:
+    """The settings of a task, from a config file and flags. Raises UserError for what does not fit."""
+    kind, default = _begun(task, arguments)
+    _file, flags = _taken(arguments, "--config")
+    return _one_text(parse(kind, flags, f"train {task}", default), default.examples)
+
+
+def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
+    """The class of the settings, for the family that is asked for, and the settings before all other flags."""
     kind = task_class(task)
-    file, rest = _taken(rest, "--config")
-    model, _ = _taken(rest, "--model")
+    file, rest = _taken(arguments, "--config")
+    model = _taken(rest, "--model")[0] or _taken(rest, "-m")[0]
     values = {} if file is None else _read(Path(file))
     if "start" in kind.__dataclass_fields__:
         start, _ = _taken(rest, "--from")
         values = values if start is None else {**values, "start": start}
     if model is not None:
         values = _for_model(model, values, file)
-    recipe = kind.from_json(values, file or "the recipe")
-    specific = kind[models.config_class(recipe.preset.family)]
-    recipe = _one_text(parse(specific, rest, f"train {task}", recipe), recipe.examples)
-    train_task(recipe)
-    if main_process():
-        print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
+    default = kind.from_json(values, file or "the recipe")
+    return kind[models.config_class(default.preset.family)], default
+
+
+def usual_commands(task: str) -> list[str]:
+    """Examples of a task's command: on files, on data by name, with another model."""
+    kind = task_class(task)
+    own = f"foveate train {task} --data {getattr(kind, 'files', 'SRC TGT').split(' or ')[0]}"
+    source = next((name for name, source in SOURCES.items() if task in source.tasks), None)
+    by_name = [] if source is None else [f"foveate train {task} {source} --minutes 10"]
+    another = next(name for name in kind.presets() if name != kind.model)
+    return [f"{own} --out runs/mine", *by_name, f"{own} --model {another}"]
 
 
 def _for_model(model: str, values: dict[str, Any], file: str | None) -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""`foveate completion SHELL`: what the shell needs to complete commands with the tab key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+from foveate.cli import VERBS
+from foveate.cli.parse import parse
+from foveate.data.sources import SOURCES
+from foveate.experiments import COMPARISONS
+from foveate.models import presets
+from foveate.tasks import TASKS
+
+OPTIONS = {
+    "train": "--data --validation --model --from --out --epochs --steps --minutes --learning-rate --batch --optimizer "
+    "--schedule --warmup --threads --device --seed --config --help --help-all",
+    "run": "--file --picture --device --help --help-all",
+    "eval": "--data --output --json --device --help --help-all",
+    "look": "--out --open --sites --title --max-tokens --device --help",
+    "explore": "--host --port --open --max-tokens --device --help",
+    "bench": "--help",
+    "export": "--out --help",
+    "size": "--gpus --gpu --help",
+    "demo": "--minutes --out --help",
+    "models": "--vocabulary --help",
+}
+"""The options of each command that are completed; those of one model or task alone are left to `--help-all`."""
+
+BASH = """# foveate's completion for bash: eval "$(foveate completion bash)" in ~/.bashrc
+_foveate() {{
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}} words=
+    if [ "$COMP_CWORD" -eq 1 ]; then words="{verbs} --help --version"
+    elif [ "$before" = --model ] || [ "$before" = -m ]; then words="{presets}"
+    elif [[ $word == -* ]]; then
+        case $verb in
+{options}
+        esac
+    elif [ "$COMP_CWORD" -eq 2 ]; then
+        case $verb in
+            train|models) words="{tasks}" ;;
+            bench) words="{comparisons}" ;;
+            help) words="{verbs}" ;;
+            completion) words="bash zsh fish" ;;
+            size) words="{presets}" ;;
+        esac
+    elif [ "$COMP_CWORD" -eq 3 ] && [ "$verb" = train ]; then words="{sources}"
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+complete -o default -F _foveate foveate
+"""
+
+ZSH = """# foveate's completion for zsh: eval "$(foveate completion zsh)" in ~/.zshrc
+autoload -Uz bashcompinit && bashcompinit
+"""
+
+FISH = """# foveate's completion for fish: foveate completion fish > ~/.config/fish/completions/foveate.fish
+complete -c foveate -n __fish_use_subcommand -f -a "{verbs}"
+complete -c foveate -n "__fish_seen_subcommand_from train models" -a "{tasks}"
+complete -c foveate -n "__fish_seen_subcommand_from train" -a "{sources}"
+complete -c foveate -n "__fish_seen_subcommand_from bench" -f -a "{comparisons}"
+complete -c foveate -n "__fish_seen_subcommand_from size" -f -a "{presets}"
+complete -c foveate -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
+complete -c foveate -n "__fish_seen_subcommand_from train" -l model -s m -x -a "{presets}"
+{options}"""
+
+
+@dataclass
+class Completion:
+    """Print what a shell needs to complete verbs, tasks, presets, data by name and common options with the tab key."""
+
+    shell: Annotated[Literal["bash", "zsh", "fish"], tyro.conf.Positional, tyro.conf.arg(metavar="SHELL")]
+    """bash, zsh or fish; the first line that is printed says where it goes."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    shell = parse(Completion, arguments, "completion").shell
+    known = {
+        "verbs": " ".join(VERBS),
+        "tasks": " ".join(TASKS),
+        "presets": " ".join(presets()),
+        "sources": " ".join(SOURCES),
+        "comparisons": " ".join(COMPARISONS),
+    }
+    if shell == "fish":
+        print(FISH.format(options="\n".join(_fish_options()), **known))
+        return
+    options = "\n".join(f'            {verb}) words="{names}" ;;' for verb, names in OPTIONS.items())
+    print((ZSH if shell == "zsh" else "") + BASH.format(options=options, **known), end="")
+
+
+def _fish_options() -> list[str]:
+    return [
+        f'complete -c foveate -n "__fish_seen_subcommand_from {verb}" -l {name.removeprefix("--")}'
+        for verb, names in OPTIONS.items()
+        for name in names.split()
+        if (verb, name) != ("train", "--model")
+    ]
