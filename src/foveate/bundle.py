@@ -11,6 +11,7 @@ between. Nothing is ever unpickled, and nothing that was read is ever run.
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,12 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CHECKPOINTS = "checkpoints"
 """The folder in it that a training goes on from."""
 
+UNFINISHED = f"{CHECKPOINTS}/unfinished"
+"""The folder in it with all of a model but its weights, which the checkpoints have while the training lasts."""
+
+MODEL = "model/"
+"""What the names of a model's tensors begin with in a checkpoint."""
+
 
 @dataclass
 class Bundle:
@@ -39,18 +46,34 @@ class Bundle:
     folder: Path
     description: dict[str, Any]
     """What `config.json` says, without its "format"."""
+    checkpoint: Path | None = None
+    """The file with the weights, where the training has not ended."""
+
+    @property
+    def weights(self) -> Path:
+        """The file with the weights."""
+        return self.checkpoint or self.folder / WEIGHTS
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights, by name. Raises UserError for a damaged file."""
+        return read_tensors(self.weights, self._prefix).tensors
 
     def fill(self, model: nn.Module) -> None:
         """Give `model` the weights of this folder. Raises UserError where names or shapes do not fit."""
-        tensors = read_tensors(self.folder / WEIGHTS).tensors
-        fill(model, tensors, str(self.folder / WEIGHTS), f"{CONFIG} and {WEIGHTS} are of two different models")
+        fill(model, self.tensors, str(self.weights), f"{CONFIG} and {self.weights.name} are of two different models")
 
     @property
     def numbers(self) -> int:
         """How many numbers the weights are, tied ones counted each time. Raises UserError for a damaged file."""
-        with _opened(self.folder / WEIGHTS) as file:
-            owners = _owners(file, self.folder / WEIGHTS)
-            return sum(math.prod(file.get_slice(owner).get_shape()) for owner in owners.values())
+        with _opened(self.weights) as file:
+            owners = _owners(file, self.weights)
+            own = [owner for name, owner in owners.items() if name.startswith(self._prefix)]
+            return sum(math.prod(file.get_slice(owner).get_shape()) for owner in own)
+
+    @property
+    def _prefix(self) -> str:
+        return MODEL if self.checkpoint else ""
 
     def path(self, name: str) -> Path:
         """Where the file `name` beside the weights lies. Raises UserError where there is none."""
@@ -72,33 +95,84 @@ def save(
     disk refuses; the file it was about to replace is then still there.
     """
     folder = Path(folder)
-    for name, write in (files or {}).items():
+    _write_files(folder, files or {})
+    write_tensors(folder / WEIGHTS, tensors)
+    _write_description(folder, description)
+
+
+def save_unfinished(
+    folder: Path | str, description: Mapping[str, Any], files: Mapping[str, Callable[[Path], object]]
+) -> None:
+    """Write what `save` writes beside the weights, so that `load` can use a checkpoint of a training that stopped."""
+    place = Path(folder) / UNFINISHED
+    _write_files(place, files)
+    _write_description(place, description)
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest readable checkpoint of a training that has not ended, if its model can be used."""
+    if (folder / CONFIG).is_file() or not (folder / UNFINISHED / CONFIG).is_file():
+        return None
+    for path in sorted((folder / CHECKPOINTS).glob("step-*.safetensors"), reverse=True):
+        with suppress(UserError):
+            read_metadata(path)
+            return path
+    return None
+
+
+def finish(folder: Path) -> Path:
+    """Save the model of a training that has not ended, as of its newest checkpoint, which is returned."""
+    found = load(folder)
+    if found.checkpoint is None:
+        raise UserError(f"{folder} has a model already")
+    for path in found.folder.iterdir():
+        if path.is_file() and path.name != CONFIG:
+            with written(folder / path.name) as copy:
+                copy.write_bytes(path.read_bytes())
+    write_tensors(folder / WEIGHTS, found.tensors)
+    _write_description(folder, found.description)
+    return found.checkpoint
+
+
+def _write_files(folder: Path, files: Mapping[str, Callable[[Path], object]]) -> None:
+    for name, write in files.items():
         with written(folder / name) as path:
             write(path)
-    write_tensors(folder / WEIGHTS, tensors)
+
+
+def _write_description(folder: Path, description: Mapping[str, Any]) -> None:
     with written(folder / CONFIG) as path:
         text = json.dumps({"format": FORMAT, **description}, indent=2, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
 
 
 def load(folder: Path | str) -> Bundle:
-    """Open a folder that `save` wrote. Raises UserError, one line, for anything missing, damaged or unknown."""
+    """Open a folder that `save` wrote, or that of a training that has not ended, with the newest checkpoint's weights.
+
+    Raises UserError, one line, for anything missing, damaged or unknown.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is {'a file, not a run folder' if folder.exists() else 'no folder'}")
+    checkpoint = None
     if not (folder / CONFIG).is_file():
-        if (folder / CHECKPOINTS).is_dir():
+        checkpoint = newest_checkpoint(folder)
+        if checkpoint is not None:
+            folder = folder / UNFINISHED
+        elif (folder / CHECKPOINTS).is_dir():
             raise UserError(f"{folder} has no {CONFIG} yet: its training did not end; the same command goes on")
-        raise UserError(f"{folder} has no {CONFIG}: no model was ever saved there; {_contents(folder)}")
+        else:
+            raise UserError(f"{folder} has no {CONFIG}: no model was ever saved there; {_contents(folder)}")
     description = read_json(folder / CONFIG)
     found = description.pop("format", None)
     if found != FORMAT:
         older = f"; {READERS[str(found)]} of foveate reads it" if str(found) in READERS else ""
         raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only{older}")
-    if not (folder / WEIGHTS).is_file():
+    if checkpoint is None and not (folder / WEIGHTS).is_file():
         raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
-    _opened(folder / WEIGHTS)
-    return Bundle(folder, description)
+    opened = Bundle(folder, description, checkpoint)
+    _opened(opened.weights)
+    return opened
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: str, cause: str) -> None:

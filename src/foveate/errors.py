@@ -19,7 +19,9 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation ov
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with status 2."""
+    """A mistake in what the user gave, told in one clear line; the command line prints it and exits with `status`."""
+
+    status = 2
 
 
 class OwnError(UserError):

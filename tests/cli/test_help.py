@@ -52,6 +52,7 @@ LEAST = {
     "train": 38,
     "run": 13,
     "eval": 15,
+    "finish": 1,
     "demo": 5,
     "look": 7,
     "explore": 6,

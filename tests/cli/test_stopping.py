@@ -36,13 +36,13 @@ def stopped(number: signal.Signals, data: Path, folder: Path) -> tuple[int, str]
     return process.returncode, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_training_that_was_stopped_goes_on_to_the_same_end(
     number: signal.Signals, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     status, err = stopped(number, data, tmp_path / "run")
-    if number == signal.SIGINT:
-        assert status == 2
+    if number != signal.SIGKILL:
+        assert status == 128 + number
         reached = checkpoints(tmp_path / "run")[-1]
         assert err.splitlines()[-1] == (
             f"foveate: stopped after step {reached:,}; saved in {tmp_path / 'run'}, run the same command to continue"
@@ -66,8 +66,18 @@ def test_control_c_outside_training(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr("foveate.cli.data.main", press)
     with pytest.raises(SystemExit) as caught:
         main(["data"])
-    assert caught.value.code == 2
+    assert caught.value.code == 130
     assert capsys.readouterr().err == "foveate: stopped\n"
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.5, 0.8])
+def test_control_c_while_libraries_are_imported(seconds: float, tmp_path: Path) -> None:
+    """An exception there crashed torch."""
+    with subprocess.Popen([*PROGRAM, "run", str(tmp_path)], stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) in [(130, "foveate: stopped\n"), (-signal.SIGINT, err)] or process.returncode == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

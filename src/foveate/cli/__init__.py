@@ -6,8 +6,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from importlib import metadata
+from collections.abc import Iterator, Sequence
 
 from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
 from foveate.lazy import without_collection
@@ -15,6 +14,7 @@ from foveate.lazy import without_collection
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
     "train": "train a model on your own data, or on text by name",
+    "finish": "make a model of a training that was stopped, from its newest checkpoint",
     "run": "use a trained model on your own input",
     "eval": "measure a trained model",
     "look": "see where a model looks while it reads an input: one page to keep",
@@ -41,22 +41,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(_overview())
             return
         if arguments[0] == "--version":
+            from importlib import metadata  # slow to import
+
             print(f"foveate {metadata.version('foveate')}")
             return
         verb, *rest = arguments
         if verb not in VERBS:
             raise unknown("command", verb, VERBS)
-        with without_collection():
+        with _ends_at_once(own_process), without_collection():
             command = importlib.import_module(f"foveate.cli.{verb}")
         command.main(rest)
         if sys.stdout is not None:  # as it is where standard output is closed
             sys.stdout.flush()
     except UserError as error:
-        _fail(str(error), own=isinstance(error, OwnError))
+        _fail(str(error), own=isinstance(error, OwnError), status=error.status)
     except KeyboardInterrupt:
         if own_process:  # whose threads end within a moment; who presses twice gets no traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _fail("stopped")
+        _fail("stopped", status=128 + signal.SIGINT)
     except UnicodeEncodeError as error:
         unwritten = error.object[error.start : error.end]
         _fail(f"{unwritten!r} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8")
@@ -73,19 +75,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
 
 
+@contextlib.contextmanager
+def _ends_at_once(own_process: bool) -> Iterator[None]:
+    """Ctrl-C ends the process without an exception, which crashes libraries in C that are being imported."""
+    if not own_process or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        with contextlib.suppress(OSError):
+            os.write(2, b"foveate: stopped\n")
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _drop_output() -> None:
     """Nothing is left that Python would write, and fail to, when it ends."""
     with contextlib.suppress(OSError, AttributeError):  # a closed standard output is None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str, own: bool = False) -> None:
+def _fail(message: str, own: bool = False, status: int = 2) -> None:
     """End with one line; of several processes each tells what is its `own` trouble."""
     from foveate.training.parallel import reports_errors  # takes time, which what goes well does not need
 
     if reports_errors(own):
         print(f"foveate: {printable(message)}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(status)
 
 
 def _overview() -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from foveate.cli.folders import tell_unfinished
 from foveate.cli.parse import parse
 from foveate.errors import at_least
 from foveate.tasks.looking import open_model
@@ -39,6 +40,7 @@ class Explore:
 def main(arguments: Sequence[str]) -> None:
     options = parse(Explore, arguments, "explore")
     at_least(1, "max_tokens", options.max_tokens)
+    tell_unfinished(options.folder)
     model = open_model(options.folder, options.device)
     place, limits = Address(options.host, options.port), Limits(tokens=options.max_tokens)
 

@@ -28,15 +28,24 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
         options = getattr(trained_class(), f"{command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
+    tell_unfinished(folder)
     where, public = str(folder / bundle.CONFIG), is_public(folder)
     recipe = {} if public else describe(bundle.load(folder)).recipe
     options = getattr(opener(folder), f"{command}_options")(recipe, where)
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
 
+def tell_unfinished(folder: Path) -> None:
+    """Print a note where the training in a folder has not ended, so that its newest checkpoint is used."""
+    checkpoint = bundle.newest_checkpoint(folder)
+    if checkpoint is not None:
+        step = int(checkpoint.stem.removeprefix("step-"))
+        print(f"{folder}: its training has not ended; this is its model after step {step:,}", file=sys.stderr)
+
+
 def _is_model(word: str) -> bool:
     """Whether an argument is a folder with a model, or a name of trained weights."""
-    files = (bundle.CONFIG, "adapter_config.json")
+    files = (bundle.CONFIG, "adapter_config.json", f"{bundle.UNFINISHED}/{bundle.CONFIG}")
     return word in PRETRAINED or any(os.path.isfile(os.path.join(word, name)) for name in files)
 
 

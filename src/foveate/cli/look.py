@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from foveate.cli.folders import check_no_part, check_place
+from foveate.cli.folders import check_no_part, check_place, tell_unfinished
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
 from foveate.tasks.looking import add_question, open_model, read_input
@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     if Path(options.input).resolve() == options.out.resolve():
         raise UserError(f"{options.out} is what the model is to read: name another --out")
     check_no_part(options.out, options.folder, "--out")
+    tell_unfinished(options.folder)
     model = open_model(options.folder, options.device)
     given = add_question(read_input(options.input, model.takes), options.question, model.takes)
     seen = model.look(given, options.max_tokens, options.sites or None)

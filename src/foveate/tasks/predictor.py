@@ -96,6 +96,10 @@ class Predictor:
             notes=[f"{len(examples):,} {dataset.unit}", *task.notes(self, examples)],
         )
 
+    def save_unfinished(self, folder: Path | str) -> None:
+        """Write what a checkpoint lacks of a model in use, before the training."""
+        bundle.save_unfinished(folder, self.description, self.processor.files())
+
     def save(self, folder: Path | str) -> None:
         """Write everything that `load` needs."""
         bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
@@ -120,7 +124,7 @@ class Predictors:
         """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = opened(folder, device)
         task = self.kind.from_json(describe(found.files).recipe, found.where)
-        processor: SavedProcessor = self.kind.processor.load(Path(folder))
+        processor: SavedProcessor = self.kind.processor.load(found.files.folder)
         self._check_sizes(processor, found.description.architecture, found.where)
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Predictor(task, model, processor, found.files.description, Path(folder))

@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS, WEIGHTS
+from foveate.bundle import CHECKPOINTS, UNFINISHED, WEIGHTS
 from foveate.config import from_dict
 from foveate.data.lines import check_readable_again, digest, examples_digest, paths
 from foveate.errors import UserError
@@ -155,6 +155,16 @@ class Recipe(Generic[Architecture]):
         settings = self.training
         by_name = {} if self.examples.data else {f"examples{CONTENT}{text.name})": self.digest(text) for text in texts}
         objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
+
+        def begin() -> None:
+            save(self.out / UNFINISHED)
+            (self.out / UNFINISHED / WEIGHTS).unlink()  # those of checkpoints are used
+
+        def end() -> None:
+            self.finish(model)
+            if main_process():
+                save(self.out)
+
         train(
             model,
             batches,
@@ -165,10 +175,14 @@ class Recipe(Generic[Architecture]):
             identity=self.identity() | by_name,
             console=console,
             unit=self.unit,
+            begin=begin,
+            end=end,
         )
-        self.finish(model)
-        if main_process():
-            save(self.out)
+
+    @property
+    def usable_before_the_end(self) -> bool:
+        """Whether the weights of a checkpoint are those of a model in use, which `finish` does not change."""
+        return True
 
     def finish(self, model: nn.Module) -> None:
         """Prepare a trained model for answers, and for its folder."""

@@ -92,6 +92,8 @@ class Start:
 def open_start(place: Path | str) -> Start:
     """The weights of a folder or a name. Raises UserError, one line, for what is missing, damaged or unknown."""
     folder = locate(place, lambda line: print(line, file=sys.stderr, flush=True))
+    if bundle.newest_checkpoint(folder) is not None:
+        return _run_folder(folder)
     if not (folder / bundle.CONFIG).is_file():
         raise UserError(f"{place} is no folder of a trained model: it has no {bundle.CONFIG}")
     values = read_json(folder / bundle.CONFIG)
@@ -99,10 +101,10 @@ def open_start(place: Path | str) -> Start:
 
 
 def _run_folder(folder: Path) -> Start:
-    description = describe(bundle.load(folder))
+    found = bundle.load(folder)
+    folder, description = found.folder, describe(found)
     config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
-    tensors = bundle.read_tensors(folder / bundle.WEIGHTS).tensors
-    body = {name: tensor for name, tensor in tensors.items() if not name.startswith(HEADS)}
+    body = {name: tensor for name, tensor in found.tensors.items() if not name.startswith(HEADS)}
     reads_text = (folder / "tokenizer.json").is_file()
     tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
     preset = description.recipe.get("model")
@@ -164,6 +166,11 @@ class FromWeights:
         if self.lora is not None and self.start is None:
             raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
         cast("Recipe[Any]", super()).check()
+
+    @property
+    def usable_before_the_end(self) -> bool:
+        """Low-rank updates are merged in the end."""
+        return self.lora is None
 
     def finish(self, model: nn.Module) -> None:
         """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""

@@ -227,7 +227,14 @@ class Task(Recipe[Architecture], ABC):
     ) -> None:
         objective, identity = self.objective(), self.identity() | dict(by_name)
         told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit}
-        train(predictor.model, batches, objective, self.training, self.out, validation, **told)
-        self.finish(predictor.model)
-        if main_process():
-            predictor.save(self.out)
+
+        def begin() -> None:
+            if self.usable_before_the_end:
+                predictor.save_unfinished(self.out)
+
+        def end() -> None:
+            self.finish(predictor.model)
+            if main_process():
+                predictor.save(self.out)
+
+        train(predictor.model, batches, objective, self.training, self.out, validation, **told, begin=begin, end=end)

@@ -14,6 +14,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupted(UserError):
     """The user or the system stopped the training. The message says how to resume."""
 
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        """`number` is that of the signal, which decides the exit status, as for any program."""
+        super().__init__(message)
+        self.status = 128 + number
+
 
 class Interruption:
     """A context in which the first signal only sets `asked`. A second one has its usual effect.
@@ -23,7 +28,8 @@ class Interruption:
     """
 
     def __init__(self, processes: Processes | None = None) -> None:
-        self.asked = False
+        self.asked = 0
+        """The number of the signal that came, else 0."""
         self._processes = processes or Processes()
         self._previous: dict[int, object] = {}
 
@@ -41,7 +47,7 @@ class Interruption:
         self._restore()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
+        self.asked = number
         self._restore()
         if not self._processes.main or self._processes.broken:
             return

@@ -1,7 +1,7 @@
 """The training loop."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -65,12 +65,17 @@ def train(
     identity: Mapping[str, Any] | None = None,
     console: Console | None = None,
     unit: str = "tokens",
+    begin: Callable[[], object] | None = None,
+    end: Callable[[], object] | None = None,
 ) -> Result:
     """Train `model` in place. It ends with the weights that validate best: the best checkpoint or the average.
 
     `folder` gets `checkpoints/` and `metrics.jsonl`. With `resume`, a training in it continues from its newest
     checkpoint. `identity` (JSON values) must then be the same as before: the model, the data. `unit` is the display's
     name of labelled items: "tokens", "texts".
+
+    While the folder is locked, `begin` is called by the main process before the first step, and `end` by all processes
+    after the last one: they write what the folder has beside checkpoints.
 
     Raises UserError for invalid settings, data or folders, if another training runs in the folder, and for a loss that
     is not finite. Raises Interrupted after Ctrl-C.
@@ -89,6 +94,8 @@ def train(
             processes.on_main(checkpoints.refuse)
         progress, damaged = checkpoints.resume(updater.placement, updater.optimizer)
         _greet(console, progress, damaged)
+        if begin is not None:
+            processes.on_main(begin)
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
@@ -98,7 +105,10 @@ def train(
                 run.step(rate, group, interruption)
             run.end(interruption)
             interruption.over()
-            return run.keep_the_best()
+            result = run.keep_the_best()
+            if end is not None:
+                end()
+            return result
 
 
 class _Run:
@@ -136,7 +146,7 @@ class _Run:
         if settings.saves(progress.step) or asked:
             self._save()
         if asked:
-            raise self._interrupted()
+            raise self._interrupted(int(asked))
 
     def end(self, interruption: Interruption) -> None:
         """Validate and save after the last step, if not done yet."""
@@ -144,8 +154,9 @@ class _Run:
             self._validate()
         if self.progress != self.checkpoints.latest:
             self._save()
-        if any(self.processes.greatest([interruption.asked])):
-            raise self._interrupted()
+        (asked,) = self.processes.greatest([interruption.asked])
+        if asked:
+            raise self._interrupted(int(asked))
 
     def keep_the_best(self) -> Result:
         """Load the average of the last checkpoints, or the best checkpoint if it validates better.
@@ -201,10 +212,11 @@ class _Run:
         self.checkpoints.save(self.placement, self.updater.optimizer, self.progress)
         self.metrics_log.pause()
 
-    def _interrupted(self) -> Interrupted:
+    def _interrupted(self, number: int) -> Interrupted:
         return Interrupted(
             f"stopped after step {self.progress.step:,}; saved in {self.checkpoints.folder.parent}, "
-            f"run the same command to continue"
+            f"run the same command to continue",
+            number,
         )
 
 
