@@ -12,6 +12,7 @@ from foveate.cli.folders import check_no_part, check_place, tell_unfinished
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least
 from foveate.tasks.looking import add_question, open_model, read_input
+from foveate.viewer.figures import check_extension, save_figure
 from foveate.viewer.page import save
 
 
@@ -32,6 +33,9 @@ class Look:
     """What is asked about an image, for a model that answers questions."""
     out: Path = Path("look.html")
     """File to write the page to."""
+    picture: Path | None = None
+    """Also draw a picture with one panel for each word, in the format of its name (.png, .svg, .pdf): for models that
+    describe an image or draw one."""
     open: bool = False
     """Also open the page in the browser."""
     sites: tuple[str, ...] = ()
@@ -51,12 +55,17 @@ def main(arguments: Sequence[str]) -> None:
     if Path(options.input).resolve() == options.out.resolve():
         raise UserError(f"{options.out} is what the model is to read: name another --out")
     check_no_part(options.out, options.folder, "--out")
+    if options.picture is not None:
+        check_extension(options.picture)
+        check_place(options.picture)
     tell_unfinished(options.folder)
     model = open_model(options.folder, options.device)
     given = add_question(read_input(options.input, model.takes), options.question, model.takes)
     seen = model.look(given, options.max_tokens, options.sites or None)
     if options.title is not None:
         seen.title = options.title
+    if options.picture is not None and seen.picture is None:
+        raise UserError(f"{model.name} has no picture of its words: leave out --picture")
     for note in seen.notes:
         print(note)
     document = seen.document()
@@ -64,5 +73,8 @@ def main(arguments: Sequence[str]) -> None:
     heads, sites = sum(panel.heads for panel in document.sites), len(document.sites)
     size = options.out.stat().st_size / 1e6
     print(f"wrote {options.out}: {heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}, {size:.1f} MB")
+    if options.picture is not None and seen.picture is not None:
+        save_figure(seen.picture(), options.picture)
+        print(f"wrote {options.picture}")
     if options.open:
         webbrowser.open(options.out.resolve().as_uri())

@@ -16,6 +16,7 @@ from foveate.errors import UserError, unknown
 from foveate.sight.blocks import compute_dtype
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, resolve_choice
+from foveate.sight.parts import Parts, cut
 from foveate.sight.rendering import renderer
 from foveate.sight.site import Site
 from foveate.sight.site_patterns import check_patterns, value_for
@@ -57,6 +58,24 @@ class Sight:
             if given is not None:
                 merged[name] = MergedWindows(site, *(given if isinstance(given, tuple) else (given, given)))
         return Sight(merged, self.notes)
+
+    def part(self, parts: Mapping[str, Parts | tuple[Parts, Parts]]) -> "Sight":
+        """A sight in which joint sequences are cut into their parts, at the sites that match a pattern.
+
+        `sight.part({"*.attn": {"text": 77, "image": 4096}})` has four sites for each layer of a model that reads text
+        and image as one sequence: "attn.text-text", "attn.text-image", "attn.image-text", whose rows are those of the
+        image and whose keys are the text, and "attn.image-image". A tuple gives the parts of the queries and those of
+        the keys. Raises UserError if a map is shorter or longer than its parts.
+        """
+        check_patterns(parts, self.sites, "parts")
+        found: dict[str, Site] = {}
+        for name, site in self._recorded.items():
+            given = value_for(name, parts)
+            if given is None:
+                found[name] = site
+            else:
+                found |= cut(site, *(given if isinstance(given, tuple) else (given, given)))
+        return Sight(found, self.notes)
 
     def rollout(self, sites: str = "*", queries: Choice = ALL) -> Float[Tensor, "B T S"]:
         """Attention rollout (Abnar and Zuidema 2020): how much each input position contributes to the chosen outputs.

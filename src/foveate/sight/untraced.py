@@ -180,6 +180,9 @@ def _alternative(model: nn.Module, modules: list[nn.Module], mismatch: bool) -> 
     """A way for these modules to attend that can be recorded, or to get the weights from the model itself."""
     if modules and all(getattr(module, "fused_attn", True) is False for module in modules):
         return "set fused_attn = True on these modules"
+    if modules and all(hasattr(module, "processor") for module in modules):  # of diffusers
+        processor = type(modules[0].processor).__name__
+        return f"it attends by {processor} of diffusers: give it the same that ends in 2_0, by set_attn_processor"
     now = getattr(getattr(model, "config", None), "_attn_implementation", None)
     fused = getattr(model, "_supports_sdpa", False) and all(_may_be_fused(type(each)) for each in modules)
     if now == "eager" and fused:

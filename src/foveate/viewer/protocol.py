@@ -1,9 +1,10 @@
 """The interface of a model that can be shown: what it reads, and what a look at it returns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from foveate.contracts import Picture
 from foveate.sight.sight import Sight
 from foveate.viewer.document import Document, make_document
 from foveate.viewer.sides import SidePair
@@ -35,6 +36,8 @@ class LookResult:
     """A short description of the input."""
     notes: list[str] = field(default_factory=list)
     """Lines below the title: the model, its output, how it was run."""
+    picture: Callable[[], Picture] | None = None
+    """Draws the input or the output once for each word; None for a model that has no such picture."""
 
     def document(self) -> Document:
         """The page of the sight; computes everything that the page shows."""

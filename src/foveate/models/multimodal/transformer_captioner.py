@@ -94,7 +94,7 @@ class TransformerCaptioner(nn.Module):
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)
         initialize(self, config.width)
         tie_output(self.output, self.embedding)
-        self.image_encoder = image_encoder(config.image_encoder, config.channels, config.image_size)
+        self.image_encoder = image_encoder(config.image_encoder, config.channels, config.image_size, config.dropout)
         self.project = nn.Linear(self.image_encoder.grid_width, config.width)
 
     def forward(
@@ -152,5 +152,5 @@ PRESETS: dict[str, dict[str, Any]] = {
         "heads": 12,
         "feedforward": 3072,
     },
-    "vit-captioner-tiny": {**TINY, "image_encoder": "vit-light", "image_positions": "none"},
+    "vit-captioner-tiny": {**TINY, "image_encoder": "vit-light", "image_positions": "none", "dropout": 0.0},
 }

@@ -38,16 +38,17 @@ def encoder_of(model: nn.Module) -> nn.Module | None:
     return next((parts[name] for name in ENCODERS if name in parts), None)
 
 
-def image_encoder(name: str, channels: int, image_size: int) -> nn.Module:
+def image_encoder(name: str, channels: int, image_size: int, dropout: float | None = None) -> nn.Module:
     """The network of a vision preset, with `grid` alone, a `foveate.contracts.GridEncoder`.
 
-    `image_size` is the height and width of the images, for encoders that learn positions. Raises UserError for a
-    preset without a feature map.
+    `image_size` is the height and width of the images, for encoders that learn positions; `dropout` replaces that of
+    the preset, where it has one. Raises UserError for a preset without a feature map.
     """
     preset = models.preset(name)
     kind = models.config_class(preset.family)
     known = {part.name for part in fields(kind)}
-    given = {"classes": 1, "hidden": 1, "channels": channels, "image_size": image_size}
+    given: dict[str, float] = {"classes": 1, "hidden": 1, "channels": channels, "image_size": image_size}
+    given |= {} if dropout is None else {"dropout": dropout}
     sizes = {field: value for field, value in given.items() if field in known}
     if "channels" not in known:
         raise UserError(f"{name} reads no images: it cannot be an image encoder")

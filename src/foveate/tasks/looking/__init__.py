@@ -10,6 +10,7 @@ import torch
 from foveate import bundle, tasks
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES
@@ -36,6 +37,10 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
             f"{folder} is no folder; a model must be on disk, so download one from Hugging Face first "
             f"(hf download NAME --local-dir {folder.name})"
         )
+    if (folder / PIPELINE).is_file():
+        from foveate.tasks.looking.diffusion import PipelineViewer
+
+        return PipelineViewer.open(folder, device)
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
         if named or (description["model_type"] in MODEL_TYPES and not has_transformers()):

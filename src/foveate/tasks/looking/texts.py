@@ -47,11 +47,18 @@ TOKENIZER_FILES = (
 class FolderTokenizer:
     """The tokenizer of a folder; without one, texts are lists of token ids."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self.tokenizer: Any = None
-        if any((folder / name).is_file() for name in TOKENIZER_FILES):
+        if folder is not None and any((folder / name).is_file() for name in TOKENIZER_FILES):
             with short_errors(f"the tokenizer in {folder} cannot be read"):
                 self.tokenizer = import_transformers().AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> "FolderTokenizer":
+        """The same of a tokenizer that is open."""
+        made = cls(None)
+        made.tokenizer = tokenizer
+        return made
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, with the special tokens that the model expects."""
