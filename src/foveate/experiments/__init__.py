@@ -51,6 +51,10 @@ COMPARISONS = {
         "foveate.experiments.bottleneck",
         "RNN without attention, with it, Transformer: BLEU and time by the length of the source",
     ),
+    "copying": (
+        "foveate.experiments.copying",
+        "copies of up to 1,000 random tokens, through one vector and by attention",
+    ),
     "prompting": (
         "foveate.experiments.prompting",
         "a trained language model with a prompt of 0, 1, 2, 4, 8 examples: accuracy of its choices",

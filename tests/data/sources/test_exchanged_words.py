@@ -22,6 +22,12 @@ def test_half_are_exchanged_and_none_loses_a_word() -> None:
     assert found != labelled_sentences([SENTENCE] * 400, seed=2)
 
 
+def test_both_ways() -> None:
+    labels, texts = zip(*labelled_sentences([SENTENCE], seed=1, both=True), strict=True)
+    assert labels == (WRITTEN, EXCHANGED)
+    assert len(set(texts)) == 2
+
+
 def test_short_and_long_sentences_are_left_out() -> None:
     assert labelled_sentences([SENTENCE[:4], SENTENCE * 3], seed=1) == []
 

@@ -20,27 +20,26 @@ WRITTEN, EXCHANGED = "as written", "exchanged"
 
 
 def open_exchanged_words(before_fetch: BeforeFetch) -> Splits[LabelledText]:
-    """Half of the sentences of each part as they are, the other half with two words exchanged."""
+    """Sentences to learn from both ways; of those to measure on, half as they are and half with two words exchanged."""
     brown, parts = open_brown(before_fetch), []
     for seed, text in enumerate((brown.train, brown.dev, brown.test)):
-        pairs = labelled_sentences((sentence.words for sentence in text), seed)
+        pairs = labelled_sentences((sentence.words for sentence in text), seed, both=text is brown.train)
         parts.append(LabelledText.from_pairs(pairs, text.name.replace("brown", "exchanged-words").removesuffix(".tsv")))
     return Splits(*parts)
 
 
-def labelled_sentences(sentences: Iterable[Sequence[str]], seed: int) -> list[tuple[str, str]]:
-    """Label and text of each sentence of a fitting length, in which there is something to exchange."""
+def labelled_sentences(sentences: Iterable[Sequence[str]], seed: int, both: bool = False) -> list[tuple[str, str]]:
+    """Label and text of each sentence of a fitting length, in which there is something to exchange; `both` ways, or
+    one of them by chance."""
     generator, found = random.Random(seed), []
     for words in sentences:
         places = exchangeable(words)
         if not (SHORTEST <= len(words) <= LONGEST and places):
             continue
-        chosen = list(words)
-        exchange = generator.random() < 0.5
-        if exchange:
-            place = generator.choice(places)
-            chosen[place], chosen[place + 1] = chosen[place + 1], chosen[place]
-        found.append((EXCHANGED if exchange else WRITTEN, " ".join(chosen)))
+        place = generator.choice(places)
+        exchanged = [*words[:place], words[place + 1], words[place], *words[place + 2 :]]
+        ways = [(WRITTEN, " ".join(words)), (EXCHANGED, " ".join(exchanged))]
+        found += ways if both else [generator.choice(ways)]
     return found
 
 
