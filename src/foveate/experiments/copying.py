@@ -91,7 +91,7 @@ def training_length(longest: int, progress: float, generator: random.Random) -> 
 def _train(options: Copying, fields: dict[str, Any]) -> nn.Module:
     torch.manual_seed(options.seed)
     words, generator = options.vocabulary + FIRST, random.Random(options.seed)
-    sizes = {"src_vocab": words, "tgt_vocab": words, "embedding": options.width, "width": options.width}
+    sizes: dict[str, Any] = {"src_vocab": words, "tgt_vocab": words, "embedding": options.width, "width": options.width}
     model: Any = models.create("rnn", **sizes, **fields, dropout=0.0)
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.learning_rate, total_steps=options.steps + 1)
