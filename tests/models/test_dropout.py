@@ -108,6 +108,12 @@ PLACES = {
     "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
     "vgg": {"head.dropout 3 19": 2},
     "vit": {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)},
+    "whisper": {
+        "dropout 3 12 12": 1,
+        "dropout 3 5 12": 1,
+        **blocks("encoder", 2, 12),
+        **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
     "xlnet": {"dropout 3 7 12": 2, "dropout 13 12": 1, **blocks("blocks", 2, 7)},
     "zfnet": {"head.dropout 3 19": 2},
 }

@@ -16,7 +16,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
-from foveate.tasks.transcripts import Search
+from foveate.tasks.transcripts import Search, SearchAndShow
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -148,6 +148,17 @@ def test_a_picture_of_the_alignment(run: Path, tmp_path: Path) -> None:
     main(["run", str(run), str(tmp_path / "cab.wav"), "--picture", str(tmp_path / "alignment.png")])
     with PIL.Image.open(tmp_path / "alignment.png") as image:
         assert image.width > 400
+
+
+def test_the_times_of_words(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """The pause between the two words is from 0.35 to 0.65 s."""
+    soundfile.write(tmp_path / "two.wav", speak("ab  ca", np.random.default_rng(9)), RATE)
+    main(["run", str(run), str(tmp_path / "two.wav"), "--json", "--times"])
+    first, second = json.loads(capsys.readouterr().out)["words"]
+    assert (first["word"], second["word"]) == ("ab", "ca")
+    assert 0 <= first["start"] <= first["end"] <= second["start"] <= second["end"] <= 1
+    figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", SearchAndShow(times=True)))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["ab", "ca"]
 
 
 def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Path) -> None:

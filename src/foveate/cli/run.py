@@ -35,7 +35,8 @@ class Run(Generic[Options]):
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2, minilm."""
+    """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2, minilm,
+    whisper-tiny.en."""
     options: Annotated[Options, tyro.conf.arg(name="")]
     text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
     """Sentences; without any, lines are read from `--file` or standard input."""

@@ -24,6 +24,7 @@ MODEL_TYPES = {
     "openai-gpt": "foveate.interop.keys.gpt",
     "gpt_neox": "foveate.interop.keys.gpt_neox",
     "llama": "foveate.interop.keys.llama",
+    "whisper": "foveate.interop.keys.whisper",
 }
 """The module with the LAYOUT of each "model_type" that our models are equal to."""
 

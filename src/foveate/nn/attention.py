@@ -22,7 +22,7 @@ class MultiHeadAttention(nn.Module):
     `value_width` are the widths of a head's keys and values. With `split`, each head gets its own slice of the inputs,
     whose width must be a multiple of `heads`. With `head_widths`, each head has its own width. With fewer
     `key_value_heads`, groups of consecutive heads share keys and values (grouped-query attention, Ainslie et al. 2023,
-    https://arxiv.org/abs/2305.13245).
+    https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias.
     """
 
     group = 1
@@ -45,6 +45,7 @@ class MultiHeadAttention(nn.Module):
         key_value_heads: int | None = None,
         bias: bool = True,
         head_widths: Sequence[int] | None = None,
+        key_bias: bool = True,
     ) -> None:
         super().__init__()
         source_width = width if source_width is None else source_width
@@ -64,7 +65,7 @@ class MultiHeadAttention(nn.Module):
         self.group = heads // key_value_heads
         project = _SlicedLinear if split else _linear
         self.query: nn.Module = project(width, heads, self.head_width, bias)
-        self.key: nn.Module = project(source_width, key_value_heads, self.head_width, bias)
+        self.key: nn.Module = project(source_width, key_value_heads, self.head_width, bias and key_bias)
         self.value: nn.Module = project(source_width, key_value_heads, self.value_width, bias)
         output_width = width if output_width is None else output_width
         self.output: nn.Module = nn.Linear(heads * self.value_width, output_width, bias)

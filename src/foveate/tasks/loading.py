@@ -27,6 +27,10 @@ def opener(folder: Path) -> Any:
             from foveate.tasks import public_bert
 
             return public_bert.opener(folder)
+        if model_type(folder) == "whisper":
+            from foveate.tasks import whisper
+
+            return whisper.opener(folder)
         from foveate.tasks.completion.completer import Completer
 
         return Completer

@@ -6,22 +6,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 
-from foveate.contracts import START
-from foveate.data.character_tokens import encode, find_characters
+from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
 from foveate.data.sounds import read_sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.errors import at_least
-from foveate.sight import look
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.transcripts import Search, SearchAndShow, Transcript, text_metrics, transcribe_sounds
+from foveate.tasks.transcripts import (
+    Search,
+    SearchAndShow,
+    Transcript,
+    joined,
+    look_at,
+    part_times,
+    text_metrics,
+    transcribe_parts,
+    transcribe_sounds,
+)
 from foveate.training import Objective, Training
 from foveate.training.joint_ctc import JointCTC
 
@@ -97,9 +104,11 @@ class Transcribe(Task[Architecture]):
         options.check()
         sounds, errors = read_or_report(texts)
         found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
-        transcripts = transcribe_sounds(predictor, [*sounds.values()], options)
-        for (place, sound), (text, log_prob) in zip(sounds.items(), transcripts, strict=True):
-            found[place] = Transcript(place, text, log_prob, sound.seconds, options.json)
+        transcribed = transcribe_parts(predictor, [*sounds.values()], options)
+        for (place, sound), parts in zip(sounds.items(), transcribed, strict=True):
+            text, log_prob = joined(predictor.processor, parts)
+            times = part_times(predictor, parts) if options.times else None
+            found[place] = Transcript(place, text, log_prob, sound.seconds, options.json, times=times)
         return [found[place] for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search) -> Measured:
@@ -122,17 +131,14 @@ class Transcribe(Task[Architecture]):
     def picture(self, predictor: Predictor, prediction: Transcript) -> Any:
         """The spectrogram, and below it where the model looked when it wrote each character.
 
-        Of several layers it is the one that looks most decidedly, as the mean of its heads.
+        Of several layers it is the one that looks most decidedly, as the mean of its heads. With --times, the times of
+        the words are drawn too.
         """
         from foveate.viewer.speech_figure import draw
 
-        processor: SpeechProcessor = predictor.processor
         sound = read_sound(Path(prediction.place))
-        spectrogram = processor.spectrogram(sound)
-        tokens = [START, *encode(prediction.text, processor.characters)]
-        inputs = {**processor.inputs([spectrogram]), "target": torch.tensor([tokens])}
-        with torch.inference_mode(), look(predictor.model, sites=["speller", "*cross"]) as sight:
-            predictor.forward(inputs)
+        spectrogram, sight = look_at(predictor, sound, prediction.text)
         maps = [sight[site].weights()[0].mean(0).float().cpu() for site in sight.sites]
         weights = max(maps, key=lambda found: float(found.amax(-1).mean()))
-        return draw(spectrogram, weights.numpy(), [*prediction.text, "end"], sound.seconds, prediction.text)
+        words = [(one.word, one.start, one.end) for one in prediction.times or []]
+        return draw(spectrogram, weights.numpy(), [*prediction.text, "end"], sound.seconds, prediction.text, words)

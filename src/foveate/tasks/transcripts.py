@@ -2,21 +2,26 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 
-from foveate.contracts import Hypothesis
+from foveate.contracts import START, Hypothesis
+from foveate.data.character_tokens import encode
 from foveate.data.cutting import SHORTEST, cut_at_silences
 from foveate.data.sounds import Sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.decoding import beam, greedy
 from foveate.errors import UserError, at_least, printable
+from foveate.sight import Sight, look
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.word_times import TimedWord, most_decided, word_times
 
 BATCH = 16_000
 """Frames, padding included, that are transcribed together."""
@@ -47,6 +52,8 @@ class SearchAndShow(Search):
 
     json: bool = False
     """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
+    times: bool = False
+    """Tell when each word begins and ends, in seconds, by where the model looked."""
 
 
 @dataclass
@@ -62,16 +69,20 @@ class Transcript:
     as_json: bool = False
     error: str | None = None
     """What is wrong with a file that cannot be used."""
+    times: list[TimedWord] | None = None
+    """When each word was said, where that was asked for."""
 
     @property
     def line(self) -> str:
         """File and text with a tab between them, or a JSON object; without JSON nothing for a file with an error."""
         if not self.as_json:
-            return "" if self.error else f"{printable(self.place)}\t{printable(self.text)}"
+            text = self.text if self.times is None else " ".join(map(str, self.times))
+            return "" if self.error else f"{printable(self.place)}\t{printable(text)}"
         if self.error:
             return json.dumps({"file": self.place, "error": self.error})
         found = {"text": self.text, "seconds": round(self.seconds, 3), "log_prob": round(self.log_prob, 4)}
-        return json.dumps({"file": self.place, **found})
+        times = {} if self.times is None else {"words": [one.as_json() for one in self.times]}
+        return json.dumps({"file": self.place, **found, **times})
 
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
@@ -84,18 +95,58 @@ def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]
     }
 
 
-def transcribe_sounds(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[tuple[str, float]]:
-    """The best transcript of each sound and its log-probability. Those of a sound's parts are joined by spaces."""
+@dataclass
+class Part:
+    """A part of a sound that was transcribed on its own."""
+
+    sound: Sound
+    found: Hypothesis
+
+
+def transcribe_parts(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[list[Part]]:
+    """The parts of each sound, cut where it is longer than those in training, and the best transcript of each."""
     processor: SpeechProcessor = predictor.processor
     longest = processor.longest if options.cut is None else options.cut
     parts = [cut_at_silences(sound, longest) for sound in sounds]
     found = iter(_search(predictor, [part for some in parts for part in some], options))
-    transcripts = []
-    for some in parts:
-        own = [next(found) for _ in some]
-        text = " ".join(filter(None, (processor.text(one.tokens).strip() for one in own)))
-        transcripts.append((text, sum(one.log_prob for one in own)))
-    return transcripts
+    return [[Part(part, next(found)) for part in some] for some in parts]
+
+
+def joined(processor: SpeechProcessor, parts: Sequence[Part]) -> tuple[str, float]:
+    """The transcript of a sound and its log-probability. The texts of parts are joined by spaces."""
+    text = " ".join(filter(None, (processor.text(part.found.tokens).strip() for part in parts)))
+    return text, sum(part.found.log_prob for part in parts)
+
+
+def transcribe_sounds(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[tuple[str, float]]:
+    """The best transcript of each sound and its log-probability."""
+    return [joined(predictor.processor, parts) for parts in transcribe_parts(predictor, sounds, options)]
+
+
+def part_times(predictor: Predictor, parts: Sequence[Part]) -> list[TimedWord]:
+    """When each word of a sound was said, by the head that looks most decidedly."""
+    found, offset = [], 0.0
+    for part in parts:
+        characters = predictor.processor.text(part.found.tokens)
+        runs = [(run, len(run)) for run in re.findall(r"\s+|\S+", characters)]
+        if len(characters) == len(part.found.tokens) and runs:
+            _, weights = look_at(predictor, part.sound, characters)
+            for one in word_times(most_decided(weights)[None], runs, part.sound.seconds):
+                if one.word.strip():
+                    found.append(TimedWord(one.word, offset + one.start, offset + one.end))
+        offset += part.sound.seconds
+    return found
+
+
+def look_at(predictor: Predictor, sound: Sound, text: str) -> tuple[Float32[np.ndarray, "S F"], Sight]:
+    """The spectrogram of a sound, and the attention to it when the model writes a text."""
+    processor: SpeechProcessor = predictor.processor
+    spectrogram = processor.spectrogram(sound)
+    tokens = [START, *encode(text, processor.characters)]
+    inputs = {**processor.inputs([spectrogram]), "target": torch.tensor([tokens])}
+    with torch.inference_mode(), look(predictor.model, sites=["speller", "*cross"]) as sight:
+        predictor.forward(inputs)
+    return spectrogram, sight
 
 
 def _search(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> list[Hypothesis]:

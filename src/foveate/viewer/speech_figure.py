@@ -1,5 +1,6 @@
 """The spectrogram of a sound above the alignment of its transcript."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,8 +16,12 @@ def draw(
     characters: Sequence[str],
     seconds: float,
     title: str,
+    words: Sequence[tuple[str, float, float]] = (),
 ) -> Picture:
-    """A row of `weights` for each of the `characters`; their columns cover the same `seconds` as the spectrogram."""
+    """A row of `weights` for each of the `characters`; their columns cover the same `seconds` as the spectrogram.
+
+    `words`, with the seconds at which they begin and end, are written over the spectrogram.
+    """
     height = 0.16 * len(characters)
     figure = Figure(figsize=(min(12.0, 4 + 2.5 * seconds), 2.6 + height), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.4, max(1.0, height)])
@@ -24,18 +29,33 @@ def draw(
         spectrogram.T, origin="lower", aspect="auto", cmap="magma", extent=(0, seconds, 0, spectrogram.shape[1])
     )
     above.set_ylabel("mel band")
-    above.set_title(title)
+    above.set_title(textwrap.shorten(title, round(9 * figure.get_figwidth()), placeholder=" ..."))
+    for word, start, end in words:
+        for axes in (above, below):
+            axes.axvspan(start, end, fill=False, edgecolor="white", linewidth=0.8, alpha=0.4)
+        place = (start + end) / 2
+        above.text(
+            place,
+            0.97,
+            word,
+            color="white",
+            fontsize=8,
+            ha="center",
+            va="top",
+            rotation=90,
+            transform=above.get_xaxis_transform(),
+        )
     heat = below.imshow(
         weights,
         aspect="auto",
         cmap="viridis",
         vmin=0,
-        vmax=1,
+        vmax=float(weights.max()),
         extent=(0, seconds, len(characters) - 0.5, -0.5),
         interpolation="nearest",
     )
     below.set_yticks(range(len(characters)), ["␣" if one == " " else one for one in characters], fontsize=7)
     below.set_xlabel("seconds")
-    below.set_ylabel("characters, in the order of writing")
+    below.set_ylabel("in the order of writing")
     figure.colorbar(heat, ax=below, label="attention weight")
     return figure

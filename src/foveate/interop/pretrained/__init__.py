@@ -11,6 +11,7 @@ PRETRAINED = {
     "efficientnet-lite0": "foveate.interop.pretrained.efficientnet",
     "minilm": "foveate.interop.pretrained.minilm",
     "smollm2": "foveate.interop.pretrained.smollm2",
+    "whisper-tiny.en": "foveate.interop.pretrained.whisper",
 }
 """The module of each name; it has a WEIGHTS."""
 

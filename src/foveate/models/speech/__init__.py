@@ -46,5 +46,17 @@ FAMILIES = (
             "speech-transformer-tiny": (13_783_104, "4+2 blocks, width 128, 4 heads, CTC: for short phrases"),
         },
     ),
+    Family(
+        "whisper",
+        "foveate.models.speech.whisper",
+        {
+            "whisper-tiny": (29_464_320, "4+4 blocks, width 384, 6 heads (Radford et al. 2023)"),
+            "whisper-base": (61_532_160, "6+6 blocks, width 512, 8 heads"),
+            "whisper-small": (225_142_272, "12+12 blocks, width 768, 12 heads"),
+            "whisper-medium": (741_734_400, "24+24 blocks, width 1024, 16 heads"),
+            "whisper-large": (1_515_650_560, "32+32 blocks, width 1280, 20 heads"),
+            "whisper-turbo": (781_038_080, "32+4 blocks, width 1280, 20 heads: whisper-large with a smaller decoder"),
+        },
+    ),
 )
 """Each family with its module, and its presets: parameters, and a summary."""

@@ -1,0 +1,155 @@
+"""A tiny Whisper in a Hugging Face folder: run, timed, measured, and what is wrong with it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+import transformers
+from rich.console import Console
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+import foveate
+from foveate.cli import main
+from foveate.data.sounds import read_sound
+from foveate.data.whisper_features import WhisperFeatures
+from foveate.errors import UserError
+from foveate.tasks.whisper import WhisperOptions, plain_words
+from foveate.tasks.word_times import word_times
+
+SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>", "<|translate|>", "<|transcribe|>"]
+
+NAMES = [*SPECIAL, "<|notimestamps|>"]
+
+
+def write_model(folder: Path, multilingual: bool) -> Path:
+    """Random weights and a vocabulary of bytes and a few words."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate([*alphabet, "Ġthe", "Ġlamp", "er"])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(NAMES)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    numbers = {name: tokenizer.token_to_id(name) for name in NAMES}
+    end = numbers["<|endoftext|>"]
+    config = transformers.WhisperConfig(
+        d_model=12,
+        encoder_attention_heads=3,
+        decoder_attention_heads=3,
+        encoder_ffn_dim=11,
+        decoder_ffn_dim=11,
+        encoder_layers=1,
+        decoder_layers=2,
+        vocab_size=len(vocabulary) + len(NAMES),
+        max_target_positions=23,
+        pad_token_id=end,
+        bos_token_id=end,
+        eos_token_id=end,
+        decoder_start_token_id=numbers["<|startoftranscript|>"],
+    )
+    torch.manual_seed(3)
+    model = transformers.WhisperForConditionalGeneration(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.5, 0.5)
+    model.save_pretrained(folder)
+    special = [numbers[name] for name in NAMES if name != "<|endoftext|>"]
+    generation = {"suppress_tokens": special, "begin_suppress_tokens": [end], "is_multilingual": multilingual}
+    if multilingual:
+        generation["lang_to_id"] = {name: numbers[name] for name in ("<|en|>", "<|fr|>")}
+        generation["alignment_heads"] = [[0, 1], [1, 2]]
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("english"), False)
+
+
+@pytest.fixture(scope="module")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("multilingual"), True)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "a.wav"
+    soundfile.write(path, np.random.default_rng(3).normal(0, 0.1, 16_000), 8000)
+    return path
+
+
+def test_the_text_of_transformers(english: Path, sound: Path) -> None:
+    """Greedily, with the tokens that the folder suppresses."""
+    transcriber = foveate.load(english)
+    found = transcriber.run(sound)
+    theirs = transformers.WhisperForConditionalGeneration.from_pretrained(english)
+    features = torch.from_numpy(WhisperFeatures()(read_sound(sound)).T[None].copy())
+    tokens, values = (
+        [transcriber.start, transcriber.silent],
+        json.loads((english / "generation_config.json").read_text()),
+    )
+    with torch.no_grad():
+        while len(tokens) < 23:
+            logits = theirs(input_features=features, decoder_input_ids=torch.tensor([tokens])).logits[0, -1]
+            logits[values["suppress_tokens"]] = -torch.inf
+            if len(tokens) == 2:
+                logits[values["begin_suppress_tokens"]] = -torch.inf
+            tokens.append(int(logits.argmax()))
+            if tokens[-1] == transcriber.end:
+                break
+    assert found.text == transcriber.tokenizer.decode([tokens[2:]])[0].strip()
+    assert found.text
+
+
+def test_times_are_in_order_and_within_the_sound(multilingual: Path, sound: Path) -> None:
+    """The sound has two seconds; it is given twice, and cut into two windows."""
+    transcriber = foveate.load(multilingual)
+    found = transcriber.run(sound, WhisperOptions(times=True, language="fr"))
+    times = [moment for one in found.times for moment in (one.start, one.end)]
+    assert times == sorted(times)
+    assert 0 <= times[0] <= times[-1] <= 2
+    assert "".join("".join(one.word for one in found.times).split()) == "".join(found.text.split())
+
+
+def test_run_from_the_command_line(
+    english: Path, multilingual: Path, sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    soundfile.write(tmp_path / "silent.wav", np.zeros(4000), 8000)
+    main(["run", str(english), str(tmp_path / "silent.wav"), str(sound), "--json", "--times"])
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"file": str(tmp_path / "silent.wav"), "error": f"{tmp_path / 'silent.wav'} is silent"}
+    assert second["seconds"] == 2
+    assert second["words"][0].keys() == {"word", "start", "end"}
+    main(["run", str(multilingual), str(sound), "--picture", str(tmp_path / "a.png")])
+    assert (tmp_path / "a.png").stat().st_size > 1000
+    (tmp_path / "t.tsv").write_text(f"{sound}\tthe lamp\n")
+    capsys.readouterr()
+    main(["eval", str(english), "--data", str(tmp_path / "t.tsv"), "--json"])
+    assert json.loads(capsys.readouterr().out)["ways"][english.name]["word_error_rate"] > 0
+
+
+def test_what_cannot_be(english: Path, multilingual: Path, sound: Path) -> None:
+    with pytest.raises(UserError, match=r"knows English alone: leave out --language and --translate$"):
+        foveate.load(english).run(sound, WhisperOptions(language="fr"))
+    with pytest.raises(UserError, match=r"language.*'fx'"):
+        foveate.load(multilingual).run(sound, WhisperOptions(language="fx"))
+    with pytest.raises(UserError, match=r"give --data TABLE to measure it on$"):
+        foveate.load(english).evaluate([], WhisperOptions(), Console())
+
+
+def test_times_of_words_by_hand() -> None:
+    """Three tokens and the end look at ten places each, one after the other; all last 0.8 seconds."""
+    weights = np.kron(np.eye(4), np.ones(10))[None]
+    found = word_times(weights, [("one", 1), ("seven", 2)], 0.8)
+    assert [(one.word, round(one.start, 2), round(one.end, 2)) for one in found] == [
+        ("one", 0.0, 0.2),
+        ("seven", 0.2, 0.6),
+    ]
+
+
+def test_words_that_are_compared() -> None:
+    assert plain_words(" It’s 7 o'clock, 'Sir'!") == "it's 7 o'clock sir"
