@@ -4,7 +4,7 @@ import numpy as np
 
 from foveate.data.emoji_vocabulary import NAMES
 from foveate.data.scenes import Drawing, Scene, Thing
-from foveate.data.sources.emoji_questions import NEW, ask, is_new, with_questions
+from foveate.data.sources.emoji_questions import NEW, ask, ask_all, is_new, questions, with_questions
 
 PIXELS = np.full((4, 4, 4), 255, np.uint8)
 
@@ -59,3 +59,16 @@ def test_the_questions_of_a_scene_as_captions() -> None:
         "what colour is the apple?",
     )
     assert with_questions(Scene(0, 60, (thing("dog", 30, 0, 40, 10),))) is None
+
+
+def test_training_asks_more_of_a_scene_but_nothing_about_pairs_that_are_held_out() -> None:
+    (scene,) = scenes(1)
+    found = ask_all(scene)
+    kinds = [one.kind for one in found]
+    assert kinds.count("presence") == 4
+    assert [one.answer for one in found if one.kind == "presence"] == ["yes", "yes", "no", "no"]
+    assert kinds.count("relation") + kinds.count(NEW) == 2  # of the dog and of the apple: each key has another
+    left, right = next((a, b) for a in NAMES for b in NAMES if a != b and is_new(a, b))
+    held_out = [Scene(1, 60, (thing(left, 0, 0, 10, 10), thing(right, 30, 0, 40, 10)))]
+    assert NEW not in {one.kind for one in questions(held_out, learn=True)}
+    assert NEW in {one.kind for number in range(9) for one in questions([Scene(number, 60, held_out[0].things)], False)}

@@ -1,9 +1,11 @@
 """Questions about scenes of emoji: what stands beside what, colours, how many things there are, whether one is there.
 
-One in ten pairs of neighbours is asked for in dev and test data only.
+To learn from, each scene has all questions about neighbours and colours, and up to four about presence; to measure on,
+at most one of each kind. One in ten pairs of neighbours is asked for in dev and test data only.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
 from foveate.data.emoji_vocabulary import COLOURED, NAMES
 from foveate.data.questions import ImageQuestion
-from foveate.data.scenes import Scene, Scenes, Thing
+from foveate.data.scenes import Scene, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_captions import neighbours, scene_drawings, scenes_of
 from foveate.data.sources.emoji_images import LICENCE, SIZE
@@ -24,17 +26,23 @@ NEW = "new relation"
 """The kind of questions about pairs that training never asks for."""
 
 
+PRESENCE = 2
+"""To learn from: at most so many things of a scene are asked for, and as many that are not there."""
+
+
 def open_emoji_questions(before_fetch: BeforeFetch) -> Splits[Dataset[ImageQuestion]]:
     """Questions about 20,000 scenes to learn from, about 2,000 to validate on and about 2,000 to test on."""
     drawings = scene_drawings(before_fetch)
-    parts = {part: questions(scenes_of(drawings, part), part != "train") for part in ("train", "dev", "test")}
+    parts = {part: questions(scenes_of(drawings, part), part == "train") for part in ("train", "dev", "test")}
     return Splits(*(Dataset(f"emoji-questions.{part}", found, "questions") for part, found in parts.items()))
 
 
-def questions(scenes: Scenes, new: bool) -> list[ImageQuestion]:
-    """The questions about some scenes; with `new`, also those about pairs that are held out."""
-    found = [question for scene in scenes for question in ask(scene)]
-    return [question for question in found if new or question.kind != NEW]
+def questions(scenes: Sequence[Scene], learn: bool) -> list[ImageQuestion]:
+    """The questions about some scenes: many to learn from, none of them about a pair that is held out; or a few to
+    measure on."""
+    if learn:
+        return [question for scene in scenes for question in ask_all(scene) if question.kind != NEW]
+    return [question for scene in scenes for question in ask(scene)]
 
 
 def open_question_captions(before_fetch: BeforeFetch) -> Splits[Dataset[CaptionedImage]]:
@@ -50,8 +58,7 @@ def open_question_captions(before_fetch: BeforeFetch) -> Splits[Dataset[Captione
 
 def with_questions(scene: Scene) -> CaptionedImage | None:
     """A scene with all its questions; None if it has none."""
-    counts = Counter(thing.drawing.name for thing in scene.things)
-    alone = {name for name, count in counts.items() if count == 1}
+    alone = _alone([thing.drawing.name for thing in scene.things])
     asked = [one.question for one in (*_relations(scene, alone), *_of_colour(scene))]
     if not asked:
         return None
@@ -68,17 +75,39 @@ def ask(scene: Scene) -> list[ImageQuestion]:
     """Questions about a scene: at most one of each kind."""
     generator = np.random.default_rng(scene.number)
     names = [thing.drawing.name for thing in scene.things]
-    alone = {name for name, count in Counter(names).items() if count == 1}
-    found = [_question(scene, COUNT, str(len(names)), "count")]
-    found += _of_relation(scene, alone, generator)
+    found = [_of_count(scene)]
+    found += _of_relation(scene, _alone(names), generator)
     found += _of_colour(scene)
     there = bool(generator.integers(2))
     pool = sorted(set(names)) if there else [name for name in NAMES if name not in names]
-    name = pool[int(generator.integers(len(pool)))]
-    box = next((thing for thing in scene.things if thing.drawing.name == name), None)
-    article = "an" if name[0] in "aeiou" else "a"
-    found.append(_question(scene, f"is there {article} {name}?", "yes" if there else "no", "presence", box))
+    found.append(_of_presence(scene, pool[int(generator.integers(len(pool)))]))
     return found
+
+
+def ask_all(scene: Scene) -> list[ImageQuestion]:
+    """All questions about a scene, but of presence only some, half of them about what is not there."""
+    generator = np.random.default_rng(scene.number)
+    names = [thing.drawing.name for thing in scene.things]
+    there = generator.permutation(sorted(set(names)))[:PRESENCE].tolist()
+    others = generator.permutation([name for name in NAMES if name not in names])[: len(there)].tolist()
+    found = [_of_count(scene), *_relations(scene, _alone(names)), *_of_colour(scene)]
+    return [*found, *(_of_presence(scene, name) for name in (*there, *others))]
+
+
+def _alone(names: list[str]) -> set[str]:
+    """The names that occur once."""
+    return {name for name, count in Counter(names).items() if count == 1}
+
+
+def _of_count(scene: Scene) -> ImageQuestion:
+    return _question(scene, COUNT, str(len(scene.things)), "count")
+
+
+def _of_presence(scene: Scene, name: str) -> ImageQuestion:
+    """Whether something is there."""
+    thing = next((thing for thing in scene.things if thing.drawing.name == name), None)
+    article = "an" if name[0] in "aeiou" else "a"
+    return _question(scene, f"is there {article} {name}?", "no" if thing is None else "yes", "presence", thing)
 
 
 def _of_relation(scene: Scene, alone: set[str], generator: np.random.Generator) -> list[ImageQuestion]:

@@ -31,7 +31,7 @@ NO_LETTERS = ("DejaVuMathTeXGyre", "LinBiolinum_K", "LinLibertine_I.otf")
 LONGEST = 12
 """Letters of the longest word."""
 
-COUNTS = (60_000, 1_000, 2_000)
+COUNTS = (240_000, 1_000, 2_000)
 """Images to train on, to validate on, and to test on."""
 
 
@@ -82,7 +82,7 @@ def _fetch(folder: Path) -> None:
 SOURCE = Source(
     name="words",
     tasks=("read",),
-    about="63,000 images of English words, drawn as they are read, in about 300 fonts of Debian packages",
+    about="243,000 images of English words, drawn as they are read, in about 300 fonts of Debian packages",
     size="30 MB",
     licence="that of each font, free; see NAME.copyright",
     open=open_words,

@@ -54,7 +54,8 @@ FAMILIES = (
         {
             "show-ask": (72_795_458, "ResNet-152, an LSTM of width 1024, two glimpses (Kazemi and Elqursh 2017)"),
             "show-ask-tiny": (879_170, "6 layers of a ResNet, an LSTM of width 128, two glimpses"),
-            "show-ask-mean-tiny": (825_538, "The tiny one without attention: the mean of all places"),
+            "show-ask-stacked-tiny": (1_003_330, "Each glimpse knows what those before it saw (Yang et al. 2016)"),
+            "show-ask-mean-tiny": (883_906, "The tiny one without attention: the mean of all places"),
         },
     ),
     Family(
