@@ -7,6 +7,8 @@ import PIL.Image
 import pytest
 
 from foveate.contracts import IGNORE, UNKNOWN
+from foveate.data.buckets import BucketedBatches
+from foveate.data.dataset import Dataset
 from foveate.data.images import ImageFormat
 from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import image_questions
@@ -31,11 +33,16 @@ def test_tensors_and_files(tmp_path: Path) -> None:
     prepared = processor.prepare(found)
     assert prepared.pixels.shape == (2, 3, 7, 7)
     assert prepared.images == [0, 1, 0]
-    batch = processor.batch([prepared[0], prepared[1]], None)
+    batch = processor.batch([prepared[0], prepared[1], prepared[2]], None)
     (known,) = processor.tokenizer.encode(["is it?"])
-    assert batch.inputs["tokens"].tolist() == [[*known[:2], UNKNOWN, known[2]], [*known, 0]]
-    assert batch.inputs["lengths"].tolist() == [4, 3]
-    assert batch.labels.tolist() == [[1], [0]]
+    question = [*known[:2], UNKNOWN, known[2]]
+    assert batch.inputs["tokens"].tolist() == [question, [*known, 0], question]
+    assert batch.inputs["lengths"].tolist() == [4, 3, 4]
+    assert batch.inputs["images"].tolist() == [0, 1, 0]
+    assert batch.inputs["pixels"].shape == (2, 3, 7, 7)
+    assert batch.labels.tolist() == [[1], [0], [IGNORE]]
+    part = batch.rows(slice(1, None, 2))
+    assert (len(part.inputs["pixels"]), part.inputs["images"].tolist(), part.labels.tolist()) == (2, [1], [[0]])
     assert processor.batch([prepared[2]], np.random.default_rng(1)).labels.tolist() == [[IGNORE]]
     assert processor.tokens([""]) == [[UNKNOWN]]
     for name, write in processor.files().items():
@@ -60,3 +67,11 @@ def test_tensors_and_files(tmp_path: Path) -> None:
 def test_what_is_no_table(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         image_questions([table(tmp_path, f"{line}\n")])
+
+
+def test_questions_about_one_image_come_in_one_batch(tmp_path: Path) -> None:
+    lines = "".join(f"{'ab'[number % 2]}.png\tis it {number}?\tyes\n" for number in range(6))
+    found = image_questions([table(tmp_path, f"{lines}a.png\tis it?\tno\n")])
+    processor = QuestionProcessor(ImageFormat(7, 3), train_words(["is it?"] * 2, 99), {"no": 1, "yes": 6})
+    batches = [*BucketedBatches(Dataset("six", list(found)[:6], "questions"), processor, 3, 1).epoch(0)]
+    assert [len(batch.inputs["pixels"]) for batch in batches] == [1, 1]

@@ -13,7 +13,7 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, scale_pixels
+from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, encode_views, scale_pixels
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
@@ -234,3 +234,19 @@ def test_replayed_parts_of_episodes() -> None:
 def test_settings_of_q_learning(settings, complaint) -> None:
     with pytest.raises(UserError, match=complaint):
         Episodes(**settings).check()
+
+
+@NEEDS_MINIGRID
+def test_symbols_say_what_stands_on_each_tile(tmp_path: Path) -> None:
+    """A red ball two tiles ahead of the agent, whose own place is the middle of the lowest row."""
+    world = GridLevel("babyai/GoToLocal", 3, "symbols")
+    codes = world.codes.copy()
+    codes[3, 4] = 6, 0, 0
+    (seen,) = encode_views(codes[None], "symbols")
+    assert seen.shape == world.observe()["pixels"].shape == (channels_of("symbols"), 7, 7)
+    assert seen[:, 4, 3].nonzero()[0].tolist() == [6, 11, 17]
+    assert (seen.sum(0) == 3).all()
+    processor = EpisodeProcessor(("go",), 2, channels_of("symbols"), "symbols")
+    images = read_recordings([write_episodes(tmp_path / "images", 1, 1)])
+    with pytest.raises(UserError, match="has images alone: learn from them with --views pixels"):
+        processor.batch([images[0]], None)

@@ -18,7 +18,8 @@ from foveate.errors import UserError
 class BucketedBatches(Generic[E]):
     """Batches of examples of like cost: rows times the greatest cost stay within a budget.
 
-    The examples are shuffled and sorted by cost, and the batches come in random order. The order and all that is
+    The examples are shuffled, group by group where the processor names groups, and sorted by cost; the batches come in
+    random order. The order and all that is
     random in a batch depend on the seed, the epoch and the batch's number alone, so that a training can go on from any
     batch. One batch is prepared while the one before is learned from.
     """
@@ -32,6 +33,8 @@ class BucketedBatches(Generic[E]):
         self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
         self._prepared = processor.prepare(dataset)
         self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)
+        groups = [processor.group(one) for one in self._prepared]
+        self._groups = np.array(groups) if groups and None not in groups else None
         if len(self._costs) and (greatest := int(self._costs.argmax())) >= 0 and self._costs[greatest] > budget:
             raise UserError(
                 f"{dataset[greatest].place} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
@@ -62,6 +65,8 @@ class BucketedBatches(Generic[E]):
     def _plan(self, number: int) -> list[np.ndarray]:
         generator = np.random.default_rng((self._seed, number))
         order = generator.permutation(len(self._costs))
+        if self._groups is not None:  # groups in random order, each with its members in random order
+            order = order[np.argsort(generator.permutation(self._groups.max() + 1)[self._groups[order]], kind="stable")]
         if len(set(self._costs.tolist())) <= 1:
             return within_budget(order, self._costs, self._budget)
         groups = within_budget(order[np.argsort(self._costs[order], kind="stable")], self._costs, self._budget)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
 from foveate.data.dataset import Dataset
-from foveate.data.grid_levels import scale_pixels
+from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
 from foveate.data.processor import Processor
 from foveate.data.routes import words_of
 from foveate.errors import UserError
@@ -44,6 +44,8 @@ class Recording:
     instruction: str
     actions: tuple[int, ...]
     read: Callable[[], UInt8[np.ndarray, "T h w c"]] = field(repr=False)
+    codes: Callable[[], UInt8[np.ndarray, "T 7 7 3"]] | None = field(default=None, repr=False)
+    """Kind, colour and state of each tile that was seen, where they are known."""
 
     def content(self) -> bytes:
         pixels = hashlib.blake2b(np.ascontiguousarray(self.read()).tobytes()).hexdigest()
@@ -100,6 +102,8 @@ class EpisodeProcessor(Processor[Recording]):
     """The words of instructions; their ids follow the special ones."""
     actions: int
     channels: int
+    views: Views = "pixels"
+    """How levels of minigrid are seen."""
 
     def cost(self, prepared: Recording) -> int:
         return len(prepared.actions)
@@ -107,13 +111,21 @@ class EpisodeProcessor(Processor[Recording]):
     def batch(self, prepared: Sequence[Recording], generator: np.random.Generator | None) -> Batch:
         longest = max(len(one.actions) for one in prepared)
         labels = torch.full((len(prepared), longest), IGNORE)
-        images = [torch.from_numpy(scale_pixels(one.read())) for one in prepared]
+        images = [torch.from_numpy(self._seen(one)) for one in prepared]
         pixels = torch.zeros(len(prepared), longest, *images[0].shape[1:])
         for row, (one, seen) in enumerate(zip(prepared, images, strict=True)):
             pixels[row, : len(seen)] = seen
             labels[row, : len(seen)] = torch.tensor(one.actions)
         inputs = self.inputs([one.instruction for one in prepared])
         return label_batch({**inputs, "pixels": pixels}, labels, "episodes")
+
+    def _seen(self, recording: Recording) -> np.ndarray:
+        """The views (T, c, h, w). Raises UserError for symbols of a recording that has none."""
+        if self.views == "pixels":
+            return scale_pixels(recording.read())
+        if recording.codes is None:
+            raise UserError(f"{recording.place} has images alone: learn from them with --views pixels")
+        return encode_views(recording.codes(), self.views)
 
     def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
         """The `tokens` and `lengths` of instructions; an empty one has a length of 0."""
@@ -129,8 +141,9 @@ class EpisodeProcessor(Processor[Recording]):
         return {"vocabulary": UNKNOWN + 1 + len(self.words), "actions": self.actions, "channels": self.channels}
 
 
-def fit_episodes(recordings: Dataset[Recording], actions: int = 1) -> EpisodeProcessor:
+def fit_episodes(recordings: Dataset[Recording], actions: int = 1, views: Views = "pixels") -> EpisodeProcessor:
     """The processor with all words, and at least so many actions."""
     counts = Counter(word for one in recordings for word in words_of(one.instruction))
     most = max(max(one.actions) for one in recordings)
-    return EpisodeProcessor(tuple(sorted(counts)), max(actions, most + 1), recordings[0].read().shape[-1])
+    channels = recordings[0].read().shape[-1] if views == "pixels" else channels_of(views)
+    return EpisodeProcessor(tuple(sorted(counts)), max(actions, most + 1), channels, views)

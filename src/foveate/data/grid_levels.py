@@ -1,6 +1,7 @@
 """Levels of minigrid and BabyAI as worlds (Chevalier-Boisvert et al. 2023, https://arxiv.org/abs/2306.13831).
 
-The agent sees the 7 x 7 tiles before it, as an image of 8 pixels for each tile. minigrid is the extra `worlds`.
+The agent sees the 7 x 7 tiles before it, as an image of 8 pixels for each tile, or as symbols: what stands on each.
+minigrid is the extra `worlds`.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -25,6 +26,11 @@ ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 MOVES = 3
 """The first of the actions, which turn and move."""
 
+Views = Literal["pixels", "symbols"]
+
+SYMBOLS = (11, 6, 3)
+"""How many kinds, colours and states of a tile there are."""
+
 AGENT = (3, 6)
 """Column and row of the agent in its own view."""
 
@@ -32,8 +38,12 @@ AGENT = (3, 6)
 class GridLevel:
     """One level, laid out by a seed; a `foveate.contracts.World`."""
 
-    def __init__(self, name: str, seed: int) -> None:
-        """Raises UserError for a name that is no level, or where minigrid is not installed."""
+    def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
+        """`views` says how it is observed.
+
+        Raises UserError for a name that is no level, or where minigrid is not installed.
+        """
+        self.views = views
         with _silence():
             self.env = _gymnasium().make(_level_id(name), disable_env_checker=True).unwrapped
             self._seen, _ = self.env.reset(seed=seed)
@@ -50,8 +60,8 @@ class GridLevel:
         return self._seen["image"]
 
     def observe(self) -> dict[str, np.ndarray]:
-        """The `pixels` (3, 56, 56) of the view, from -1 to 1."""
-        return {"pixels": scale_pixels(draw_views(self.codes[None]))[0]}
+        """The view as `pixels`, (3, 56, 56) from -1 to 1 or (20, 7, 7) of symbols."""
+        return {"pixels": encode_views(self.codes[None], self.views)[0]}
 
     def act(self, action: int) -> bool:
         with _silence():
@@ -91,6 +101,20 @@ def bot_episode(name: str, seed: int, noise: float = 0.0) -> tuple[str, UInt8[np
         acted = int(generator.integers(MOVES)) if noise and generator.random() < noise else actions[-1]
         done = level.act(acted)
     return level.instruction, np.stack(views), actions
+
+
+def channels_of(views: Views) -> int:
+    """The channels of encoded views."""
+    return 3 if views == "pixels" else sum(SYMBOLS)
+
+
+def encode_views(codes: UInt8[np.ndarray, "T 7 7 3"], views: Views) -> np.ndarray:
+    """Views as a model reads them (T, c, h, w): images from -1 to 1, or a 1 for the kind, colour and state of each
+    tile."""
+    if views == "pixels":
+        return scale_pixels(draw_views(codes))
+    parts = [np.eye(count, dtype=np.float32)[codes[..., place]] for place, count in enumerate(SYMBOLS)]
+    return np.concatenate(parts, -1).transpose(0, 3, 2, 1)
 
 
 def scale_pixels(pixels: UInt8[np.ndarray, "T h w c"]) -> np.ndarray:

@@ -58,6 +58,11 @@ class Processor(SavedProcessor, Generic[E]):
         """What an example takes of a batch's budget: tokens, frames. By default 1."""
         return 1
 
+    def group(self, prepared: Any) -> int | None:
+        """Examples of one group are put in the same batch, so that it can compute what they share once. By default none
+        are."""
+        return None
+
     @abstractmethod
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
         """A batch of prepared examples, changed at random by `generator` where one is given: in training."""

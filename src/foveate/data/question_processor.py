@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import decode, normalize
 from foveate.data.images import ImageFormat
@@ -24,8 +24,18 @@ from foveate.files import read_json
 
 TOKENIZER = "tokenizer.json"
 
-Prepared = tuple[np.ndarray, list[int], int]
-"""An image (C, h, w) in 8 bits, the tokens of a question about it, and the number of the answer."""
+Prepared = tuple[np.ndarray, int, list[int], int]
+"""An image (C, h, w) in 8 bits and its number, the tokens of a question about it, and the number of the answer."""
+
+
+class QuestionBatch(Batch):
+    """Questions with the images that they are about: several questions may share one."""
+
+    def rows(self, chosen: slice) -> Batch:
+        """Some of the questions, with all images."""
+        inputs = {name: value if name == "pixels" else value[chosen] for name, value in self.inputs.items()}
+        targets = {name: value[chosen] for name, value in self.targets.items()}
+        return replace(self, inputs=inputs, targets=targets, weight=self.weight[chosen])
 
 
 @dataclass(frozen=True)
@@ -42,12 +52,14 @@ class PreparedQuestions(Sequence[Prepared]):
         return len(self.questions)
 
     def __getitem__(self, number: Any) -> Any:
-        return self.pixels[self.images[number]], self.questions[number], self.answers[number]
+        image = self.images[number]
+        return self.pixels[image], image, self.questions[number], self.answers[number]
 
 
 @dataclass
 class QuestionProcessor(Processor[ImageQuestion]):
-    """Turns questions into inputs `pixels` (B, C, h, w), `tokens` (B, T), `lengths` (B,) and labels (B, 1)."""
+    """Turns questions into inputs `pixels` (I, C, h, w), `images` (B,), the row of each question's image in `pixels`,
+    `tokens` (B, T), `lengths` (B,), and labels (B, 1)."""
 
     format: ImageFormat
     tokenizer: SubwordTokenizer
@@ -63,12 +75,20 @@ class QuestionProcessor(Processor[ImageQuestion]):
         answers = [classes.get(one.answer, IGNORE) for one in dataset]
         return PreparedQuestions(pixels, images, self.tokens([one.question for one in dataset]), answers)
 
-    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
+    def group(self, prepared: Prepared) -> int:
+        """The image: questions about it come together, so that a model reads it once for all of them."""
+        return prepared[1]
+
+    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> QuestionBatch:
+        pixels, numbers, questions, answers = zip(*prepared, strict=True)
+        _, first, images = np.unique(numbers, return_index=True, return_inverse=True)
         inputs = {
-            "pixels": normalize(np.stack([image for image, _, _ in prepared])),
-            **self.ask([tokens for _, tokens, _ in prepared]),
+            "pixels": normalize(np.stack([pixels[place] for place in first])),
+            "images": torch.from_numpy(images),
+            **self.ask(questions),
         }
-        return label_batch(inputs, torch.tensor([[answer] for _, _, answer in prepared]), "questions")
+        labels = torch.tensor(answers)[:, None]
+        return QuestionBatch(inputs, {"labels": labels}, count_labels(labels), "questions")
 
     def tokens(self, questions: Sequence[str]) -> list[list[int]]:
         """The tokens of each question; one UNKNOWN for an empty one."""

@@ -12,10 +12,10 @@ from torch import nn
 
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel
+from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of
 from foveate.decoding.acting import Episode, act
 from foveate.errors import UserError, at_least, printable
-from foveate.tasks.control_examples import CHANNELS, FRESH, Acting, Episodes, fit_levels
+from foveate.tasks.control_examples import FRESH, Acting, Episodes, fit_levels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
@@ -105,8 +105,8 @@ class Control(Task[Architecture]):
 
     def fit(self, learn: Dataset[Any]) -> EpisodeProcessor:
         if self.examples.objective == "imitation":
-            return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1)
-        return fit_levels(learn, self.examples.actions)
+            return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1, self.examples.views)
+        return fit_levels(learn, self.examples.actions, self.examples.views)
 
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         if self.examples.objective == "imitation":
@@ -187,10 +187,11 @@ class Control(Task[Architecture]):
 def _play(predictor: Predictor, levels: Sequence[Level], width: int, likeliest: bool) -> list[Acted]:
     """What the model does in each level. Raises UserError for a model of another world."""
     processor: EpisodeProcessor = predictor.processor
-    if processor.actions > len(ACTIONS) or processor.channels != CHANNELS:
+    channels = channels_of(processor.views)
+    if processor.actions > len(ACTIONS) or processor.channels != channels:
         raise UserError(
             f"this agent has {processor.actions} actions and reads images of {processor.channels} channels, "
-            f"but levels of minigrid have {len(ACTIONS)} actions and images of {CHANNELS} channels"
+            f"but levels of minigrid have {len(ACTIONS)} actions and images of {channels} channels"
         )
     found = []
     model: Any = predictor.model
@@ -198,7 +199,7 @@ def _play(predictor: Predictor, levels: Sequence[Level], width: int, likeliest: 
     generator = torch.Generator().manual_seed(1) if draws else None
     for begin in range(0, len(levels), BATCH):
         group = levels[begin : begin + BATCH]
-        worlds = [GridLevel(level.world, level.seed) for level in group]
+        worlds = [GridLevel(level.world, level.seed, processor.views) for level in group]
         inputs = predictor.on_device(processor.inputs([world.instruction for world in worlds]))
         episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width, generator)
         for level, episode in zip(group, episodes, strict=True):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level
-from foveate.data.grid_levels import ACTIONS, GridLevel
+from foveate.data.grid_levels import ACTIONS, GridLevel, Views, channels_of
 from foveate.data.routes import words_of
 from foveate.errors import UserError, at_least
 from foveate.tasks.task import Examples
@@ -16,10 +16,6 @@ LEVELS = 2000
 
 DEV, TEST, FRESH = 1_000_000, 2_000_000, 3_000_000
 """First seeds of the levels to validate and to test on, and of those that are named by their world only."""
-
-
-CHANNELS = 3
-"""Channels of the images of a level."""
 
 INSTRUCTIONS = 100
 """Levels whose instructions give the words, in Q-learning."""
@@ -32,6 +28,9 @@ class Episodes(Examples):
 
     objective: Literal["imitation", "q"] = "imitation"
     """Imitate recorded episodes; or act in levels of a --world and learn from the rewards, by double Q-learning."""
+    views: Views = "pixels"
+    """How levels of minigrid are seen: as images of 56 x 56 pixels, or as symbols, the kind, colour and state of each
+    of the 7 x 7 tiles."""
     world: str | None = None
     """Q-learning: the world, such as minigrid/Empty-Random-6x6."""
     actions: int = len(ACTIONS)
@@ -84,7 +83,8 @@ class Acting:
         at_least(1, "width", self.width)
 
 
-def fit_levels(levels: Dataset[Level], actions: int) -> EpisodeProcessor:
+def fit_levels(levels: Dataset[Level], actions: int, views: Views = "pixels") -> EpisodeProcessor:
     """The processor with the words of some levels' instructions."""
     texts = [GridLevel(level.world, level.seed).instruction for level in levels.some(INSTRUCTIONS)]
-    return EpisodeProcessor(tuple(sorted({word for text in texts for word in words_of(text)})), actions, CHANNELS)
+    words = tuple(sorted({word for text in texts for word in words_of(text)}))
+    return EpisodeProcessor(words, actions, channels_of(views), views)

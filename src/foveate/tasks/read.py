@@ -45,7 +45,7 @@ NEIGHBOURS = 5_000
 class WordImages(Examples):
     """Which images of words to learn from, a table with image<TAB>text on each line, and what becomes of them."""
 
-    batch: int = 32
+    batch: int = 64
     """Images of a batch."""
     validation_examples: int = 500
     """Images that each validation during training reads."""
@@ -124,7 +124,13 @@ class Read(Task[Architecture]):
     processor = WordImageProcessor
     options = SearchAndShow
     usual = Training(
-        epochs=1, learning_rate=1e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+        epochs=1,
+        learning_rate=1e-3,
+        schedule="cosine",
+        warmup=200,
+        optimizer="muon",
+        label_smoothing=0.0,
+        validate_every=500,
     )
 
     examples: Annotated[WordImages, tyro.conf.arg(name="")] = field(default_factory=WordImages)

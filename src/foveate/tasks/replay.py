@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.episodes import EpisodeProcessor, Level
-from foveate.data.grid_levels import GridLevel, draw_views, scale_pixels
+from foveate.data.grid_levels import GridLevel, encode_views
 from foveate.decoding.acting import stack_observations
 from foveate.training.q_learning import double_q_targets
 
@@ -71,7 +71,7 @@ class ReplayBatches:
         """What happens in each level, where this share of the actions is random."""
         training = self.model.training
         self.model.eval()
-        worlds = [GridLevel(level.world, level.seed) for level in levels]
+        worlds = [GridLevel(level.world, level.seed, self.processor.views) for level in levels]
         found = [Experience(world.instruction, [world.codes]) for world in worlds]
         state, open_ = self.model.start(**self._inputs(found)), list(range(len(worlds)))
         for _ in range(LONGEST):
@@ -108,7 +108,7 @@ class ReplayBatches:
             rewards[row, :count] = torch.tensor(one.rewards[begin : begin + count])
             ended[row, count - 1] = one.ended and begin + count == len(one.actions)
             codes[row, : count + 1] = one.codes[begin : begin + count + 1]
-        pixels = torch.from_numpy(scale_pixels(draw_views(codes.reshape(-1, *codes.shape[2:]))))
+        pixels = torch.from_numpy(encode_views(codes.reshape(-1, *codes.shape[2:]), self.processor.views))
         pixels = pixels.unflatten(0, codes.shape[:2])
         inputs = self._inputs(chosen)
         training = self.model.training

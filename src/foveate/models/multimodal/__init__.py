@@ -20,6 +20,7 @@ FAMILIES = (
                 1_685_360,
                 "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
             ),
+            "darqn-symbols": (1_662_016, "DARQN for views of 7 x 7 symbols, each a place with its coordinates"),
         },
     ),
     Family(

@@ -7,17 +7,17 @@ query and the input of the LSTM. The outputs are one number per action: logits i
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Additive, attend
+from foveate.attention import Additive, Biaffine, Score, attend
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError
+from foveate.errors import UserError, check_literals
 from foveate.models.vision.sizes import one_for_each_stage
 from foveate.nn import Dropout, MeanPooling, Recurrent, initialize_convolutions
 from foveate.nn.recurrent import RecurrentState
@@ -42,6 +42,8 @@ class DARQNConfig:
     coordinates: bool = False
     """Join the column and row of each place, from -1 to 1, to its features, so that a glimpse says where it is from
     (Liu et al. 2018, https://arxiv.org/abs/1807.03247). The paper has none."""
+    score: Literal["additive", "biaffine"] = "additive"
+    """How places are scored. The product of place and query finds "the red ball" among symbols sooner than a sum."""
     width: int = 256
     """Width C of the recurrent state, of the attention and of the words."""
     dropout: float = 0.0
@@ -65,6 +67,7 @@ class DARQN(nn.Module):
 
     def __init__(self, config: DARQNConfig) -> None:
         super().__init__()
+        check_literals(config)
         self.config = config
         sizes = {name: getattr(config, name) for name in ("kernels", "strides", "widths")}
         one_for_each_stage(**sizes)
@@ -75,7 +78,11 @@ class DARQN(nn.Module):
         width, channels = config.width, channels + 2 * config.coordinates
         self.embedding = nn.Embedding(config.vocabulary, width)
         self.mean = MeanPooling()
-        self.score = Additive(2 * width, channels, width)
+        self.score: Score
+        if config.score == "additive":
+            self.score = Additive(2 * width, channels, width)
+        else:
+            self.score = Biaffine(2 * width, channels)
         self.dropout = Dropout(config.dropout)
         self.recurrent = Recurrent("lstm", channels + width, width)
         self.output = nn.Linear(width, config.actions)
@@ -142,6 +149,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "strides": (8, 1, 1),
         "widths": (48, 64, 64),
         "width": 96,
+        "coordinates": True,
+    },
+    "darqn-symbols": {
+        "channels": 20,
+        "kernels": (1, 1),
+        "strides": (1, 1),
+        "widths": (64, 64),
+        "width": 96,
+        "score": "biaffine",
         "coordinates": True,
     },
 }

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import sinusoidal_grid
@@ -29,7 +29,14 @@ class ImagePlaces(nn.Module):
         self.width = self.encoder.grid_width
         self.join = nn.Linear(2 * self.width, self.width) if positions == "sinusoidal" else None
 
-    def forward(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S C"]:
+    def forward(
+        self, pixels: Float[Tensor, "I c h w"], images: Int[Tensor, "B"] | None = None
+    ) -> Float[Tensor, "B S C"]:
+        """The places of all images, or of those whose rows are given, which may be the same ones."""
+        places = self._all(pixels)
+        return places if images is None else places[images]
+
+    def _all(self, pixels: Float[Tensor, "I c h w"]) -> Float[Tensor, "I S C"]:
         grid = self.encoder.grid(pixels)
         rows, columns = grid.shape[2:]
         places = grid.flatten(2).mT

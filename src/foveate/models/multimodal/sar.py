@@ -148,10 +148,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "widths": (24, 48, 56, 64),
         "width": 112,
         "layers": 1,
+        "dropout": 0.0,
     },
 }
 
 TRAINING = {
-    "sar-tiny": {"learning_rate": 2e-3},
+    "sar-tiny": {"learning_rate": 3e-3},
 }
 """The settings of training that suit a preset, where they are others than its task's."""

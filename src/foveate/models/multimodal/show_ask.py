@@ -85,10 +85,17 @@ class ShowAsk(nn.Module):
         self.product = Product(config, count * self.places.width) if config.product else None
 
     def forward(
-        self, pixels: Float[Tensor, "B c h w"], tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]
+        self,
+        pixels: Float[Tensor, "I c h w"],
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
+        images: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the answers to the questions in `tokens`, (B, 1, N)."""
-        places = F.normalize(self.places(pixels), dim=-1)
+        """Logits of the answers to the questions in `tokens`, (B, 1, N).
+
+        `images` are the rows of `pixels` that the questions are about; by default each has its own.
+        """
+        places = F.normalize(self.places(pixels, images), dim=-1)
         if self.config.place_norm == "deviation":
             places = places * places.shape[-1] ** 0.5
         words = self.dropout(torch.tanh(self.embedding(tokens)))

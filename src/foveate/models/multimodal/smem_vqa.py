@@ -65,10 +65,17 @@ class SMemVQA(nn.Module):
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
     def forward(
-        self, pixels: Float[Tensor, "B c h w"], tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]
+        self,
+        pixels: Float[Tensor, "I c h w"],
+        tokens: Int[Tensor, "B T"],
+        lengths: Int[Tensor, "B"],
+        images: Int[Tensor, "B"] | None = None,
     ) -> Output:
-        """Logits of the answers to the questions in `tokens`, (B, 1, N)."""
-        places, words = self.places(pixels), self.embedding(tokens)
+        """Logits of the answers to the questions in `tokens`, (B, 1, N).
+
+        `images` are the rows of `pixels` that the questions are about; by default each has its own.
+        """
+        places, words = self.places(pixels, images), self.embedding(tokens)
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         query = torch.where(real[..., None], words, words[:, :1]).flatten(1)[:, None]  # a word twice changes no maximum
         seen, keys = self._sum(words, real)[:, None], places

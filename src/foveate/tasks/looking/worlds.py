@@ -98,7 +98,7 @@ def look_at_steps(
     The sight has a site for each view that differs from those before it; see `same_views`.
     """
     model: Any = predictor.model
-    world = GridLevel(acted.level.world, acted.level.seed)
+    world = GridLevel(acted.level.world, acted.level.seed, predictor.processor.views)
     seen, views = [], []
     for action in acted.actions:
         seen.append(world.observe())
