@@ -38,7 +38,10 @@ def test_a_recipe_survives_json(name: str) -> None:
         ({"examples": {"data": {"a": 1}}}, "here: a table stands where a list or a single value must be"),
         ({"training": {"learning_rate": 10**400}}, "here: a number is larger than any that can be meant"),
         ({"training": {"steps": "many"}}, "here: training.steps is 'many', but must be int | None"),
-        ({"training": {"schedule": "cos"}}, "here: training.schedule is 'cos', but must be 'inverse-sqrt' or 'cosine'"),
+        (
+            {"training": {"schedule": "cos"}},
+            "here: training.schedule is 'cos', but must be 'auto' or 'inverse-sqrt' or 'cosine'",
+        ),
         ({"decoding": 5}, "here: decoding is 5, but must be Decoding"),
         ({"architecture": 5}, "here: architecture is 5, but must be a table of fields"),
         ({"architecture": {"widht": 5}}, "unknown field in transformer-tiny 'widht'; did you mean width"),

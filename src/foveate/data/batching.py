@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import islice
 
 import numpy as np
@@ -51,6 +52,12 @@ class PairBatches:
         self.max_length = max_length
         self._seed = seed
         self._pools = Pools(text, (source_tokenizer, target_tokenizer), max_length, pool)
+
+    def resized(self, share: float) -> "PairBatches":
+        """The same pairs in batches of this share of the budget, or of the longest pair that there may be."""
+        other = copy(self)
+        other.tokens = max(round(self.tokens * share), self.max_length + 1)
+        return other
 
     @property
     def report(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from itertools import islice
 from typing import Generic
@@ -40,6 +41,12 @@ class BucketedBatches(Generic[E]):
                 f"{dataset[greatest].place} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
                 f"raise --batch, or leave it out"
             )
+
+    def resized(self, share: float) -> "BucketedBatches[E]":
+        """The same examples in batches of this share of the budget, or of the greatest cost."""
+        other = copy(self)
+        other._budget = max(round(self._budget * share), int(self._costs.max(initial=1)))
+        return other
 
     def __length_hint__(self) -> int:
         return len(self._plan(0))

@@ -101,10 +101,10 @@ class AnswerTask(FromEncoder, Task[Architecture]):
     takes = "question"
     processor = QuestionProcessor
     usual = Training(
-        epochs=10,
+        usual_epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
-        warmup=50,
+        usual_warmup=50,
         optimizer="muon",
         label_smoothing=0.0,
         validate_every=300,

@@ -99,10 +99,10 @@ class Ask(Task[Architecture]):
     processor = TextQuestionProcessor
     options = Asked
     usual = Training(
-        epochs=10,
+        usual_epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
-        warmup=100,
+        usual_warmup=100,
         label_smoothing=0.0,
         validate_every=200,
         save_every=200,

@@ -66,10 +66,10 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
     unit = "texts"
     processor = TextLabelProcessor
     usual = Training(
-        epochs=5,
+        usual_epochs=5,
         learning_rate=2e-3,
         schedule="linear",
-        warmup=100,
+        usual_warmup=100,
         label_smoothing=0.0,
         validate_every=50,
         save_every=50,

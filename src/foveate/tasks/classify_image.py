@@ -56,10 +56,10 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     decided_together = 256
     processor = ImageProcessor
     usual = Training(
-        epochs=10,
+        usual_epochs=10,
         learning_rate=4e-3,
         schedule="cosine",
-        warmup=100,
+        usual_warmup=100,
         weight_decay=0.05,
         label_smoothing=0.1,
         validate_every=200,

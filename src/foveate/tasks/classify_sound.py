@@ -68,10 +68,10 @@ class ClassifySound(LabelFiles[Architecture]):
     decided_together = 128
     processor = SoundProcessor
     usual = Training(
-        epochs=15,
+        usual_epochs=15,
         learning_rate=3e-3,
         schedule="cosine",
-        warmup=50,
+        usual_warmup=50,
         weight_decay=0.05,
         label_smoothing=0.1,
         validate_every=100,

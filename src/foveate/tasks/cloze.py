@@ -107,10 +107,10 @@ class Cloze(Task[Architecture]):
     processor = ClozeProcessor
     options = Filling
     usual = Training(
-        epochs=10,
+        usual_epochs=10,
         learning_rate=1e-3,
         schedule="linear",
-        warmup=500,
+        usual_warmup=500,
         label_smoothing=0.0,
         validate_every=500,
         save_every=500,

@@ -84,7 +84,7 @@ class Control(Task[Architecture]):
         epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
-        warmup=100,
+        usual_warmup=100,
         label_smoothing=0.0,
         validate_every=1000,
         precision="float32",

@@ -68,7 +68,13 @@ class Detect(FromEncoder, Task[Architecture]):
     processor = BoxProcessor
     options = Showing
     usual = Training(
-        epochs=10, learning_rate=4e-4, schedule="cosine", warmup=200, weight_decay=1e-4, clip=0.1, validate_every=500
+        usual_epochs=10,
+        learning_rate=4e-4,
+        schedule="cosine",
+        usual_warmup=200,
+        weight_decay=1e-4,
+        clip=0.1,
+        validate_every=500,
     )
 
     examples: Annotated[BoxedImages, tyro.conf.arg(name="")] = field(default_factory=BoxedImages)

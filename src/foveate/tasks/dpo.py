@@ -65,7 +65,7 @@ class TrainDPO(Tuning[Architecture]):
         epochs=1,
         learning_rate=1e-4,
         schedule="linear",
-        warmup=10,
+        usual_warmup=10,
         weight_decay=0.0,
         average=1,
         validate_every=50,

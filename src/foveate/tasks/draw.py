@@ -135,10 +135,10 @@ class Draw(Task[Architecture]):
     processor = DrawingProcessor
     options = Sketching
     usual = Training(
-        epochs=20,
+        usual_epochs=20,
         learning_rate=2e-3,
         schedule="cosine",
-        warmup=100,
+        usual_warmup=100,
         label_smoothing=0.0,
         weight_decay=0.05,
         validate_every=300,

@@ -135,7 +135,7 @@ class TrainGAN(Task[Architecture]):
         learning_rate=1e-3,
         rate_factors={"discriminator": 2.0},
         schedule="linear",
-        warmup=1,
+        usual_warmup=1,
         weight_decay=0.0,
         betas=(0.0, 0.9),
         clip=None,

@@ -48,7 +48,7 @@ class Language(TextTask[Architecture]):
     files = FILES
     processor = LanguageProcessor
     options = Composing
-    usual = Training(learning_rate=2e-3, warmup=200, label_smoothing=0.0)
+    usual = Training(learning_rate=2e-3, usual_warmup=200, label_smoothing=0.0)
 
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
     model: str = "rnn-language"

@@ -89,7 +89,7 @@ class Match(Task[Architecture]):
     files = "SRC TGT"
     processor = MatchProcessor
     usual = Training(
-        epochs=5, learning_rate=2e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+        usual_epochs=5, learning_rate=2e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
     )
 
     examples: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)

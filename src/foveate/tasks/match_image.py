@@ -72,10 +72,10 @@ class MatchImage(Task[Architecture]):
     metric = "recall_1"
     processor = MatchingProcessor
     usual = Training(
-        epochs=10,
+        usual_epochs=10,
         learning_rate=1e-3,
         schedule="cosine",
-        warmup=100,
+        usual_warmup=100,
         weight_decay=0.05,
         validate_every=200,
         save_every=200,

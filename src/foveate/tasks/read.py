@@ -124,10 +124,10 @@ class Read(Task[Architecture]):
     processor = WordImageProcessor
     options = SearchAndShow
     usual = Training(
-        epochs=1,
+        usual_epochs=1,
         learning_rate=1e-3,
         schedule="cosine",
-        warmup=200,
+        usual_warmup=200,
         optimizer="muon",
         label_smoothing=0.0,
         validate_every=500,

@@ -67,7 +67,14 @@ class TrainReward(Task[Architecture]):
     unit = "pairs"
     files = "FILE"
     processor = PreferenceProcessor
-    usual = Training(epochs=3, learning_rate=2e-3, schedule="linear", warmup=50, validate_every=100, save_every=100)
+    usual = Training(
+        usual_epochs=3,
+        learning_rate=2e-3,
+        schedule="linear",
+        usual_warmup=50,
+        validate_every=100,
+        save_every=100,
+    )
 
     examples: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)
     model: str = "rnn-attentive-classifier"

@@ -73,7 +73,7 @@ class TrainRLHF(Tuning[Architecture]):
         steps=150,
         learning_rate=1e-4,
         schedule="constant",
-        warmup=10,
+        usual_warmup=10,
         weight_decay=0.0,
         average=1,
         validate_every=25,

@@ -82,7 +82,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     tokens_name = "words"
     processor = TagProcessor
     usual = Training(
-        epochs=5, learning_rate=3e-3, schedule="cosine", warmup=200, label_smoothing=0.0, validate_every=250
+        usual_epochs=5, learning_rate=3e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
     )
 
     examples: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)

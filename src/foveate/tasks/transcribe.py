@@ -65,7 +65,14 @@ class Transcribe(Task[Architecture]):
     higher_is_better = False
     processor = SpeechProcessor
     options = SearchAndShow
-    usual = Training(epochs=20, schedule="cosine", warmup=200, label_smoothing=0.05, validate_every=300, save_every=300)
+    usual = Training(
+        usual_epochs=20,
+        schedule="cosine",
+        usual_warmup=200,
+        label_smoothing=0.05,
+        validate_every=300,
+        save_every=300,
+    )
 
     examples: Annotated[SpokenTexts, tyro.conf.arg(name="")] = field(default_factory=SpokenTexts)
     ctc: float = 0.3

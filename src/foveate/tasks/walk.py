@@ -121,7 +121,12 @@ class Walk(Task[Architecture]):
     processor = RouteProcessor
     options = Walking
     usual = Training(
-        epochs=40, learning_rate=2e-3, schedule="cosine", warmup=100, label_smoothing=0.05, validate_every=200
+        usual_epochs=40,
+        learning_rate=2e-3,
+        schedule="cosine",
+        usual_warmup=100,
+        label_smoothing=0.05,
+        validate_every=200,
     )
 
     examples: Annotated[Routes, tyro.conf.arg(name="")] = field(default_factory=Routes)

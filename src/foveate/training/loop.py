@@ -16,6 +16,7 @@ from foveate import bundle
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.training.checkpoints import Checkpoints
+from foveate.training.data_size import follow_size
 from foveate.training.display import Display
 from foveate.training.folder_lock import METRICS, lock_folder
 from foveate.training.hardware import choose_device, use_threads
@@ -27,6 +28,9 @@ from foveate.training.randomness import begin_random_numbers
 from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
+
+PACE = 10
+"""The steps after which a warning tells that the time will end inside the warm-up."""
 
 SKIPPED = "skipped a checkpoint: "
 
@@ -92,15 +96,17 @@ def train(
         checkpoints = Checkpoints(folder / bundle.CHECKPOINTS, settings, identity or {}, processes)
         if not resume:
             processes.on_main(checkpoints.refuse)
+        settings, batches, lines = follow_size(settings, batches)
+        checkpoints.settings = settings
         progress, damaged = checkpoints.resume(updater.placement, updater.optimizer)
-        _greet(console, progress, damaged)
+        _greet(console, progress, damaged, lines)
         if begin is not None:
             processes.on_main(begin)
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
         with closing(MetricsLog(_writers(folder, settings, progress, display, processes))) as metrics_log:
-            run = _Run(updater, checkpoints, validation, metrics_log, display, progress)
+            run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
             for rate, group in _groups(batches, progress, settings):
                 run.step(rate, group, interruption)
             run.end(interruption)
@@ -122,9 +128,10 @@ class _Run:
         metrics_log: MetricsLog,
         display: Display,
         progress: Progress,
+        settings: Training,
     ) -> None:
         self.updater, self.placement = updater, updater.placement
-        self.processes, self.settings = updater.processes, updater.settings
+        self.processes, self.settings = updater.processes, settings
         self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
         self.metrics_log, self.display = metrics_log, display
         self.began = time.monotonic() - progress.seconds
@@ -139,6 +146,8 @@ class _Run:
         progress.advance(update.weight, seconds)
         self.metrics_log.add(update)
         self.display.tick(progress)
+        if progress.step == PACE and (line := self._minutes_inside_warmup()):
+            self.display.say(line)
         if progress.step % settings.log_every == 0:
             self.metrics_log.training(progress)
         if progress.step % settings.validate_every == 0:
@@ -147,6 +156,17 @@ class _Run:
             self._save()
         if asked:
             raise self._interrupted(int(asked))
+
+    def _minutes_inside_warmup(self) -> str | None:
+        """A warning where, at the pace of the first steps, the time ends before the warm-up."""
+        settings, progress = self.settings, self.progress
+        if settings.minutes is None or settings.warmup is None:
+            return None
+        steps = int(progress.step * 60 * settings.minutes / progress.seconds)
+        if steps > settings.warmup:
+            return None
+        about = f"{settings.minutes:g} minutes end after about {steps:,} steps"
+        return f"{about}, inside the warm-up of {settings.warmup:,}: lower --warmup, or leave it out"
 
     def end(self, interruption: Interruption) -> None:
         """Validate and save after the last step, if not done yet."""
@@ -253,8 +273,8 @@ def _writers(
     return writers
 
 
-def _greet(console: Console, progress: Progress, damaged: list[str]) -> None:
-    for line in damaged:
-        console.print(SKIPPED + line, markup=False, soft_wrap=True)
+def _greet(console: Console, progress: Progress, damaged: list[str], lines: list[str]) -> None:
+    for line in [*(SKIPPED + line for line in damaged), *lines]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if progress.step:
         console.print(f"resuming from step {progress.step:,}", markup=False, soft_wrap=True)

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
+import tyro
+
 from foveate.errors import UserError, at_least, check_literals
 from foveate.training.pair_flags import PAIRS
 
@@ -20,14 +22,21 @@ FREE = frozenset(
         "parallel",
         "split_among",
         "tensorboard",
+        "usual_epochs",
+        "usual_warmup",
     ]
 )
 """Settings that may change when a training resumes: its end, what is kept, where it runs, what it shows."""
 
 DEFAULT_STEPS = 10_000
 
+USUAL_WARMUP = 500
+
 MOST_THREADS = 4096
 """More than the processors of any machine."""
+
+WARM = 0.1
+"""The share of a training after which a warm-up ends at the latest, where its length is not given."""
 
 ALL_BUT_OVER = 1 - 2**-20
 """The share of an epoch that is done when it has more batches than expected."""
@@ -35,11 +44,12 @@ ALL_BUT_OVER = 1 - 2**-20
 
 @dataclass
 class Training:
-    """How to train. Training ends at the first of the limits `steps`, `epochs` and `minutes`; without a limit, after
-    10,000 steps. A step is one update of the weights."""
+    """How to train. Training ends at the first of the limits `steps`, `epochs` and `minutes`; without one, the size of
+    the data decides (docs/small-data.md). A step is one update of the weights."""
 
     steps: int | None = None
-    """Stop after this many steps; after 10,000 if no limit is given."""
+    """Stop after this many steps. Without any limit: after 10,000, or the task's number of epochs; other numbers where
+    data are few."""
     epochs: int | None = None
     """Stop after this many passes over the training data."""
     minutes: float | None = None
@@ -49,12 +59,18 @@ class Training:
 
     learning_rate: float = 1e-3
     """Peak learning rate, reached at the end of the warm-up. Cosine and linear schedules stay below it."""
-    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
+    schedule: Literal["auto", "inverse-sqrt", "cosine", "linear", "constant"] = "auto"
     """Decay of the learning rate: inverse-sqrt after the warm-up; cosine and linear from the first step on, to 0 at the
-    limit that ends training. If only epochs limit it and the length of the first one is unknown (parallel text of more
-    than 100,000 lines), these two do not decay in the first epoch."""
-    warmup: int = 500
-    """Steps of the warm-up, in which the learning rate rises from 0."""
+    limit that ends training. Auto is cosine where data are few, else inverse-sqrt. If only epochs limit it and the
+    length of the first one is unknown (parallel text of more than 100,000 lines), cosine and linear do not decay in the
+    first epoch."""
+    warmup: int | None = None
+    """Steps of the warm-up, in which the learning rate rises from 0. By default the first tenth of the training, and at
+    most 500 steps, or what is usual for the task."""
+    usual_epochs: Annotated[int | None, tyro.conf.Suppress] = None
+    """Passes over data that are not few, without a limit."""
+    usual_warmup: Annotated[int, tyro.conf.Suppress] = USUAL_WARMUP
+    """The longest warm-up, where none is given."""
     accumulate: int = 1
     """Batches in a step. Their gradients are summed, as of one large batch."""
     optimizer: Literal["adamw", "muon"] = "adamw"
@@ -116,7 +132,8 @@ class Training:
             at_least(1, name, getattr(self, name) if getattr(self, name) is not None else 1)
         check_threads(1 if self.threads is None else self.threads)
         check_seed(self.seed)
-        for name in ("warmup", "weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
+        at_least(0, "warmup", 0 if self.warmup is None else self.warmup)
+        for name in ("weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
             at_least(0, name, getattr(self, name))
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
@@ -134,8 +151,12 @@ class Training:
     @property
     def last_step(self) -> int | None:
         """The step that ends training; None if only epochs or minutes limit it."""
-        unlimited = self.steps is None and self.epochs is None and self.minutes is None
-        return DEFAULT_STEPS if unlimited else self.steps
+        return DEFAULT_STEPS if self.unlimited else self.steps
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no limit is given."""
+        return self.steps is None and self.epochs is None and self.minutes is None
 
     def saves(self, step: int) -> bool:
         """Whether a checkpoint is due after `step`."""
@@ -201,10 +222,14 @@ def learning_rate(settings: Training, progress: Progress) -> float:
     `settings.learning_rate` is the peak) or a constant. Cosine (Loshchilov and Hutter 2017) and linear are the product
     of the warm-up and a decay to 0 from the first step on.
     """
-    step, warmup = progress.step + 1, max(settings.warmup, 1)
-    rate = settings.learning_rate * min(1.0, step / warmup)
+    step = progress.step + 1
+    warmup = max(settings.usual_warmup if settings.warmup is None else settings.warmup, 1)
+    risen = step / warmup
+    if settings.warmup is None:
+        risen = max(risen, progress.done(settings) / WARM)
+    rate = settings.learning_rate * min(1.0, risen)
     match settings.schedule:
-        case "inverse-sqrt":
+        case "inverse-sqrt" | "auto":
             return rate * min(1.0, math.sqrt(warmup / step))
         case "cosine":
             return rate * 0.5 * (1 + math.cos(math.pi * progress.done(settings)))
