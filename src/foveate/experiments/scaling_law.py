@@ -8,7 +8,7 @@ import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from rich.console import Console
@@ -63,6 +63,8 @@ class ScalingLaw(Options):
     """Tokens of other documents that the loss is measured on."""
     learning_rate: float = 4e-3
     """Peak learning rate of the smallest model; it falls with the square root of the width."""
+    optimizer: Literal["adamw", "muon"] = "muon"
+    """The optimizer of all models."""
     runs: Path = Path("runs/scaling-law")
     """Folder of the results. A model that was measured already is not trained again."""
 
@@ -107,7 +109,7 @@ def _check(options: ScalingLaw) -> None:
 
 
 def _settings(options: ScalingLaw) -> dict[str, Any]:
-    names = ("source", "length", "vocabulary", "validation", "learning_rate", "seed")
+    names = ("source", "length", "vocabulary", "validation", "learning_rate", "optimizer", "seed")
     return {name: getattr(options, name) for name in names}
 
 
@@ -152,6 +154,7 @@ def _measure(options: ScalingLaw, width: int, layers: int, train: Tensor, held_o
         label_smoothing=0.0,
         device="cpu",
         precision="float32",
+        optimizer=options.optimizer,
     )
     updater = Updater(model.train(), CrossEntropy(), settings)
     progress = Progress()

@@ -48,6 +48,7 @@ TASKS: dict[str, Row] = {
         ("rnn-classifier", "transformer-classifier", "bert", "gpt"),
     ),
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
+    "embed": Row("foveate.tasks.embed", "Embed", ("bert",)),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
     "autoencode": Row(
         "foveate.tasks.autoencode",

@@ -1,6 +1,9 @@
-"""The objective of models that compare all images of a batch with all captions."""
+"""The objectives of models that compare all images of a batch with all captions, or texts with texts."""
+
+from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.contracts import Batch, Output
@@ -17,6 +20,27 @@ class Contrastive:
     def __call__(self, output: Output, batch: Batch) -> Loss:
         logits = output.logits.float()
         same = batch.labels == batch.labels.mT
+        total = (_nats(logits, same) + _nats(logits.mT, same)) / 2
+        best = same.gather(1, logits.detach().argmax(1, keepdim=True))
+        return Loss(total, {"accuracy": best.sum()})
+
+
+@dataclass
+class ContrastiveTexts:
+    """The same for pairs of texts: the cross-entropy of each source's target among those of the batch, and of each
+    target's source, by the cosines of their vectors (Henderson et al. 2017; Gao et al. 2021).
+
+    The logits (2B, 1, C) are vectors, a source's and behind it its target's. Equal texts belong to each other's pairs.
+    """
+
+    scale: float = 20.0
+    """What cosines are multiplied by: the inverse of the softmax' temperature."""
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        vectors = F.normalize(output.logits[:, 0].float(), dim=-1)
+        logits = self.scale * vectors[0::2] @ vectors[1::2].mT
+        labels, sources = batch.labels, batch.targets["sources"]
+        same = (labels == labels.mT) | (sources == sources.mT)
         total = (_nats(logits, same) + _nats(logits.mT, same)) / 2
         best = same.gather(1, logits.detach().argmax(1, keepdim=True))
         return Loss(total, {"accuracy": best.sum()})

@@ -94,7 +94,7 @@ def paragraphs(lines: Sequence[str]) -> list[str]:
 
 SOURCE = Source(
     name="debian-descriptions",
-    tasks=("translate", "match"),
+    tasks=("translate", "match", "embed"),
     about="what thousands of programs are, sentence by sentence, from Debian's lists of packages; hours to learn",
     size="about 30 MB",
     licence="each package's own",

@@ -106,7 +106,7 @@ def _download(folder: Path) -> None:
 
 SOURCE = Source(
     name="emoji",
-    tasks=("translate", "match"),
+    tasks=("translate", "match", "embed"),
     about="messages of 1 to 6 names that people gave to emoji, from a Python package; minutes to learn",
     size="0.6 MB",
     licence="BSD-3-Clause, names from Unicode CLDR under Unicode-3.0",

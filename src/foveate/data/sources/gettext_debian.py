@@ -69,7 +69,7 @@ def _keep_catalogues(package: Path, language: str, folder: Path) -> None:
 
 SOURCE = Source(
     name="gettext-debian",
-    tasks=("translate", "match"),
+    tasks=("translate", "match", "embed"),
     about="menus, messages and help of 35 programs, from Debian packages; large: a night to learn",
     size="about 220 MB",
     licence="each program's own, mostly GPL-2+ or GPL-3+, kept beside the text",

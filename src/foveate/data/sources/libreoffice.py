@@ -133,7 +133,7 @@ def _pages(package: Path) -> dict[str, str]:
 
 SOURCE = Source(
     name="libreoffice-help",
-    tasks=("translate", "match"),
+    tasks=("translate", "match", "embed"),
     about="short segments of LibreOffice's help pages, from Debian packages; technical prose, an hour to learn",
     size="about 15 MB with the lists of packages",
     licence="MPL-2.0",

@@ -25,9 +25,9 @@ class BertConfig(StackConfig):
     """Size of the vocabulary."""
     classes: FromData = 2
     """Number of labels of a text, of a token or of a pair."""
-    head: Literal["words", "tokens", "text", "pair", "none"] = "words"
+    head: Literal["words", "tokens", "text", "pair", "vector", "none"] = "words"
     """What is predicted: the word at each place, a label of each token, of the text, or of a pair of texts (whether the
-    second follows the first); none gives the encoded tokens themselves."""
+    second follows the first); vector gives the text's vector, none the encoded tokens themselves."""
     pooling: Literal["first", "mean"] = "first"
     """What stands for a text or a pair: its first token, or the mean of its tokens (Reimers and Gurevych 2019)."""
     token_types: int = 2
@@ -89,7 +89,14 @@ def _no_head(config: BertConfig, embedding: nn.Embedding) -> nn.Module:
     return nn.Identity()
 
 
-HEADS = {"words": WordHead, "tokens": TokenHead, "text": TextHead, "pair": TextHead, "none": _no_head}
+HEADS = {
+    "words": WordHead,
+    "tokens": TokenHead,
+    "text": TextHead,
+    "pair": TextHead,
+    "vector": _no_head,
+    "none": _no_head,
+}
 
 
 class Bert(nn.Module):
@@ -113,11 +120,12 @@ class Bert(nn.Module):
         places: Int[Tensor, "B M"] | None = None,
         padding_side: Side = "right",
     ) -> Output:
-        """Logits at each token, (B, T, N), at the given `places` alone, (B, M, N), or of the text or pair, (B, 1, N).
+        """Logits at each token, (B, T, N), at the given `places` alone, (B, M, N), or of the text or pair, (B, 1, N);
+        the head vector gives (B, 1, C).
 
         `lengths` are needed where there is padding, `token_types` where there is a second text.
         """
-        if self.config.head in ("text", "pair"):
+        if self.config.head in ("text", "pair", "vector"):
             return Output(self.head(self.vector(tokens, lengths, token_types, padding_side)[:, None]))
         hidden = self.encode(tokens, lengths, token_types, padding_side)
         if places is not None:

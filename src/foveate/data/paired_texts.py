@@ -1,0 +1,73 @@
+"""Pairs of texts that mean the same become batches for a model that embeds texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from foveate.contracts import PAD, Batch
+from foveate.data.dataset import Dataset
+from foveate.data.labelled_batches import surroundings
+from foveate.data.processor import Processor
+from foveate.data.rows import padded
+from foveate.data.tokenizer_processor import TokenizerProcessor
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """Two texts that belong together, such as a sentence and its translation."""
+
+    source: str
+    target: str
+    place: str
+
+    def content(self) -> bytes:
+        """All that is learned from it."""
+        return f"{self.source}\0{self.target}".encode()
+
+
+Prepared = tuple[list[int], list[int]]
+"""The token ids of both texts."""
+
+
+class PairedTexts(Batch):
+    """A batch with two rows of each input for each pair: the source and, behind it, the target."""
+
+    def rows(self, chosen: slice) -> "PairedTexts":
+        """Some of the pairs alone."""
+        pairs = torch.arange(len(self.weight))[chosen]
+        places = torch.stack([2 * pairs, 2 * pairs + 1], 1).flatten()
+        return replace(
+            self,
+            inputs={name: value[places] for name, value in self.inputs.items()},
+            targets={name: value[pairs] for name, value in self.targets.items()},
+            weight=self.weight[pairs],
+        )
+
+
+@dataclass
+class PairedTextProcessor(TokenizerProcessor, Processor[TextPair]):
+    """Turns pairs into inputs `tokens` (2B, T) and `lengths` (2B,), and the targets `sources` and `labels` (B, 1): the
+    numbers of the first equal source and of the first equal target of the batch."""
+
+    def prepare(self, dataset: Dataset[TextPair]) -> Sequence[Prepared]:
+        sources = self.tokenizer.encode([pair.source for pair in dataset])
+        return list(zip(sources, self.tokenizer.encode([pair.target for pair in dataset]), strict=True))
+
+    def cost(self, prepared: Prepared) -> int:
+        return max(map(len, prepared)) + 2
+
+    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
+        begin, end = surroundings(self.tokenizer)
+        rows = [np.array([*begin, *text, *end]) for pair in prepared for text in pair]
+        tokens, lengths = padded(rows, PAD)
+        sources, labels = (_first_equal([tuple(pair[side]) for pair in prepared]) for side in (0, 1))
+        weight = torch.ones(len(prepared), dtype=torch.int64)
+        targets = {"labels": labels, "sources": sources}
+        return PairedTexts({"tokens": tokens, "lengths": lengths}, targets, weight, "pairs")
+
+
+def _first_equal(texts: Sequence[tuple[int, ...]]) -> torch.Tensor:
+    first = {text: place for place, text in reversed([*enumerate(texts)])}
+    return torch.tensor([[first[text]] for text in texts])

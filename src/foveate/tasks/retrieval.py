@@ -1,0 +1,59 @@
+"""How well vectors of texts find the text that belongs to each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from foveate.errors import UserError
+
+TOGETHER = 1000
+"""Sources that are compared with all targets together."""
+
+
+def target_ranks(
+    queries: Float[Tensor, "M C"], targets: Float[Tensor, "M C"], sources: Sequence[str], texts: Sequence[str]
+) -> list[int]:
+    """How many targets are at least as near to each source, by their cosine, as its own.
+
+    Targets with the same text, or of the same source, are not counted. Raises UserError for a single pair.
+    """
+    if len(texts) < 2:
+        raise UserError("one target alone cannot be chosen from: measure on two pairs or more")
+    queries, targets = F.normalize(queries, dim=-1), F.normalize(targets, dim=-1)
+    names, origins = np.unique(texts, return_inverse=True)[1], np.unique(sources, return_inverse=True)[1]
+    ranks: list[int] = []
+    for begin in range(0, len(texts), TOGETHER):
+        own = slice(begin, begin + TOGETHER)
+        cosines = (queries[own] @ targets.mT).numpy()
+        others = (names[own, None] != names) & (origins[own, None] != origins)
+        right = cosines[np.arange(len(cosines)), np.arange(begin, begin + len(cosines))]
+        ranks += ((cosines >= right[:, None]) & others).sum(1).tolist()
+    return ranks
+
+
+def as_recall(ranks: Sequence[int]) -> dict[str, float]:
+    """The shares of the ranks that are the first, and one of the first five; and the mean of 1 / place (MRR)."""
+    shares = {f"recall_{most}": 100 * float(np.mean([rank < most for rank in ranks])) for most in (1, 5)}
+    return {**shares, "mean_reciprocal_rank": 100 * float(np.mean([1 / (rank + 1) for rank in ranks]))}
+
+
+def letter_vectors(sources: Sequence[str], targets: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Vectors (M, C) of sources and targets: how often each triple of letters occurs, and less for frequent triples
+    (TF-IDF, counted in these texts)."""
+    triples = [[*_triples(text)] for text in (*sources, *targets)]
+    numbers = {triple: place for place, triple in enumerate(dict.fromkeys(one for text in triples for one in text))}
+    counts = torch.zeros(len(triples), max(1, len(numbers)))
+    for row, text in enumerate(triples):
+        for triple in text:
+            counts[row, numbers[triple]] += 1
+    vectors = counts.log1p() * (len(triples) / (counts > 0).sum(0).clamp(min=1)).log()
+    return vectors[: len(sources)], vectors[len(sources) :]
+
+
+def _triples(text: str) -> list[str]:
+    padded = f" {text.casefold()} "
+    return [padded[place : place + 3] for place in range(len(padded) - 2)]
