@@ -19,15 +19,17 @@ from foveate.tasks.completion.exporting import as_completer
 
 @dataclass
 class Export:
-    """Write a GPT, GPT-NeoX or Llama as a Hugging Face folder, which transformers loads with the same logits; or the
-    low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
+    """Write a GPT, GPT-NeoX or Llama as a Hugging Face folder, which transformers loads with the same logits; a
+    language model, a BERT or a classifier of images as an ONNX file; or the low-rank updates of a classifier that was
+    trained with --lora as an adapter of peft."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Folder of a trained language model, of foveate's or of Hugging Face's; or a name of trained weights."""
+    """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
     out: Path
-    """Folder to write config.json, model.safetensors and the tokenizer to, or the two files of an adapter."""
-    to: Literal["hf", "peft"] = "hf"
-    """The layout: a model of Hugging Face's, or an adapter of the peft library."""
+    """Folder to write config.json, model.safetensors and the tokenizer to; model.onnx; or the files of an adapter."""
+    to: Literal["hf", "onnx", "peft"] = "hf"
+    """The layout: a model of Hugging Face's; an ONNX file, which is tried in onnxruntime; or an adapter of the peft
+    library."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -39,6 +41,12 @@ def main(arguments: Sequence[str]) -> None:
         print(f"wrote {options.out}; its base is AutoModelForSequenceClassification.from_pretrained('{base}')")
         return
     task = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
+    if options.to == "onnx":
+        from foveate.tasks.onnx_export import MODEL, export_to_onnx
+
+        worst = export_to_onnx(task, options.out)
+        print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
+        return
     completer = task if isinstance(task, Completer) else as_completer(task)
     completer.save(options.out)
     print(f"wrote {options.out}; try: AutoModelForCausalLM.from_pretrained('{options.out}')")

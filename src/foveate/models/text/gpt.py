@@ -77,7 +77,7 @@ class GPT(CausalLanguageModel):
         if self.training and condition is not None:
             dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(dropped, 0)
-        hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, len(tokens)))
+        hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
         if self.config.head == "text":
             hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
         return Output(self.output(hidden))
@@ -90,7 +90,7 @@ class GPT(CausalLanguageModel):
         condition: Int[Tensor, "B"] | None = None,
     ) -> tuple[Float[Tensor, "B N"], TextState]:
         """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
-        return self._prefill(tokens, lengths, padding_side, self._vectors(condition, len(tokens)))
+        return self._prefill(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
 
     def _vectors(self, condition: Int[Tensor, "B"] | None, rows: int) -> Float[Tensor, "B 1 C"] | None:
         """The vector of each text's condition; None in a model without conditions."""
