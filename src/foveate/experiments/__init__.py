@@ -35,6 +35,10 @@ COMPARISONS = {
         "a known target at once (teacher forcing) against decoding step by step",
     ),
     "traces": ("foveate.experiments.traces", "what runs in parallel: products that wait for each other, counted"),
+    "parallel": (
+        "foveate.experiments.parallel",
+        "one process against several: data parallel, sharded, model parallel",
+    ),
     "degradation": ("foveate.experiments.degradation", "plain against residual nets, by depth: training error too"),
     "identity": ("foveate.experiments.identity", "what is left of a shallower net in plain and residual nets"),
     "imagenet": ("foveate.experiments.imagenet", "winners of ILSVRC and later models: published errors, our sizes"),
