@@ -16,7 +16,7 @@ import foveate
 from foveate.data import Splits
 from foveate.data.prose import Passage
 from foveate.errors import UserError
-from foveate.tasks.continuations import Composing, Continuation, continue_texts
+from foveate.tasks.continuations import Composing, Continuation, condition_of, continue_texts
 from foveate.tasks.language import Language
 from foveate.tasks.looking import open_model
 from foveate.tasks.perplexity import Perplexity, perplexity
@@ -129,7 +129,7 @@ def test_the_condition_matters_and_so_does_what_came_before(author: Predictor, f
     per_word = {name: found.figures["ways"][name]["perplexity_per_word"] for name in names}
     assert max(per_word["rnn-conditioned"], per_word["bigram"]) < per_word["unigram"] / 5
     assert per_word["rnn-conditioned"] < per_word["told no condition"] < per_word["told a wrong one"]
-    assert found.headings == ["answers by", "perplexity", "perplexity per word"]
+    assert found.headings == ["answers by", "perplexity", "perplexity per word", "bits per byte"]
     assert found.answers[0].count("\t") == 2
     assert len(found.answers) == 400
     json.dumps(found.figures)
@@ -146,6 +146,8 @@ def test_perplexity_by_hand(author: Predictor) -> None:
     halves = Perplexity(nats=found.words * math.log(2), tokens=2 * found.words, words=found.words)
     assert halves.per_word == pytest.approx(2)
     assert halves.per_token == pytest.approx(math.sqrt(2))
+    assert found.bytes == len("The ship rests now.") + len("The cow") + 2
+    assert Perplexity(8 * math.log(2), 1, 1, bytes=4).bits_per_byte == pytest.approx(2)
 
 
 def test_without_conditions(tmp_path: Path) -> None:
@@ -190,6 +192,31 @@ def test_damaged_conditions(author: Predictor, tmp_path: Path, content: str, mes
     expected = rf"conditions\.json {message}" if message else "has the conditions 3, but the files beside it 4"
     with pytest.raises(UserError, match=expected):
         foveate.load(tmp_path)
+
+
+def test_any_vector_is_a_condition(author: Predictor) -> None:
+    """A condition's own numbers, and a mixture of it alone, write what the condition writes."""
+    numbers = ",".join(map(repr, author.model.condition.weight[2].tolist()))
+    usual = written(author, condition="sea", method="greedy").text
+    assert written(author, condition=numbers, method="greedy").text == usual
+    assert written(author, condition="sea:1.0", method="greedy").text == usual
+    assert written(author, condition="land:0, sea", method="greedy").text == usual
+    table = author.model.condition
+    half = condition_of(author.processor, table, "land:0.5,sea:0.5")
+    torch.testing.assert_close(half, table.weight[1:].mean(0).detach())
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("land:0.5,seas:0.5", r"unknown condition 'seas'; did you mean sea\?"),
+        ("land:much", "the weight of the condition land is 'much', but must be a number"),
+        ("1,2", "--condition has 2 numbers, but the vector of a condition "),
+    ],
+)
+def test_what_is_no_vector(author: Predictor, condition: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        written(author, condition=condition)
 
 
 def test_an_unknown_condition(author: Predictor) -> None:

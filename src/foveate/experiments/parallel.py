@@ -128,8 +128,8 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it said nothing"]
         raise UserError(f"the training of {way} failed: {lines[-1]}")
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return float([line["tokens_per_second"] for line in lines if "tokens_per_second" in line][-1])
+    logged = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return float([line["tokens_per_second"] for line in logged if "tokens_per_second" in line][-1])
 
 
 def _report(options: Parallel, found: list[Measured]) -> Comparison:

@@ -1,16 +1,19 @@
 """What a language model writes after a beginning."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from foveate.contracts import Generator, Hypothesis, Tokenizer
 from foveate.data import text_batches
 from foveate.data.language_processor import LanguageProcessor
 from foveate.decoding import decode
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError, quoted, unknown
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.text_task import TOKENS_TOGETHER
 from foveate.tasks.trained import Writing
@@ -22,7 +25,8 @@ class Composing(Writing):
 
     condition: str | None = None
     """What kind of text to write, for a model that was trained on several: the decade of an address, such as 1860s, or
-    the name of one of the files, without .txt and .gz."""
+    the name of one of the files, without .txt and .gz; or any vector: a mixture such as 1860s:0.5,1990s:0.5, or its
+    numbers, parted by commas."""
 
 
 @dataclass
@@ -50,13 +54,14 @@ def continue_texts(
 ) -> list[Continuation]:
     """Each text with what the model wrote after it; `budget` is the tokens of beginnings that are read together."""
     processor: LanguageProcessor = predictor.processor
-    starts, number = processor.tokenizer.encode(list(texts)), _number(processor, options.condition)
+    starts = processor.tokenizer.encode(list(texts))
+    condition = condition_of(processor, getattr(predictor.model, "condition", None), options.condition)
     generator = torch.Generator(predictor.device).manual_seed(options.seed)
     found: dict[int, list[Hypothesis]] = {}
     for places, batch in text_batches(starts, budget):
         inputs = dict(batch)
         if processor.conditions:
-            inputs["condition"] = torch.full_like(batch["lengths"], number)
+            inputs["condition"] = condition.expand(len(batch["lengths"]), *condition.shape)
         inputs = predictor.on_device(inputs)
         nothing = torch.zeros_like(inputs["lengths"])  # a longer beginning makes no longer end
         with torch.inference_mode():
@@ -68,15 +73,39 @@ def continue_texts(
     ]
 
 
-def _number(processor: LanguageProcessor, condition: str | None) -> int:
-    """That of a condition; 0 for none. Raises UserError for one that the model was not trained on."""
-    if condition is None:
-        return 0
-    if not processor.conditions:
+def condition_of(
+    processor: LanguageProcessor, table: nn.Embedding | None, condition: str | None
+) -> Int[Tensor, ""] | Float[Tensor, "D"]:
+    """The number of a condition, 0 for none; or a vector: a mixture of the conditions' vectors, or its own numbers.
+
+    Raises UserError for what is neither.
+    """
+    if condition is None or condition in processor.conditions:
+        return torch.tensor(0 if condition is None else processor.conditions.index(condition) + 1)
+    if not processor.conditions or table is None:
         raise UserError("this model was trained without conditions, as rnn-conditioned is; leave --condition out")
-    if condition not in processor.conditions:
-        raise unknown("condition", condition, processor.conditions)
-    return processor.conditions.index(condition) + 1
+    vectors = table.weight.detach().cpu()
+    parts = [part.strip() for part in condition.split(",")]
+    if len(parts) > 1 and all(map(_is_number, parts)):
+        if len(parts) != vectors.shape[1]:
+            raise UserError(f"--condition has {len(parts)} numbers, but the vector of a condition {vectors.shape[1]}")
+        return torch.tensor([float(part) for part in parts])
+    mixture = torch.zeros(vectors.shape[1])
+    for part in parts:
+        name, _, weight = part.rpartition(":") if ":" in part else (part, "", "1")
+        if name not in processor.conditions:
+            raise unknown("condition", name, processor.conditions)
+        if not _is_number(weight):
+            raise UserError(f"the weight of the condition {name} is {quoted(weight)}, but must be a number")
+        mixture += float(weight) * vectors[processor.conditions.index(name) + 1]
+    return mixture
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _continued(tokenizer: Tokenizer, prompt: str, tokens: Sequence[int], found: Sequence[Hypothesis]) -> Continuation:

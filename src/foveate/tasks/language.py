@@ -19,7 +19,7 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, Continuation, continue_texts
 from foveate.tasks.ngrams import Ngrams
-from foveate.tasks.perplexity import Perplexity, Scored, perplexity, scores, word_count
+from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import FILES, LanguageText
 from foveate.tasks.recipe import Architecture
@@ -122,7 +122,7 @@ class Language(TextTask[Architecture]):
         return []
 
     def measure(self, predictor: Predictor, examples: Sequence[Passage], options: NoOptions) -> Measured:
-        """The perplexity per token, and per word."""
+        """The perplexity per token, per word, and the bits per byte."""
         scored = self.scores(predictor, examples)
         lines = [f"{perplexity([one]).per_token:.1f}\t{one.passage.place}\t{one.passage.text}" for one in scored]
         return Measured(lines, _metrics(perplexity(scored)))
@@ -179,10 +179,10 @@ class Language(TextTask[Architecture]):
     def _ngrams(self, predictor: Predictor, passages: Sequence[Passage]) -> dict[str, Perplexity]:
         """The perplexity of n-grams that count the tokens of the training text."""
         known, asked = _sequences(predictor, self.open()[0]), _sequences(predictor, passages)
-        found = {}
+        counts, found = (word_count(passages), byte_count(passages)), {}
         for order, name in ORDERS.items():
             log_probs = Ngrams(known, order, len(predictor.processor.tokenizer)).log_probs(asked)
-            found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), word_count(passages))
+            found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), *counts)
         return found
 
     def _lost(self, predictor: Predictor) -> str:
@@ -196,7 +196,11 @@ class Language(TextTask[Architecture]):
 
 
 def _metrics(found: Perplexity) -> dict[str, float]:
-    return {"perplexity": found.per_token, "perplexity_per_word": found.per_word}
+    return {
+        "perplexity": found.per_token,
+        "perplexity_per_word": found.per_word,
+        "bits_per_byte": found.bits_per_byte,
+    }
 
 
 def _sequences(predictor: Predictor, passages: Iterable[Passage]) -> list[list[int]]:

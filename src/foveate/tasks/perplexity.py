@@ -1,4 +1,5 @@
-"""How well a model foretells text: perplexity per token, and per word, which compares across vocabularies."""
+"""How well a model foretells text: perplexity per token; per word and in bits per byte, which compare across
+vocabularies."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,13 @@ class Perplexity:
     """Subwords, and an end for each passage."""
     words: int
     """What spaces part, and an end for each passage."""
+    bytes: int = 0
+    """Those of the text in UTF-8, and an end for each passage."""
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Bits to write a byte of the text down, by the best code for these probabilities; 0 if bytes are unknown."""
+        return self.nats / math.log(2) / self.bytes if self.bytes else 0.0
 
     @property
     def per_token(self) -> float:
@@ -84,9 +92,15 @@ def scores(
 def perplexity(scored: Sequence[Scored]) -> Perplexity:
     """The perplexity of passages together."""
     nats, tokens = sum(one.nats for one in scored), sum(one.tokens for one in scored)
-    return Perplexity(nats, tokens, word_count(one.passage for one in scored))
+    passages = [one.passage for one in scored]
+    return Perplexity(nats, tokens, word_count(passages), byte_count(passages))
 
 
 def word_count(passages: Iterable[Passage]) -> int:
     """Words, and an end for each passage."""
     return sum(count_words(passage.text) + 1 for passage in passages)
+
+
+def byte_count(passages: Iterable[Passage]) -> int:
+    """Bytes of UTF-8, and an end for each passage."""
+    return sum(len(passage.text.encode()) + 1 for passage in passages)

@@ -68,13 +68,13 @@ class GPT(CausalLanguageModel):
         tokens: Int[Tensor, "B T"],
         lengths: Int[Tensor, "B"] | None = None,
         padding_side: Side = "right",
-        condition: Int[Tensor, "B"] | None = None,
+        condition: Int[Tensor, "B"] | Float[Tensor, "B C"] | None = None,
     ) -> Output:
         """Logits of the token after each token, (B, T, N), or of the text, (B, 1, N).
 
         Padding on the right needs no `lengths`, unless the whole text gets a label.
         """
-        if self.training and condition is not None:
+        if self.training and condition is not None and not condition.is_floating_point():
             dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(dropped, 0)
         hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
@@ -87,18 +87,20 @@ class GPT(CausalLanguageModel):
         tokens: Int[Tensor, "B T"],
         lengths: Int[Tensor, "B"],
         padding_side: Side = "right",
-        condition: Int[Tensor, "B"] | None = None,
+        condition: Int[Tensor, "B"] | Float[Tensor, "B C"] | None = None,
     ) -> tuple[Float[Tensor, "B N"], TextState]:
         """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
         return self._prefill(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
 
-    def _vectors(self, condition: Int[Tensor, "B"] | None, rows: int) -> Float[Tensor, "B 1 C"] | None:
-        """The vector of each text's condition; None in a model without conditions."""
+    def _vectors(
+        self, condition: Int[Tensor, "B"] | Float[Tensor, "B C"] | None, rows: int
+    ) -> Float[Tensor, "B 1 C"] | None:
+        """The vector of each text's condition, which may be given itself; None in a model without conditions."""
         if self.condition is None:
             return None
         if condition is None:
             condition = torch.zeros(rows, dtype=torch.long, device=self.condition.weight.device)
-        return self.condition(condition)[:, None]
+        return (condition if condition.is_floating_point() else self.condition(condition))[:, None]
 
 
 MODEL, CONFIG = GPT, GPTConfig

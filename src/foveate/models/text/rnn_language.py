@@ -1,5 +1,5 @@
 """Recurrent language model (Mikolov et al. 2010; Zaremba et al. 2014, https://arxiv.org/abs/1409.2329), optionally with
-a condition: the vector c of a category is an input of every step, s_{j+1} = R(s_j, [t_j; c])."""
+a condition: the vector c of a category, or any vector, is an input of every step, s_{j+1} = R(s_j, [t_j; c])."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +13,9 @@ from foveate.contracts import Output
 from foveate.errors import check_literals
 from foveate.nn import Dropout, Recurrent, tie_output, word_vectors
 from foveate.nn.recurrent import RecurrentState
+
+Condition = Int[Tensor, "B"] | Float[Tensor, "B D"]
+"""Numbers of conditions, or the vectors themselves."""
 
 
 @dataclass
@@ -74,10 +77,10 @@ class RNNLanguage(nn.Module):
         self,
         tokens: Int[Tensor, "B T"],
         lengths: Int[Tensor, "B"] | None = None,
-        condition: Int[Tensor, "B"] | None = None,
+        condition: Condition | None = None,
     ) -> Output:
-        """Logits of the token after each token, (B, T, N). Condition 0 means none."""
-        if self.training and condition is not None:
+        """Logits of the token after each token, (B, T, N). Condition 0 means none; vectors are taken as they are."""
+        if self.training and condition is not None and not condition.is_floating_point():
             hidden = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(hidden, 0)
         outputs, _ = self.recurrent(self._inputs(tokens, self._vectors(len(tokens), condition)))
@@ -87,7 +90,7 @@ class RNNLanguage(nn.Module):
         self,
         tokens: Int[Tensor, "B T"],
         lengths: Int[Tensor, "B"],
-        condition: Int[Tensor, "B"] | None = None,
+        condition: Condition | None = None,
     ) -> tuple[Float[Tensor, "B N"], LanguageState]:
         """Read prompts of at least one token each; the logits of their next tokens and the state to go on from."""
         vectors = self._vectors(len(tokens), condition)
@@ -98,13 +101,13 @@ class RNNLanguage(nn.Module):
         outputs, state.hidden = self.recurrent(self._inputs(tokens[:, None], state.condition), state.hidden)
         return self.output(self.dropout(outputs.squeeze(1)))
 
-    def _vectors(self, rows: int, condition: Int[Tensor, "B"] | None) -> Float[Tensor, "B D"]:
+    def _vectors(self, rows: int, condition: Condition | None) -> Float[Tensor, "B D"]:
         """The vector c of each text."""
         if self.condition is None:
             return self.embedding.weight.new_empty(rows, 0)
         if condition is None:
             condition = torch.zeros(rows, dtype=torch.long, device=self.embedding.weight.device)
-        return self.condition(condition)
+        return condition if condition.is_floating_point() else self.condition(condition)
 
     def _inputs(self, tokens: Int[Tensor, "R T"], vectors: Float[Tensor, "R D"]) -> Float[Tensor, "R T F"]:
         """Concatenate the embedding of each word and the vector of its text: [t_j; c]."""
