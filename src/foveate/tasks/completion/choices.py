@@ -38,7 +38,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class _Row:
+class AnswerRow:
     """A text whose last tokens are an answer."""
 
     tokens: list[int]
@@ -77,7 +77,7 @@ class ChoiceScorer:
         """The scores of choices before calibration."""
         rows = [self._row(given, choice) for given in inputs for choice in self.prompting.choices]
         shape = len(inputs), len(self.prompting.choices)
-        return torch.tensor(self._log_probs(rows)).view(shape) / torch.tensor(self._lengths(rows)).view(shape)
+        return torch.tensor(self.log_probs(rows)).view(shape) / torch.tensor(self._lengths(rows)).view(shape)
 
     def neutral_shares(self) -> Float[Tensor, "K"]:
         """The logarithm of each choice's mean share where the input says nothing."""
@@ -91,7 +91,7 @@ class ChoiceScorer:
             found.append(Choice(given, choices[best], dict(zip(choices, scores, strict=True)), as_json))
         return found
 
-    def _row(self, given: str, choice: str) -> _Row:
+    def _row(self, given: str, choice: str) -> AnswerRow:
         before = self.prompt.ask(given)
         tokens, places = self.tokenizer.spans(before + self.prompt.space + choice)
         answer = sum(start >= len(before) for start, _ in places)
@@ -99,9 +99,9 @@ class ChoiceScorer:
             raise UserError(f"the choice '{choice}' merges with the end of the prompt: put a space before {{output}}")
         if len(tokens) > (most := self.model.config.max_length):
             raise UserError(f"prompt and choice have {len(tokens):,} tokens, but the model learned {most:,} positions")
-        return _Row(tokens, answer)
+        return AnswerRow(tokens, answer)
 
-    def _lengths(self, rows: Sequence[_Row]) -> list[int]:
+    def _lengths(self, rows: Sequence[AnswerRow]) -> list[int]:
         """What the log-probability of each row's answer is divided by."""
         if self.prompting.score == "mean":
             return [row.answer for row in rows]
@@ -111,7 +111,7 @@ class ChoiceScorer:
         return [1] * len(rows)
 
     @torch.inference_mode()
-    def _log_probs(self, rows: Sequence[_Row]) -> list[float]:
+    def log_probs(self, rows: Sequence[AnswerRow]) -> list[float]:
         """The log-probability of the answer of each row."""
         contexts: dict[tuple[int, ...], list[int]] = {}
         for place, row in enumerate(rows):  # answers of one token share what is before them

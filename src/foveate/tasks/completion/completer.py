@@ -187,9 +187,14 @@ class Completer:
         return Measuring()
 
     def evaluate(self, data: Sequence[Path], options: Any, console: Console) -> Evaluation:
-        """Bits per byte and perplexity on prose or, with choices, the accuracy on pairs."""
+        """Bits per byte and perplexity on prose or, with choices, the accuracy on pairs or questions."""
         from foveate.tasks.completion.measures import accuracy, compression
+        from foveate.tasks.completion.multiple_choice import multiple_choice
 
+        if options.task is not None:
+            if data:
+                raise UserError("both --task and --data are given; choose one")
+            return multiple_choice(ChoiceScorer(self.model, self.tokenizer, options.prompting), options.task)
         if not data:
             raise UserError("this model was trained elsewhere: give --data FILE to measure it on")
         if options.prompting.choices:

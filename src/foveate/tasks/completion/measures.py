@@ -24,8 +24,12 @@ from foveate.tasks.trained import Evaluation
 
 @dataclass
 class Measuring:
-    """How `foveate eval` measures a public language model: on prose, or on lines `input<TAB>output` with --choices."""
+    """How `foveate eval` measures a public language model: on prose, on lines `input<TAB>output` with --choices, or on
+    questions of --task."""
 
+    task: Path | None = None
+    """Questions with choices in the form of lm-evaluation-harness' multiple-choice tasks: a JSON object on each line,
+    {"query": text, "choices": [text, ...], "gold": number of the right one}."""
     prompting: Annotated[Prompting, tyro.conf.arg(name="")] = field(default_factory=Prompting)
     context: int = 1024
     """Prose is read in windows of so many tokens; each token is predicted from at least half a window before it."""
@@ -33,6 +37,8 @@ class Measuring:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         self.prompting.check()
+        if self.task is not None and self.prompting.used:
+            raise UserError("the questions of --task have choices of their own: leave out the options of prompts")
         at_least(2, "context", self.context)
 
 
