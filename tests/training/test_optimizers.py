@@ -72,3 +72,33 @@ def test_a_restored_muon_goes_on_with_the_same_bits() -> None:
         models.append(model)
     for one, other in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+class Convolutions(nn.Module):
+    """A convolution of all channels, one of each channel for itself, and an output that is the model's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Sequential(nn.Conv2d(3, 6, 3), nn.Conv2d(6, 6, 3, groups=6))
+        self.output = nn.Conv2d(6, 5, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.output(self.part(x))
+
+
+def test_muon_takes_a_convolution_as_a_matrix_whatever_its_layout_in_memory() -> None:
+    moved = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(3)
+        model = Convolutions().to(memory_format=layout)
+        chosen = optimizer(model, Training(optimizer="muon", weight_decay=0.0), CPU)
+        (inside,) = (group["params"] for group in chosen.param_groups if group.get(MUON))
+        assert [weight is model.part[0].weight for weight in inside] == [True]
+        before = model.part[0].weight.detach().clone()
+        model(torch.randn(2, 3, 7, 7)).square().sum().backward()
+        chosen.param_groups[-1]["lr"] = 0.01
+        chosen.step()
+        moved.append((model.part[0].weight.detach() - before).flatten(1))
+    values = torch.linalg.svdvals(moved[0]) / (0.01 * 0.2 * 27**0.5)
+    assert 0.6 < values[0] < 1.3
+    torch.testing.assert_close(moved[0], moved[1], rtol=0.05, atol=1e-4)

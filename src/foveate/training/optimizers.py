@@ -1,4 +1,5 @@
-"""Optimizers: AdamW for all weights, or Muon for the matrices inside of a model and AdamW for the others."""
+"""Optimizers: AdamW for all weights, or Muon for the matrices and convolutions inside of a model and AdamW for the
+others."""
 
 import math
 from collections.abc import Callable
@@ -81,6 +82,7 @@ class Muon(torch.optim.AdamW):
 
     Muon's update is the gradient's Nesterov mean with all singular values moved to about 1. It is scaled to the usual
     size of AdamW's updates, so that both have one learning rate (Liu et al. 2025, https://arxiv.org/abs/2502.16982).
+    The weights (D, C, h, w) of a convolution are a matrix (D, C*h*w).
     """
 
     @torch.no_grad()
@@ -99,9 +101,9 @@ class Muon(torch.optim.AdamW):
             state["momentum"] = torch.zeros_like(matrix)
         state["step"] += 1
         mean = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        update = orthogonalized(gradient.lerp(mean, MOMENTUM))
+        flat = gradient.lerp(mean, MOMENTUM).flatten(1)
         matrix.mul_(1 - rate * weight_decay)
-        matrix.add_(update, alpha=-rate * 0.2 * math.sqrt(max(matrix.shape)))
+        matrix.add_(orthogonalized(flat).view(matrix.shape), alpha=-rate * 0.2 * math.sqrt(max(flat.shape)))
 
 
 def orthogonalized(matrix: Float[Tensor, "M N"]) -> Float[Tensor, "M N"]:
@@ -117,8 +119,13 @@ def orthogonalized(matrix: Float[Tensor, "M N"]) -> Float[Tensor, "M N"]:
 
 
 def _matrices_inside(model: nn.Module) -> set[Tensor]:
-    """The weights of linear layers in the parts of a model: not its own layers, such as the output's, and no
-    embeddings, which may be tied to them."""
+    """The weights of linear layers and convolutions in the parts of a model: not its own layers, such as the output's,
+    no embeddings, which may be tied to them, and no convolutions whose groups have few inputs."""
     tables = {part.weight for part in model.modules() if isinstance(part, nn.Embedding)}
-    layers = {part.weight for name, part in model.named_modules() if isinstance(part, nn.Linear) and "." in name}
-    return layers - tables
+    inside = [part for name, part in model.named_modules() if "." in name]
+    return {part.weight for part in inside if isinstance(part, nn.Linear) or _mixes_channels(part)} - tables
+
+
+def _mixes_channels(part: nn.Module) -> bool:
+    """Whether a layer is a convolution that reads all channels at once."""
+    return isinstance(part, (nn.Conv1d, nn.Conv2d)) and part.groups == 1

@@ -74,8 +74,8 @@ class Training:
     accumulate: int = 1
     """Batches in a step. Their gradients are summed, as of one large batch."""
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """AdamW; or Muon for the matrices inside of the model and AdamW for all other weights. Muon learns more in a step,
-    which takes longer."""
+    """AdamW; or Muon for the matrices and convolutions inside of the model and AdamW for all other weights. Muon learns
+    more in a step, which takes longer."""
     weight_decay: float = 0.01
     """Decoupled weight decay, for matrices only."""
     betas: tuple[float, float] = (0.9, 0.98)
