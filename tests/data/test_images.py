@@ -7,8 +7,10 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from foveate.data import decoded_images
 from foveate.data.buckets import BucketedBatches
-from foveate.data.image_processor import ImageProcessor, augment, choose_format, decode, normalize
+from foveate.data.decoded_images import decode
+from foveate.data.image_processor import ImageProcessor, augment, choose_format, normalize
 from foveate.data.images import ImageFormat, labelled_images, read_image
 from foveate.errors import UserError
 
@@ -150,3 +152,33 @@ def test_pixels_become_numbers_around_zero() -> None:
 def test_images_that_take_too_much_memory(folder: Path) -> None:
     with pytest.raises(UserError, match="6 images take 11 GB at size 25000: lower --size"):
         decode(labelled_images([folder]), ImageFormat(25_000, 3))
+
+
+def test_image_files_are_decoded_once_into_a_mapped_file(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = decode(labelled_images([folder]), ImageFormat(5, 3))
+    monkeypatch.setattr(decoded_images, "SMALLEST", 0)
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
+    cached = tmp_path / "cache" / decoded_images.FOLDER
+    first = decode(labelled_images([folder]), ImageFormat(5, 3))
+    assert np.array_equal(first, expected)
+    assert isinstance(first, np.memmap)
+    assert not first.flags.writeable
+    monkeypatch.setattr(ImageFormat, "pixels", lambda *_: pytest.fail("decoded again"))
+    assert np.array_equal(decode(labelled_images([folder]), ImageFormat(5, 3)), expected)
+    monkeypatch.undo()
+    monkeypatch.setattr(decoded_images, "SMALLEST", 0)
+    monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
+    decode(labelled_images([folder]), ImageFormat(3, 3))
+    assert len([*cached.iterdir()]) == 2
+    file = next(folder.rglob("*.png"))
+    PIL.Image.new("RGB", (5, 5), "green").save(file)
+    assert not np.array_equal(decode(labelled_images([folder]), ImageFormat(5, 3)), expected)
+    assert len([*cached.iterdir()]) == 3
+
+
+def test_more_than_the_disk_has_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoded_images, "SMALLEST", 0)
+    with pytest.raises(UserError, match=r"images take 1\d+\.\d GB at size 1000000, but .* has only .* GB left: lower"):
+        decode(labelled_images([folder]), ImageFormat(1_000_000, 3))

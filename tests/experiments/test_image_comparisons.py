@@ -4,16 +4,23 @@ import json
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
+import PIL.Image
 import pytest
 import torch
 from rich.console import Console
 
 from foveate import create
+from foveate.data.dataset import Dataset
+from foveate.data.images import LabelledImage
+from foveate.data.sources import Splits
 from foveate.errors import UserError
-from foveate.experiments import compare, imagenet
+from foveate.experiments import compare, image_rows, imagenet, vision_compute, vit_choices
 from foveate.experiments.degradation import Degradation, Point, read_points
+from foveate.experiments.drawing import panels
 from foveate.experiments.identity import Identity, deepen
 from foveate.experiments.imagenet import ImageNet
+from foveate.experiments.vision_compute import VisionCompute
 
 QUIET = Console(file=StringIO())
 
@@ -75,3 +82,53 @@ def test_curves_of_trainings(tmp_path: Path) -> None:
     (tmp_path / "plain20" / "metrics.jsonl").write_text("")
     with pytest.raises(UserError, match="has no validation"):
         read_points("plain20", tmp_path / "plain20" / "metrics.jsonl")
+
+
+def image(number: int) -> LabelledImage:
+    """A grey image that is light above or below."""
+    pixels = np.random.default_rng(number).integers(0, 90, (4, 4), dtype=np.uint8)
+    label = number % 2
+    pixels[2 * label : 2 * label + 2] += 160
+    return LabelledImage(str(number), ["above", "below"][label], lambda: PIL.Image.fromarray(pixels))
+
+
+@pytest.fixture
+def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [Dataset(name, [image(number) for number in range(*limits)]) for name, limits in PARTS.items()]
+    monkeypatch.setattr(image_rows, "open_source", lambda *_, **__: Splits(*parts))
+
+
+PARTS = {"train": (0, 40), "dev": (40, 60), "test": (60, 70)}
+
+
+@pytest.mark.usefixtures("few_images")
+def test_choices_of_a_vision_transformer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {**vit_choices.BASE, "width": 16, "feedforward": 32, "layers": 1}
+    monkeypatch.setattr(vit_choices, "BASE", small)
+    monkeypatch.setattr(vit_choices, "CHOICES", {"patch": {"2 x 2": {}, "1 x 1": {"patch": 1}}})
+    monkeypatch.setattr(vit_choices, "panels", lambda *_, **how: panels(1, 1, **how))
+    options = vit_choices.ViTChoices(out=tmp_path, size=4, batch=10, steps=30, rate=1e-2)
+    found = compare("vit-choices", options, QUIET)
+    assert [row[0] for row in found.tables[0].rows] == ["patch: 2 x 2", "patch: 1 x 1"]
+    assert float(found.tables[0].rows[0][1]) > 80
+    assert found.raw["patch"]["1 x 1"]["steps"] == 30
+    monkeypatch.setattr(image_rows.ImageRows, "_train", lambda *_: pytest.fail("trained again"))
+    assert compare("vit-choices", options, QUIET).raw == found.raw
+    with pytest.raises(UserError, match="steps is 0, but must be at least 1"):
+        compare("vit-choices", vit_choices.ViTChoices(steps=0), QUIET)
+
+
+@pytest.mark.usefixtures("few_images")
+def test_rows_of_equal_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = {"patch": 2, "width": 8, "feedforward": 16, "heads": 2, "dropout": 0.0}
+    models = {"small": ("vit-tiny", {**tiny, "layers": 1}), "twice": ("vit-tiny", {**tiny, "layers": 3})}
+    monkeypatch.setattr(vision_compute, "MODELS", models)
+    options = VisionCompute(out=tmp_path, size=4, batch=10, budgets=(1e-6, 4e-6), rate=1e-2)
+    raw = compare("vision-compute", options, QUIET).raw
+    for (less, more), other in zip(raw.values(), reversed(raw.values()), strict=True):
+        assert less["flops"] == pytest.approx(1e6, rel=0.2)
+        assert more["flops"] == pytest.approx(4e6, rel=0.2)
+        assert more["steps"] == pytest.approx(4 * less["steps"], abs=2)
+        assert less["steps"] != other[0]["steps"]
+    with pytest.raises(UserError, match=r"budgets are \(\), but must be one or more numbers above 0"):
+        compare("vision-compute", VisionCompute(budgets=()), QUIET)

@@ -14,7 +14,8 @@ from foveate.config import from_dict
 from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
 from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import decode, normalize
+from foveate.data.decoded_images import decode
+from foveate.data.image_processor import normalize
 from foveate.data.images import ImageFormat
 from foveate.data.processor import PROCESSOR, Processor
 from foveate.data.rows import padded

@@ -20,7 +20,7 @@ from foveate.data.caption_processor import TOKENIZER, Prepared, PreparedCaptions
 from foveate.data.captions import CaptionedImage
 from foveate.data.codebook import learn_codebook, quantize
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import decode
+from foveate.data.decoded_images import decode
 from foveate.data.images import ImageFormat
 from foveate.data.processor import PROCESSOR, Processor
 from foveate.data.rows import padded

@@ -12,15 +12,12 @@ from torch import Tensor
 
 from foveate.contracts import Batch, label_batch
 from foveate.data.dataset import Dataset
-from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage
+from foveate.data.decoded_images import decode
+from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, read_size_and_mode
 from foveate.data.processor import Processor
-from foveate.errors import UserError
 
 GREY = {"L", "1"}
 """Pillow's modes of images without colour."""
-
-LARGEST = 4_000_000_000
-"""Bytes of decoded images that are kept in memory."""
 
 
 @runtime_checkable
@@ -36,9 +33,10 @@ def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFor
     """Grey where all images are; their own size where all are square and of one size, at most 256."""
     sizes, modes = set(), set()
     for example in images:
-        image = example.read()
-        sizes.add(image.size)
-        modes.add(image.mode)
+        file = getattr(example, "file", None)
+        extent, mode = read_size_and_mode(file) if file is not None else _size_and_mode(example.read())
+        sizes.add(extent)
+        modes.add(mode)
         if len(sizes) > 1 and not modes <= GREY:
             break  # further images change nothing
     own = sizes.pop() if len(sizes) == 1 else (0, 1)
@@ -46,17 +44,8 @@ def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFor
     return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
 
 
-def decode(images: Dataset[Any], image_format: ImageFormat) -> np.ndarray:
-    """All images as (N, C, h, w) in 8 bits. Raises UserError when they take more memory than is sensible."""
-    count = len(images)
-    if (size := count * image_format.channels * image_format.size**2) > LARGEST:
-        raise UserError(
-            f"{images.name}: {count:,} images take {size / 1e9:.0f} GB at size {image_format.size}: lower --size"
-        )
-    pixels = np.empty((count, image_format.channels, image_format.size, image_format.size), np.uint8)
-    for place, example in enumerate(images):
-        pixels[place] = image_format.pixels(example.read())
-    return pixels
+def _size_and_mode(image: PIL.Image.Image) -> tuple[tuple[int, int], str]:
+    return image.size, image.mode
 
 
 def normalize(pixels: np.ndarray) -> Float[Tensor, "B C h w"]:

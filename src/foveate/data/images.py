@@ -2,7 +2,8 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,20 +74,33 @@ def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
 
 def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for what is no image or too large."""
+    with _opened(path) as image:
+        image.load()
+    return image
+
+
+def read_size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
+    """Width and height of the image of a file, and Pillow's mode, without decoding it. Raises as `read_image`."""
+    with _opened(path) as image:
+        return image.size, image.mode
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[PIL.Image.Image]:
+    """The image of a file; whatever is wrong with it is a UserError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of valid files with odd metadata
             with PIL.Image.open(path, formats=FORMATS) as image:
                 if image.width * image.height > LARGEST_IMAGE:
                     raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
-                image.load()
+                yield image
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path} cannot be read as an image: {' '.join(str(error).split())}") from None
-    return image
 
 
 @dataclass(frozen=True)
@@ -97,9 +111,13 @@ class LabelledImage:
     label: str
     read: Callable[[], PIL.Image.Image] = field(repr=False)
     """Decodes the image. Raises UserError where it is damaged."""
+    file: Path | None = None
+    """The file that `read` decodes, if there is one."""
 
     def content(self) -> bytes:
-        """The label and all pixels."""
+        """The label, and the bytes of the file or all pixels."""
+        if self.file is not None:
+            return f"{self.label}\0".encode() + self.file.read_bytes()
         image = self.read()
         return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
@@ -141,7 +159,7 @@ def images_below(folder: Path) -> list[Path]:
 
 def _of_folder(folder: Path) -> list[LabelledImage]:
     classes = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    examples = [_of_file(file, place.name) for place in classes for file in images_below(place)]
+    examples = [image_of_file(file, place.name) for place in classes for file in images_below(place)]
     if not examples:
         raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
     return examples
@@ -158,9 +176,9 @@ def _of_table(path: Path) -> list[LabelledImage]:
         file = path.parent / name.strip()
         if not file.is_file():
             raise UserError(f"{path}, line {number}: there is no file {file}")
-        examples.append(_of_file(file, label.strip()))
+        examples.append(image_of_file(file, label.strip()))
     return examples
 
 
-def _of_file(path: Path, label: str) -> LabelledImage:
-    return LabelledImage(str(path), label, lambda: read_image(path))
+def image_of_file(path: Path, label: str = "") -> LabelledImage:
+    return LabelledImage(str(path), label, lambda: read_image(path), path)

@@ -14,7 +14,8 @@ from torch import Tensor
 from foveate.config import from_dict
 from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, count_labels
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import decode, normalize
+from foveate.data.decoded_images import decode
+from foveate.data.image_processor import normalize
 from foveate.data.images import ImageFormat
 from foveate.data.processor import PROCESSOR, Processor
 from foveate.data.questions import ImageQuestion

@@ -42,6 +42,14 @@ COMPARISONS = {
     "degradation": ("foveate.experiments.degradation", "plain against residual nets, by depth: training error too"),
     "identity": ("foveate.experiments.identity", "what is left of a shallower net in plain and residual nets"),
     "imagenet": ("foveate.experiments.imagenet", "winners of ILSVRC and later models: published errors, our sizes"),
+    "vit-choices": (
+        "foveate.experiments.vit_choices",
+        "a vision Transformer's patches, width, depth, heads, positions and pooling, one changed at a time",
+    ),
+    "vision-compute": (
+        "foveate.experiments.vision_compute",
+        "vision Transformers, hybrids and residual networks at equal training FLOPs",
+    ),
     "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
     "scaling-law": (
         "foveate.experiments.scaling_law",

@@ -14,6 +14,8 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from foveate.errors import UserError, one_of
+from foveate.inference.convolutions import pack_convolutions
+from foveate.inference.packed import PackedLayer, cannot_save
 from foveate.nn import DecoderBlock, FeedForward, GatedFeedForward, MultiHeadAttention, TransformerBlock
 from foveate.nn.attention import split_heads
 from foveate.nn.feedforward import gelu_tanh
@@ -41,7 +43,8 @@ _ACTIVATIONS = {
 def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.Module:
     """A copy of a model that runs faster on a CPU and cannot be trained. Unchanged parts are shared with the model.
 
-    The projections of queries, keys and values in self-attention become one product.
+    The projections of queries, keys and values in self-attention become one product, as do convolutions over images
+    with the batch norm after them.
 
     - "float32" computes the same sums in another order.
     - "bfloat16" computes in that type, except for the last layer `output`. Its weights have 8 bits, so that logits are
@@ -68,6 +71,7 @@ def optimize_for_cpu(model: nn.Module, precision: Precision = "float32") -> nn.M
     last = getattr(model, "output", None)
     parts = (*model.parameters(), *model.buffers())
     model = copy.deepcopy(model, {id(part): _to_bfloat16(part) if precision == "bfloat16" else part for part in parts})
+    pack_convolutions(model)
     layer: Callable[[nn.Linear], nn.Module] = Int8Linear if precision == "int8" else PackedLinear
     for part in model.modules():
         if isinstance(part, (TransformerBlock, DecoderBlock)) and isinstance(part.self.query, nn.Linear):
@@ -124,10 +128,6 @@ def _is_supported(model: nn.Module, precision: Precision) -> bool:
     return on_cpu and on_x86 and able
 
 
-def _cannot_save() -> ValueError:
-    return ValueError("an optimized model cannot be saved; save the original one")
-
-
 class JointSelfAttention(MultiHeadAttention):
     """Self-attention that projects queries, keys and values by one matrix."""
 
@@ -147,7 +147,7 @@ class JointSelfAttention(MultiHeadAttention):
         self.training = attention.training
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        raise _cannot_save()
+        raise cannot_save()
 
     def _project(
         self, x: Float[Tensor, "B T C"], positions: Float[Tensor, "... T C"] | None = None
@@ -165,16 +165,6 @@ class JointSelfAttention(MultiHeadAttention):
         self, source: Float[Tensor, "B S C"], positions: Float[Tensor, "... S C"] | None = None
     ) -> tuple[Tensor, Tensor]:
         return self._project(source, positions)[1:]
-
-
-class PackedLayer(nn.Module):
-    """A layer with a weight in oneDNN's layout. Copies of a model share it."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "PackedLayer":
-        return self
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        raise _cannot_save()
 
 
 class PackedLinear(PackedLayer):

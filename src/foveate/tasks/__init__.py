@@ -81,6 +81,7 @@ TASKS: dict[str, Row] = {
             "imagegpt",
         ),
     ),
+    "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
     "control": Row("foveate.tasks.control", "Control", ("darqn",)),

@@ -14,8 +14,9 @@ from foveate.contracts import IGNORE
 from foveate.data import TRAINERS, Tokens
 from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
+from foveate.data.decoded_images import decode
 from foveate.data.drawing_processor import DrawingProcessor, learn_palette
-from foveate.data.image_processor import choose_format, decode
+from foveate.data.image_processor import choose_format
 from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least, printable
 from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares

@@ -58,7 +58,7 @@ def _fetch(folder: Path) -> None:
 
 SOURCE = Source(
     name="fashion-mnist",
-    tasks=("classify-image", "gan"),
+    tasks=("classify-image", "complete-image", "gan"),
     about="60,000 + 10,000 grey pictures of clothes, 28 x 28, ten classes, from a Debian package",
     size="31 MB",
     licence="MIT",

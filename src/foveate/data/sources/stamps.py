@@ -59,7 +59,7 @@ def _fetch(folder: Path) -> None:
 
 SOURCE = Source(
     name="stamps",
-    tasks=("classify-image",),
+    tasks=("classify-image", "complete-image"),
     about="271 pictures of twelve topics, mostly photographs: birds, fruit, tools, ..., from a Debian package",
     size="161 MB",
     licence="GPL-2+",

@@ -1,0 +1,116 @@
+"""Image models beside timm's, with the same sizes and random weights: a forward pass and a step of training.
+
+    python benchmarks/vision.py                          # all of it, minutes of one core
+    python benchmarks/vision.py --only resnet50 --batch 4
+    python benchmarks/vision.py --training               # training steps
+
+timm is eager, with its fused attention on. Ours is laid out for the CPU (`foveate.inference.cpu`). The runs
+take turns in one process; with one thread, times are those of the processor. `--compiled` adds timm under
+torch.compile, which needs a C++ compiler. It prints milliseconds for each image and their ratio to timm's float32.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
+
+import torch
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from references import timm
+
+from foveate.experiments.measuring import side_by_side
+from foveate.inference.cpu import optimize_for_cpu
+
+MODELS = {
+    "vit-base-16": "vit_base_patch16_224",
+    "resnet50": "resnet50",
+    "swin-tiny": "swin_tiny_patch4_window7_224",
+    "convnext-tiny": "convnext_tiny",
+    "mvitv2-tiny": "mvitv2_tiny",
+}
+"""Our preset and timm's model."""
+
+AIMS = {
+    "float32": {"vit-base-16": 1.1, "resnet50": 1.05, "swin-tiny": 1.05, "convnext-tiny": 1.05, "mvitv2-tiny": 1.05},
+    "bfloat16": {"vit-base-16": 2, "resnet50": 2, "swin-tiny": 1.8, "convnext-tiny": 2, "mvitv2-tiny": 1.5},
+}
+"""How many times as fast as timm's float32 ours shall be."""
+
+TRAINED = {"deit3-small-16": "vit_small_patch16_224", "resnet18": "resnet18"}
+"""Compared in training: models of equal sizes."""
+
+
+def forward_runs(name: str, batch: int, compiled: bool) -> dict[str, Callable[[], Any]]:
+    """Runs of ours and of timm's."""
+    ours = foveate.create(name, classes=1000).eval().to(memory_format=torch.channels_last)
+    theirs = timm.create_model(MODELS[name]).eval().to(memory_format=torch.channels_last)
+    pixels = torch.randn(batch, 3, 224, 224).contiguous(memory_format=torch.channels_last)
+    half = pixels.bfloat16()
+    runs: dict[str, Callable[[], Any]] = {
+        "timm float32": partial(theirs, pixels),
+        "float32": partial(optimize_for_cpu(ours), pixels),
+        "bfloat16": partial(optimize_for_cpu(ours, "bfloat16"), half),
+        "timm bfloat16": partial(timm.create_model(MODELS[name]).eval().bfloat16(), half),
+    }
+    if compiled:
+        runs["timm compiled"] = partial(torch.compile(theirs), pixels)
+    return runs
+
+
+def training_runs(name: str, batch: int) -> dict[str, Callable[[], Any]]:
+    """A step of AdamW of ours and of timm's, in float32 and in bfloat16."""
+    pixels = torch.randn(batch, 3, 224, 224).contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(1000, (batch,))
+    ours = foveate.create(name, classes=1000, depth_dropout=0.0).train()
+    theirs = timm.create_model(TRAINED[name]).train()
+    runs: dict[str, Callable[[], Any]] = {}
+    for who, model in (("timm ", theirs), ("", ours)):
+        model = model.to(memory_format=torch.channels_last)
+        optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+        for kind, enabled in (("float32", False), ("bfloat16", True)):
+            runs[who + kind] = partial(step, model, optimizer, pixels, labels, enabled)
+    return runs
+
+
+def step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, pixels: torch.Tensor, labels: torch.Tensor, half: bool
+) -> None:
+    with torch.enable_grad():
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            output = model(pixels)
+        logits = getattr(output, "logits", output)
+        torch.nn.functional.cross_entropy(logits.float(), labels).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--training", action="store_true")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    for name in asked.only or (TRAINED if asked.training else MODELS):
+        torch.manual_seed(0)
+        runs = training_runs(name, asked.batch) if asked.training else forward_runs(name, asked.batch, asked.compiled)
+        with torch.inference_mode(not asked.training):
+            found = side_by_side(runs, asked.repeats)
+        base = found["timm float32"]
+        for way, seconds in found.items():
+            aim = AIMS.get(way, {}).get(name) if not asked.training else None
+            note = f" (aim {aim})" if aim else ""
+            print(f"{name:15} {way:14} {1000 * seconds / asked.batch:7.1f} ms  {base / seconds:5.2f}{note}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The choices of a vision Transformer (Dosovitskiy et al. 2021): one is changed at a time, with equally many steps."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from foveate.errors import at_least
+from foveate.experiments.comparison import Comparison, Table
+from foveate.experiments.drawing import panels
+from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
+
+PRESET = "vit-tiny"
+
+BASE: dict[str, Any] = {"patch": 2, "width": 64, "feedforward": 256, "layers": 4, "heads": 4, "dropout": 0.0}
+"""What all rows have but for the choice that they change."""
+
+CHOICES: dict[str, dict[str, dict[str, Any]]] = {
+    "patch": {"7 x 7": {"patch": 7}, "2 x 2": {}, "1 x 1": {"patch": 1}},
+    "width": {
+        "32": {"width": 32, "feedforward": 128},
+        "64": {},
+        "128": {"width": 128, "feedforward": 512},
+    },
+    "layers": {"1": {"layers": 1}, "2": {"layers": 2}, "4": {}, "8": {"layers": 8}},
+    "heads": {"1": {"heads": 1}, "2": {"heads": 2}, "4": {}, "8": {"heads": 8}},
+    "positions": {
+        "none": {"positions": "none"},
+        "sinusoidal": {"positions": "sinusoidal"},
+        "learned": {},
+    },
+    "pooling": {"class token": {}, "mean": {"pooling": "mean"}, "attention": {"pooling": "attention"}},
+}
+"""Each choice, and what its values change of BASE."""
+
+
+@dataclass
+class ViTChoices(ImageOptions):
+    """Train a small vision Transformer again and again, with one choice changed: patch size, width, depth, heads,
+    positions, pooling.
+
+    Rows that are already in `--out` are not trained again.
+    """
+
+    steps: int = 250
+    """Training steps of each row."""
+
+
+OPTIONS = ViTChoices
+
+
+def run(options: ViTChoices, console: Console) -> Comparison:
+    """Train the rows that are not trained yet. Raises UserError for options that cannot be."""
+    options.check()
+    at_least(1, "steps", options.steps)
+    rows = ImageRows(options, options.out / "vit-choices", console)
+    found: dict[str, dict[str, ImageRow]] = {}
+    for choice, values in CHOICES.items():
+        for value, changes in values.items():
+            name = f"{choice} {value}" if changes else "base"
+            row = rows.train(name, PRESET, {**BASE, "image_size": options.size, **changes}, steps=options.steps)
+            found.setdefault(choice, {})[value] = row
+    table = Table(["choice", "accuracy, %", "parameters", "GFLOP a step", "seconds"])
+    for choice, each in found.items():
+        for value, row in each.items():
+            cells = f"{row.accuracy:.1f}", f"{row.parameters:,}", f"{row.flops / row.steps / 1e9:.2f}"
+            table.rows.append([f"{choice}: {value}", *cells, f"{row.seconds:.0f}"])
+    return Comparison(
+        "Choices of a vision Transformer",
+        [table],
+        {"": _plot(found)},
+        {choice: {value: asdict(row) for value, row in each.items()} for choice, each in found.items()},
+        [
+            f"{options.steps:,} steps of {options.batch} images of {options.source} at {options.size} x {options.size} "
+            f"pixels; accuracy on up to {options.validation_images:,} images held out. Where a row says nothing else: "
+            "patches of 2 x 2, width 64, 4 layers of 4 heads, learned positions, class token."
+        ],
+    )
+
+
+def _plot(found: dict[str, dict[str, ImageRow]]) -> Figure:
+    """Accuracy by value, a panel for each choice."""
+    figure, grid = panels(2, 3, 3.0, 2.4, sharey=True)
+    for axes, (choice, each) in zip(grid.flat, found.items(), strict=True):
+        axes.plot(list(each), [row.accuracy for row in each.values()], marker="o", linewidth=1.2)
+        axes.set_title(choice)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("accuracy, %")
+    return figure
