@@ -121,6 +121,7 @@ def test_what_is_wrong_is_one_line(folder: Path, spoil: Callable[[Path], Path], 
     with pytest.raises(UserError, match=message) as found:
         boxed_images([spoil(folder)])
     assert "\n" not in str(found.value)
+    assert "UserError" not in str(found.value)
 
 
 def test_images_of_one_name(folder: Path) -> None:

@@ -148,6 +148,8 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
         for image in table["images"]:
             size = (float(image.get("width") or 0), float(image.get("height") or 0))
             examples.append(_example(_find(path, str(image["file_name"])), size, objects[image["id"]], left_out))
+    except UserError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is not in COCO's format: {type(error).__name__} {error}") from None
     _check_names(path, [example.place for example in examples])
