@@ -15,7 +15,8 @@ from foveate.bundle import read_tensors
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.images import LabelledImage, images_of_arrays
+from foveate.data.image_processor import ImageProcessor
+from foveate.data.images import ImageFormat, LabelledImage, images_of_arrays
 from foveate.errors import UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.looking import open_model
@@ -165,3 +166,17 @@ def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
         recipe(tmp_path / "c", "vgg-small-images").learn(Splits(*[stripes(8, 1)] * 3), CONSOLE)
     with pytest.raises(UserError, match="transformer-tiny is a model for another task"):
         ClassifyImage(model="transformer-tiny")
+
+
+def test_many_images_are_decided_about_by_a_packed_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    task = ClassifyImage(model="resnet20", out=tmp_path / "run", architecture={"classes": 3, "channels": 1})
+    processor = ImageProcessor(ImageFormat(9, 1), {"a": 1, "b": 1, "c": 1})
+    predictor = Predictor(task, task.build(classes=3).eval(), processor, {})
+    images = [PIL.Image.fromarray(pixels) for pixels in np.random.default_rng(3).integers(0, 255, (20, 9, 9), np.uint8)]
+    places = [str(number) for number in range(20)]
+    packed = task.decide(predictor, images, places)
+    monkeypatch.setattr(ClassifyImage, "worth_packing", 100)
+    plain = task.decide(predictor, images, places)
+    assert [one.label for one in packed] == [one.label for one in plain]
+    assert [one.probability for one in packed] == pytest.approx([one.probability for one in plain], rel=1e-4)

@@ -1,9 +1,9 @@
 """Image classification: an image gets one of several labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import PIL.Image
 import tyro
@@ -13,6 +13,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import LabelledImage, labelled_images, read_image
 from foveate.errors import at_least
+from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
@@ -54,6 +55,8 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     takes = "image"
     example = "image"
     decided_together = 256
+    worth_packing: ClassVar[int] = 16
+    """Images from which on it is worth to lay the model out for the CPU."""
     processor = ImageProcessor
     usual = Training(
         usual_epochs=10,
@@ -88,6 +91,11 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
 
     def read_files(self, places: Sequence[str]) -> dict[str, PIL.Image.Image]:
         return {place: image for place in dict.fromkeys(places) if (image := read_or_report(place)) is not None}
+
+    def decide(self, predictor: Predictor, contents: Sequence[Any], places: Sequence[str]) -> list[FileDecision]:
+        if predictor.device.type == "cpu" and len(contents) >= self.worth_packing and not predictor.model.training:
+            predictor = replace(predictor, model=optimize_for_cpu(predictor.model))
+        return super().decide(predictor, contents, places)
 
     def inputs(self, predictor: Predictor, contents: Sequence[PIL.Image.Image]) -> dict[str, Tensor]:
         return {"pixels": predictor.processor.pixels(contents)}
