@@ -14,10 +14,15 @@ LENGTHS = torch.tensor([3, 2, 0])
 PIXELS = torch.randn(3, 4, 2, 13, 17, generator=torch.Generator().manual_seed(3))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "coordinates"])
+@pytest.fixture(
+    scope="module",
+    params=[(False, "additive"), (True, "additive"), (True, "biaffine")],
+    ids=["plain", "coordinates", "biaffine"],
+)
 def model(request) -> DARQN:
     torch.manual_seed(7)
-    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), request.param, 23)).eval()
+    coordinates, score = request.param
+    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), coordinates, 23, score=score)).eval()
 
 
 def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
@@ -34,8 +39,12 @@ def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
             columns, rows = torch.tensor([-1, -0.5, 0, 0.5, 1]), torch.tensor([-1.0, 0, 1])
             grid = torch.cat([grid, columns.expand(1, 3, 5), rows[:, None].expand(1, 3, 5)])
         vectors = grid.flatten(1).T
-        query = model.score.query(torch.cat([h, instruction]))
-        scores = torch.stack([model.score.direction @ torch.tanh(model.score.key(one) + query) for one in vectors])
+        query = torch.cat([h, instruction])
+        if model.config.score == "biaffine":
+            scores = torch.stack([one @ model.score.weight @ query for one in vectors])
+        else:
+            hidden = torch.stack([torch.tanh(model.score.key(one) + model.score.query(query)) for one in vectors])
+            scores = hidden @ model.score.direction
         glimpse = scores.softmax(0) @ vectors
         state = torch.func.functional_call(cell, weights, (torch.cat([glimpse, instruction])[None], (h[None], c[None])))
         h, c = state[0][0], state[1][0]

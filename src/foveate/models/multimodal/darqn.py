@@ -42,12 +42,12 @@ class DARQNConfig:
     coordinates: bool = False
     """Join the column and row of each place, from -1 to 1, to its features, so that a glimpse says where it is from
     (Liu et al. 2018, https://arxiv.org/abs/1807.03247). The paper has none."""
-    score: Literal["additive", "biaffine"] = "additive"
-    """How places are scored. The product of place and query finds "the red ball" among symbols sooner than a sum."""
     width: int = 256
     """Width C of the recurrent state, of the attention and of the words."""
     dropout: float = 0.0
     """Share of the glimpses and states that is dropped in training."""
+    score: Literal["additive", "biaffine"] = "additive"
+    """How places are scored. The product of place and query finds "the red ball" among symbols sooner than a sum."""
 
 
 @dataclass
