@@ -11,6 +11,9 @@ from foveate.contracts import Picture
 COLOURS = ("#8c6bb1", "#41ab5d", "#c69214", "#d6604d", "#4393c3", "#999999", "#e78ac3", "#a6611a")
 """Of the floors, in alphabetical order."""
 
+MARGIN = 0.6
+"""Free space around the map, in halls: enough for the arrow of the last heading."""
+
 
 def draw(
     halls: Sequence[tuple[tuple[int, int], tuple[int, int], str]],
@@ -51,7 +54,9 @@ def _draw_map(
         shown.add(floor)
     for (x, y), item in items.items():
         axes.plot(x, y, "s", color="white", markeredgecolor="#666666", markersize=6, zorder=2)
-        axes.text(x + 0.12, y - 0.12, item, fontsize=8, zorder=6)
+        axes.annotate(item, (x, y), (6, 6), textcoords="offset points", fontsize=8, zorder=6)
+    for places, limit in zip(zip(*items, strict=True), (axes.set_xlim, axes.set_ylim), strict=True):
+        limit(min(places) - MARGIN, max(places) + MARGIN)
     axes.invert_yaxis()
     axes.set_aspect("equal")
     axes.set_axis_off()
