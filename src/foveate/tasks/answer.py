@@ -19,16 +19,20 @@ from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
-from foveate.tasks.answer_counts import answers_by_question, frequent_answers
 from foveate.tasks.image_files import read_or_report
 from foveate.tasks.labelling import choose_label
-from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.questions import (
+    DecidesAnswers,
+    QuestionExamples,
+    answer_metrics,
+    answers_by_question,
+    frequent_answers,
+)
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
-from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import NoOptions, unlearned
+from foveate.tasks.task import Task
+from foveate.tasks.trained import NoOptions
 from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip
@@ -42,26 +46,16 @@ SHOWN = 256
 
 
 @dataclass
-class Questions(Examples):
+class Questions(QuestionExamples):
     """Which questions to learn from, a table with image<TAB>question<TAB>answer on each line, and what becomes of
     them."""
 
-    batch: int = 64
-    """Questions of a batch."""
-    validation_examples: int = 1000
-    """Questions that each validation during training answers."""
     size: int | None = None
     """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
     64."""
-    vocabulary: int = 10_000
-    """How many words of the questions to learn, at most."""
-    answers: int = 1_000
-    """How many answers to learn, at most: the most frequent ones. Questions with another answer are left out."""
 
     def check(self) -> None:
         super().check()
-        check_vocabulary(self.vocabulary)
-        at_least(2, "answers", self.answers)
         if self.size is not None:
             at_least(1, "size", self.size)
 
@@ -86,7 +80,7 @@ class Answer:
 
 
 @dataclass
-class AnswerTask(FromEncoder, Task[Architecture]):
+class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     """Train a model that answers questions about images.
 
     `foveate run RUN photo.jpg "what is left of the apple?"` then answers; an image may have several questions.
@@ -185,9 +179,6 @@ class AnswerTask(FromEncoder, Task[Architecture]):
             "the question alone": answer_metrics(blind, examples),
         }
 
-    def notes(self, predictor: Predictor, examples: Sequence[ImageQuestion]) -> list[str]:
-        return unlearned("answers", [one.answer for one in examples], predictor.processor.answers)
-
     def picture(self, predictor: Predictor, prediction: Answer) -> Any:
         """The image once for each glimpse, sharp and bright where the model looked."""
         image = read_image(Path(prediction.place))
@@ -204,15 +195,6 @@ class AnswerTask(FromEncoder, Task[Architecture]):
         from foveate.tasks.looking.answers import look_at_answer
 
         return look_at_answer(predictor, given, max_length, sites)
-
-
-def answer_metrics(answers: Sequence[str], examples: Sequence[ImageQuestion]) -> dict[str, float]:
-    """The accuracy in percent, over all and for each kind of question."""
-    metrics = {"accuracy": accuracy(answers, [one.answer for one in examples])}
-    for kind in sorted({one.kind for one in examples if one.kind is not None}):
-        chosen = [number for number, one in enumerate(examples) if one.kind == kind]
-        metrics[kind] = accuracy([answers[n] for n in chosen], [examples[n].answer for n in chosen])
-    return metrics
 
 
 def model_inputs(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> dict[str, Any]:

@@ -15,16 +15,19 @@ from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.facts import TextQuestion, text_questions
 from foveate.data.text_question_processor import TextQuestionProcessor
-from foveate.errors import TextError, at_least, printable
+from foveate.errors import TextError, printable
 from foveate.sight import look
-from foveate.tasks.answer_counts import answers_by_question, frequent_answers
 from foveate.tasks.labelling import choose_label
-from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.questions import (
+    DecidesAnswers,
+    QuestionExamples,
+    answer_metrics,
+    answers_by_question,
+    frequent_answers,
+)
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import unlearned
+from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair
@@ -37,22 +40,8 @@ LAST_QUESTION = re.compile(r"(?P<text>.*[.!?])\s+(?P<question>[^.!?]+\?)\s*", re
 
 
 @dataclass
-class Questions(Examples):
+class Questions(QuestionExamples):
     """Which questions to learn from: a table with text<TAB>question<TAB>answer on each line."""
-
-    batch: int = 64
-    """Questions of a batch."""
-    validation_examples: int = 1000
-    """Questions that each validation during training answers."""
-    vocabulary: int = 10_000
-    """How many words to learn, at most."""
-    answers: int = 1_000
-    """How many answers to learn, at most: the most frequent ones. Questions with another answer are left out."""
-
-    def check(self) -> None:
-        super().check()
-        check_vocabulary(self.vocabulary)
-        at_least(2, "answers", self.answers)
 
 
 @dataclass
@@ -84,7 +73,7 @@ class Answer:
 
 
 @dataclass
-class Ask(Task[Architecture]):
+class Ask(DecidesAnswers, Task[Architecture]):
     """Train a model that answers questions about texts.
 
     `foveate run RUN "Ada went to the kitchen. Ben ran to the barn." --query "Where is Ada?"` then answers.
@@ -137,7 +126,7 @@ class Ask(Task[Architecture]):
         with the answer, where it is known."""
         pairs = [(one.text, one.question) for one in examples]
         answers = [choose_label(predictor.processor.answers, one)[0] for one in _decide(predictor, pairs)]
-        metrics = _metrics(answers, examples)
+        metrics = answer_metrics(answers, examples)
         marked = [one for one in examples if one.sentence is not None][:BATCH]
         if marked:
             metrics["attention_in_sentence"] = 100 * _share_in_sentence(predictor, marked)
@@ -158,13 +147,10 @@ class Ask(Task[Architecture]):
             named = [word for word in re.findall(r"\w+", one.text) if word in counts]
             last.append(named[-1] if named else frequent)
         return {
-            "the most frequent answer": _metrics([frequent] * len(examples), examples),
-            "the question alone": _metrics(blind, examples),
-            "the last fitting word of the text": _metrics(last, examples),
+            "the most frequent answer": answer_metrics([frequent] * len(examples), examples),
+            "the question alone": answer_metrics(blind, examples),
+            "the last fitting word of the text": answer_metrics(last, examples),
         }
-
-    def notes(self, predictor: Predictor, examples: Sequence[TextQuestion]) -> list[str]:
-        return unlearned("answers", [one.answer for one in examples], predictor.processor.answers)
 
     def picture(self, predictor: Predictor, prediction: Answer) -> Any:
         """Where the model looked in the text for its answer, as one row."""
@@ -199,15 +185,6 @@ def _split(text: str, query: str, place: int) -> tuple[str, str]:
     if found := LAST_QUESTION.fullmatch(text):
         return found["text"], found["question"]
     raise TextError(place, 'no question about the text: give --query "...", or end the text with one')
-
-
-def _metrics(answers: Sequence[str], examples: Sequence[TextQuestion]) -> dict[str, float]:
-    """The accuracy in percent, over all and for each kind of question."""
-    metrics = {"accuracy": accuracy(answers, [one.answer for one in examples])}
-    for kind in sorted({one.kind for one in examples if one.kind is not None}):
-        chosen = [number for number, one in enumerate(examples) if one.kind == kind]
-        metrics[kind] = accuracy([answers[n] for n in chosen], [examples[n].answer for n in chosen])
-    return metrics
 
 
 def _inputs(predictor: Predictor, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:

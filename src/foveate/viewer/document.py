@@ -100,8 +100,10 @@ class Panel:
 
     @property
     def group(self) -> str:
-        """The name with a star for each number in its path: sites of one group are the layers of one stack. A model that
-        attends itself, not in a part of it, is called "model"."""
+        """The name with a star for each number in its path: sites of one group are the layers of one stack.
+
+        A model that attends itself, not in a part of it, is called "model".
+        """
         found = re.sub(r"(?<![^.])\d+(?![^.#])", "*", self.name)
         return found if found.partition("#")[0] else f"model{found}"
 
