@@ -131,3 +131,13 @@ def test_a_training_begins_with_the_image_encoder_of_another_run(predictor: Pred
     wanted, found = (one.places.encoder.state_dict() for one in (predictor.model, model))
     assert all(torch.equal(wanted[name], tensor) for name, tensor in found.items())
     assert task.identity()["start"] == str(predictor.task.out)
+
+
+def test_an_image_without_a_question_is_reported_and_the_others_are_answered(
+    predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "image.png"
+    question("red", "blue", "left", 0).read().save(place)
+    found = predictor.answer([f"{place}\t ", f"{place}\twhat is left?"], NoOptions())
+    assert (found[0].line, found[1].text in COLOURS) == ("", True)
+    assert f"no question about {place}" in capsys.readouterr().err

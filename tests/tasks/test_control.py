@@ -63,6 +63,14 @@ def test_it_imitates_recorded_episodes(folder: Path, tmp_path: Path) -> None:
     assert agent.processor.actions == 2
 
 
+def test_recordings_of_another_world_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "grey").mkdir()
+    pixels = np.zeros((2, 56, 56, 1), np.uint8)
+    np.savez(tmp_path / "grey" / "0.npz", pixels=pixels, actions=np.array([0, 4]))
+    with pytest.raises(UserError, match="0.npz has 5 actions and images of 1 channels, but this agent has 2 actions"):
+        foveate.load(folder).evaluate([tmp_path / "grey"], InWorld(), CONSOLE)
+
+
 @NEEDS_MINIGRID
 def test_it_acts_in_levels_and_is_drawn(folder: Path, tmp_path: Path, capsys) -> None:
     gif, picture = tmp_path / "episode.gif", tmp_path / "episode.png"

@@ -71,11 +71,13 @@ def test_it_learns_and_reads_new_images(folder: Path, files: Path, monkeypatch) 
 
 def test_a_folder_as_json_goes_on_after_a_damaged_image(folder: Path, files: Path, capsys) -> None:
     (files / "2.png").write_bytes(b"no image")
+    PIL.Image.new("L", (3, 70)).save(files / "3.png")
     main(["run", str(folder), str(files), "--json"])
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [answer["file"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
-    assert [answer["text"] for answer in answers] == ["I", "OO", "", "OO", "I", "OO"]
+    assert [answer["text"] for answer in answers] == ["I", "OO", "", "", "I", "OO"]
     assert "cannot be read as an image" in answers[2]["error"]
+    assert "3.png is 3 x 70 pixels: too tall for a line of text" in answers[3]["error"]
     assert "error" not in answers[0]
 
 

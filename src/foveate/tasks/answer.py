@@ -1,5 +1,6 @@
 """Answers to questions about images."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -136,16 +137,19 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
         return found
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Answer]:
-        """The answer to each "image<TAB>question"; an image that cannot be read is reported and gets none."""
+        """The answer to each "image<TAB>question"; an image that cannot be read, or without a question, is reported and
+        gets none."""
         asked = [(place.strip(), question.strip()) for place, _, question in (text.partition("\t") for text in texts)]
         images = {place: read_or_report(place) for place in dict.fromkeys(place for place, _ in asked)}
-        readable = [(image, question) for place, question in asked if (image := images[place]) is not None]
+        for place in (place for place, question in asked if not question):
+            print(f"no question about {place}", file=sys.stderr)
+        readable = [(image, question) for place, question in asked if question and (image := images[place]) is not None]
         shares = iter(
             answer_probabilities(predictor, [image for image, _ in readable], [question for _, question in readable])
         )
         return [
             Answer(place, question, "", 0.0)
-            if images[place] is None
+            if images[place] is None or not question
             else Answer(place, question, *choose_label(predictor.processor.answers, next(shares)))
             for place, question in asked
         ]

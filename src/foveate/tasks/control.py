@@ -220,12 +220,23 @@ def _compare(predictor: Predictor, recordings: Sequence[Recording]) -> Measured:
     """The likeliest action at each recorded step, beside the recorded one."""
     answers, whole, right, total = [], 0, 0, 0
     for recording in recordings:
+        _check_recording(predictor.processor, recording)
         batch = predictor.processor.batch([recording], None)
         likeliest = predictor.forward(batch.inputs).logits[0].argmax(-1).tolist()
         hits = sum(one == other for one, other in zip(likeliest, recording.actions, strict=True))
         right, total, whole = right + hits, total + len(likeliest), whole + (hits == len(likeliest))
         answers.append(" ".join(map(str, likeliest)))
     return Measured(answers, {"success": 100 * whole / len(recordings), "action_accuracy": 100 * right / total})
+
+
+def _check_recording(processor: EpisodeProcessor, recording: Recording) -> None:
+    """Raises UserError for a recording of another world than the model's."""
+    actions, channels = max(recording.actions) + 1, recording.read().shape[-1]
+    if actions > processor.actions or (processor.views == "pixels" and channels != processor.channels):
+        raise UserError(
+            f"{recording.place} has {actions} actions and images of {channels} channels, "
+            f"but this agent has {processor.actions} actions and reads {processor.channels} channels"
+        )
 
 
 def _animate(predictor: Predictor, acted: Acted, path: Path) -> None:

@@ -25,6 +25,7 @@ from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
+from foveate.tasks.trained import unlearned
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 
@@ -36,6 +37,9 @@ ROW, COLUMN = 8, 4
 
 CHARACTERS_FROM = 5_000
 """Examples that the characters are taken from, where there are more of them."""
+
+TALLEST = 8
+"""Height of the tallest image that may hold a line of text, as a multiple of its width."""
 
 NEIGHBOURS = 5_000
 """Training images that the nearest one is searched in, for the baseline."""
@@ -160,7 +164,7 @@ class Read(Task[Architecture]):
         images, errors = {}, {}
         for place in dict.fromkeys(texts):
             try:
-                images[place] = read_image(Path(place))
+                images[place] = _line_image(place)
             except UserError as error:
                 errors[place] = str(error)
         found = dict(zip(images, read_words(predictor, [*images.values()], options), strict=True))
@@ -175,6 +179,10 @@ class Read(Task[Architecture]):
             images = [example.read() for example in examples[begin : begin + BATCH]]
             found += [text for text, _ in read_words(predictor, images, options)]
         return Measured(found, text_metrics(found, [one.label for one in examples]))
+
+    def notes(self, predictor: Predictor, examples: Sequence[WordImage]) -> list[str]:
+        characters = [character for one in examples for character in one.label]
+        return unlearned("characters", characters, predictor.processor.characters)
 
     def baselines(
         self, predictor: Predictor, examples: Sequence[WordImage], options: Search
@@ -214,6 +222,14 @@ class Read(Task[Architecture]):
         from foveate.tasks.looking.reading import look_at_reading
 
         return look_at_reading(predictor, given, max_length, sites, ROW, COLUMN)
+
+
+def _line_image(place: str) -> PIL.Image.Image:
+    """The image of a file. Raises UserError where it cannot be read, or cannot hold a line of text."""
+    image = read_image(Path(place))
+    if image.height > TALLEST * image.width:
+        raise UserError(f"{place} is {image.width} x {image.height} pixels: too tall for a line of text")
+    return image
 
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
