@@ -55,9 +55,9 @@ def _draw_map(
     for (x, y), item in items.items():
         axes.plot(x, y, "s", color="white", markeredgecolor="#666666", markersize=6, zorder=2)
         axes.annotate(item, (x, y), (6, 6), textcoords="offset points", fontsize=8, zorder=6)
-    for places, limit in zip(zip(*items, strict=True), (axes.set_xlim, axes.set_ylim), strict=True):
-        limit(min(places) - MARGIN, max(places) + MARGIN)
-    axes.invert_yaxis()
+    xs, ys = zip(*items, strict=True)
+    axes.set_xlim(min(xs) - MARGIN, max(xs) + MARGIN)
+    axes.set_ylim(max(ys) + MARGIN, min(ys) - MARGIN)  # y grows downwards
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, frameon=False, fontsize=8)
