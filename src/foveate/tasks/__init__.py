@@ -87,6 +87,7 @@ TASKS: dict[str, Row] = {
     "control": Row("foveate.tasks.control", "Control", ("darqn",)),
     "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
+    "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-classifier", "transformer-classifier")),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),

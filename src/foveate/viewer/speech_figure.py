@@ -9,6 +9,9 @@ from matplotlib.figure import Figure
 
 from foveate.contracts import Picture
 
+MOST_HEIGHT = 12.0
+"""Inches of the alignment of a long text, at most."""
+
 
 def draw(
     spectrogram: Float32[np.ndarray, "S F"],
@@ -22,7 +25,7 @@ def draw(
 
     `words`, with the seconds at which they begin and end, are written over the spectrogram.
     """
-    height = 0.16 * len(characters)
+    height = min(0.16 * len(characters), MOST_HEIGHT)
     figure = Figure(figsize=(min(12.0, 4 + 2.5 * seconds), 2.6 + height), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.4, max(1.0, height)])
     above.imshow(
@@ -54,7 +57,8 @@ def draw(
         extent=(0, seconds, len(characters) - 0.5, -0.5),
         interpolation="nearest",
     )
-    below.set_yticks(range(len(characters)), ["␣" if one == " " else one for one in characters], fontsize=7)
+    named = [place for place, one in enumerate(characters) if one]
+    below.set_yticks(named, ["␣" if characters[place] == " " else characters[place] for place in named], fontsize=7)
     below.set_xlabel("seconds")
     below.set_ylabel("in the order of writing")
     figure.colorbar(heat, ax=below, label="attention weight")

@@ -167,6 +167,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "norm": "pre",
         "dropout": 0.3,
     },
+    "speaker-tiny": {
+        "width": 128,
+        "heads": 4,
+        "feedforward": 512,
+        "encoder_layers": 1,
+        "decoder_layers": 3,
+        "norm": "pre",
+        "dropout": 0.1,
+    },
     "transformer-base": {"tie": "all"},
     "transformer-large": {"width": 1024, "heads": 16, "feedforward": 4096, "dropout": 0.3, "tie": "all"},
 }
