@@ -1,7 +1,10 @@
 """What `import foveate` costs beside the imports."""
 
+import re
 import subprocess
 import sys
+
+import foveate
 
 PROGRAM = """
 import gc
@@ -17,3 +20,10 @@ print(max(looked_through) < 10_000, gc.isenabled(), gc.get_freeze_count())
 def test_what_was_imported_is_not_looked_through_for_garbage() -> None:
     told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
     assert told == "True True 0\n", "new objects alone are, and nothing is exempt for good"
+
+
+def test_what_the_package_offers() -> None:
+    assert dir(foveate) == sorted(foveate.__all__)
+    assert all(getattr(foveate, name) is not None for name in foveate.__all__)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", foveate.__version__)
+    assert foveate.nn.MultiHeadAttention.__name__ == "MultiHeadAttention"

@@ -1,6 +1,7 @@
 """foveate: build, train and run attention models, and see where they look."""
 
-from typing import TYPE_CHECKING
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from foveate.errors import UserError
 from foveate.lazy import import_late
@@ -8,6 +9,7 @@ from foveate.threads import choose_waiting
 
 if TYPE_CHECKING:
     from foveate import attention as attention
+    from foveate import nn as nn
     from foveate.models import create as create
     from foveate.sight import look as look
     from foveate.tasks import load as load
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 choose_waiting()  # it only has an effect before torch is imported, which the names below do
 
-__getattr__ = import_late(
+_find = import_late(
     __name__,
     {
         "create": "foveate.models",
@@ -26,4 +28,14 @@ __getattr__ = import_late(
     },
 )
 
-__all__ = ["UserError", "attention", "create", "load", "look", "train"]
+__all__ = ["UserError", "__version__", "attention", "create", "load", "look", "nn", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return metadata.version("foveate")
+    return _find(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,12 +29,12 @@ def _cores_to_spare() -> bool:
     try:
         cores = len(os.sched_getaffinity(0))
         threads = int(os.environ.get("OMP_NUM_THREADS", cores))
-        return _others() + threads <= cores
+        return other_running_threads() + threads <= cores
     except (AttributeError, OSError, ValueError, IndexError):  # another system, or several levels of threads
         return False
 
 
-def _others() -> int:
+def other_running_threads() -> int:
     """How many threads of other programs want a processor: who does so all the time is seen at each look."""
     seen = []
     for _ in range(_LOOKS):

@@ -61,6 +61,7 @@ LEAST = {
     "models": 1,
     "data": 0,
     "completion": 0,
+    "doctor": 0,
     "size": 8,
 }
 """How many options a command has at least."""

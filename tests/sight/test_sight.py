@@ -167,3 +167,21 @@ def test_a_sight_shows_itself_in_a_notebook(tmp_path: Path) -> None:
     assert [site.name for site in document.sites] == sight.sites
     for site in document.sites:
         torch.testing.assert_close(torch.tensor(site.maps), sight[site.name].weights()[0], atol=0.01, rtol=0)
+
+
+def test_a_sight_is_gone_through_and_parted() -> None:
+    sight = seen(source=torch.randn(B, 7, 12))
+    assert [site.name for site in sight] == sight.sites
+    assert len(sight) == LAYERS + 1
+    assert sight["layers.*"].sites == sight.sites[:LAYERS]
+    assert sight["reader"].name == "reader"
+    with pytest.raises(UserError, match="site"):
+        sight["decoder.*"]
+
+
+def test_a_notebook_shows_a_sight_with_tokens() -> None:
+    names = [f"word-{number}" for number in range(N)]
+    shown = seen().show(tokens=names, title="a title")
+    assert "word-10" in html.unescape(shown._repr_html_())
+    assert "a title" in html.unescape(shown._repr_html_())
+    assert len(repr(shown)) < 80

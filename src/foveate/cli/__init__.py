@@ -24,6 +24,7 @@ VERBS = {
     "size": "count what a model costs to train and to run; the scaling table",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",
+    "doctor": "tell what this machine has, and what makes it slow",
     "completion": "complete commands with the tab key: for bash, zsh, fish",
 }
 

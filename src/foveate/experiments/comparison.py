@@ -91,10 +91,10 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
 def conditions() -> str:
     """The version of torch, the number of threads and the processor."""
     threads = torch.get_num_threads()
-    return f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {_processor()}"
+    return f"torch {torch.__version__}, {threads} thread{'s' * (threads > 1)} of {processor_name()}"
 
 
-def _processor() -> str:
+def processor_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

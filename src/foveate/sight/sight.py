@@ -1,7 +1,8 @@
 """A `Sight`: all attention that was recorded while a model ran."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from foveate.sight.window_merge import MergedWindows
 
 
 class Sight:
-    """The recorded sites: `sight[name]` for each name in `sight.sites`."""
+    """The recorded sites: `sight[name]` for each name in `sight.sites`, or `for site in sight`."""
 
     def __init__(self, recorded: dict[str, Site], notes: list[str]) -> None:
         self._recorded = recorded
@@ -39,10 +40,20 @@ class Sight:
         """
         return list(self._recorded)
 
-    def __getitem__(self, name: str) -> Site:
-        if name not in self._recorded:
+    def __getitem__(self, name: str) -> Any:
+        """The `Site` of this name; of a pattern such as "decoder.*.cross", a `Sight` of the sites that match it."""
+        if name in self._recorded:
+            return self._recorded[name]
+        matched = {path: site for path, site in self._recorded.items() if fnmatchcase(path, name)}
+        if not matched:
             raise unknown("site", name, self._recorded)
-        return self._recorded[name]
+        return Sight(matched, self.notes)
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._recorded.values())
+
+    def __len__(self) -> int:
+        return len(self._recorded)
 
     def merge_windows(self, windows: Mapping[str, Windows | tuple[Windows, Windows]]) -> "Sight":
         """A sight in which windows of a picture are merged into one map, at the sites that match a pattern.
@@ -132,10 +143,24 @@ class Sight:
         """
         renderer().save(self, path, tokens, example, **options)
 
+    def show(self, tokens: Any = None, example: int = 0, **options: Any) -> "Shown":
+        """The page that `save` writes, as what a notebook shows at the end of a cell."""
+        return Shown(renderer().frame(self, tokens, example, **options))
+
     def _repr_html_(self) -> str:
         """The page, for notebooks."""
-        return renderer().frame(self) if self._recorded else repr(self)
+        return self.show()._repr_html_() if self._recorded else repr(self)
 
     def __repr__(self) -> str:
         more = ", ..." if len(self._recorded) > 4 else ""
         return f"Sight of {len(self._recorded)} sites: {', '.join(self.sites[:4])}{more}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page in a notebook."""
+
+    html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.html

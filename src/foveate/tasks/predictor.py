@@ -1,7 +1,7 @@
 """A trained model in use, whatever its task is: loaded, run, measured, drawn and saved."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ class Measured:
     metrics: dict[str, float]
 
 
-@dataclass
+@dataclass(repr=False)
 class Predictor:
     """A model with the settings of its task and the processor that it learned with."""
 
@@ -36,7 +36,7 @@ class Predictor:
     model: nn.Module
     processor: Any
     """The task's `Processor`."""
-    description: dict[str, Any] = field(repr=False)
+    description: dict[str, Any]
     """What `config.json` of its folder says, as `Description`."""
     folder: Path | None = None
     """The folder that it was loaded from."""
@@ -61,11 +61,14 @@ class Predictor:
 
     def run(self, text: str | Path, options: Any = None) -> Any:
         """The answer to one input."""
-        return self.answer([str(text)], options or self._options())[0]
+        return self.answer([str(text)], options)[0]
 
-    def answer(self, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
+    def answer(self, texts: Sequence[str], options: Any = None) -> Sequence[Prediction]:
         """The answer to each input, in their order."""
-        return self.task.answer(self, texts, options)
+        return self.task.answer(self, texts, options or self._options())
+
+    def __repr__(self) -> str:
+        return f"<{self.task.task}: {self.name}>"
 
     def too_long(self, texts: Sequence[str]) -> list[int]:
         return self.task.too_long(self, texts)

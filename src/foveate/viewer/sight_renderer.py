@@ -53,9 +53,9 @@ def save(sight: Sight, path: Path | str, tokens: Tokens, example: int, **options
     page.save(path, _document(sight, tokens, example, **options))
 
 
-def frame(sight: Sight) -> str:
-    """The page of the first example as an element for a notebook."""
-    return page.to_iframe(_document(sight, None, 0))
+def frame(sight: Sight, tokens: Tokens, example: int, **options: Any) -> str:
+    """The page as an element for a notebook; see `Sight.save`."""
+    return page.to_iframe(_document(sight, tokens, example, **options))
 
 
 def _document(sight: Sight, tokens: Tokens, example: int, notes: Sequence[str] = (), **options: Any) -> Document:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map
 
 from foveate.interop.diffusion_pipelines import denoiser, load_pipeline
 from foveate.interop.huggingface import short_errors
-from foveate.sight import Sight, look
+from foveate.sight import Sight, Site, look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.joint import grid_size, part_joint, parts_of, text_is_first
 from foveate.tasks.looking.texts import FolderTokenizer
@@ -82,7 +82,7 @@ class PipelineViewer:
         shown = np.asarray(drawn.image.convert("RGB"))
         names = _names(sight, words, shown, ratio)
         result = LookResult(sight, names, make_title(caption), notes)
-        if any(_is_word_site(*sight[site].shape[2:], len(words), ratio) for site in sight.sites):
+        if any(_is_word_site(site, len(words), ratio) for site in sight):
             result.picture = lambda: _word_strip(shown, words, sights, ratio)
         return result
 
@@ -194,8 +194,9 @@ def _text_length(call: tuple[tuple, dict[str, Any]]) -> int | None:
     return given.shape[1] if isinstance(given, Tensor) and given.ndim == 3 else None
 
 
-def _is_word_site(queries: int, keys: int, text: int, ratio: float) -> bool:
+def _is_word_site(site: Site, text: int, ratio: float) -> bool:
     """Whether places of the image attend to the text."""
+    *_, queries, keys = site.shape
     return keys == text != queries and grid_size(queries, ratio) is not None
 
 
@@ -220,9 +221,8 @@ def mean_word_maps(sights: Sequence[Sight], text: int, ratio: float) -> Float[Te
     """For each token the attention that places of the image pay to it: the mean over steps, sites and heads."""
     total, count = torch.zeros(text, SIDE, SIDE), 0
     for sight in sights:
-        for name in sight.sites:
-            site = sight[name]
-            if _is_word_site(*site.shape[2:], text, ratio):
+        for site in sight:
+            if _is_word_site(site, text, ratio):
                 weights = site.weights()[0].mean(0).float().cpu()
                 grid = weights.T.unflatten(1, grid_size(len(weights), ratio) or ())
                 total += F.interpolate(grid[None], (SIDE, SIDE), mode="bilinear", align_corners=False)[0]

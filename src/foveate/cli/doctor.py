@@ -1,0 +1,138 @@
+"""`foveate doctor`: what this machine has, and what is slow on it and why."""
+
+import importlib.util
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from foveate.cli.parse import parse
+from foveate.data.sources.cache import cache_folder
+from foveate.errors import UserError
+from foveate.experiments.comparison import processor_name
+from foveate.files import check_writable
+from foveate.nn.precision import cpu_has
+from foveate.threads import other_running_threads
+
+EXTRAS = {
+    "transformers": ("hf", "Hugging Face models in `look`"),
+    "soundfile": ("audio", "ogg, flac and mp3"),
+    "scipy": ("vision", "training detectors"),
+    "minigrid": ("worlds", "agents in a world"),
+    "tensorboard": ("tensorboard", "TensorBoard logs"),
+    "onnxruntime": ("onnx", "checks of exported models"),
+}
+"""What is only needed for some work: the extra that brings it, and that work."""
+
+INSTRUCTIONS = ("avx2", "avx512_f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8", "sve_bf16")
+"""That make matrix products fast, by torch's names."""
+
+SIZE, TIMES = 1024, 5
+"""Of the matrix products that are timed."""
+
+
+@dataclass
+class Doctor:
+    """Tell the versions, the device, the threads and the kernels of this machine, and what makes it slow."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    parse(Doctor, arguments, "doctor")
+    table = Table(show_header=False, box=None)
+    for name, value in {**_versions(), **_machine(), **_packages()}.items():
+        table.add_row(name, escape(value))
+    Console().print(table)
+    found = _complaints()
+    print("\n".join(["", *(f"- {line}" for line in found)]) if found else "\nNothing here makes foveate slow.")
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "foveate": metadata.version("foveate"),
+        "Python": platform.python_version(),
+        "torch": torch.__version__,
+        "system": platform.platform(),
+    }
+
+
+def _machine() -> dict[str, str]:
+    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    single, half = _speed(torch.float32), _speed(torch.bfloat16)
+    return {
+        "processor": processor_name(),
+        "instructions": " ".join(name for name in INSTRUCTIONS if cpu_has(name)) or "none that foveate asks for",
+        "cores, threads": f"{_cores()}, of which torch uses {torch.get_num_threads()}",
+        "matrix products": f"{single:,.0f} GFLOP/s in float32, {half:,.0f} in bfloat16 ({half / single:.1f} times)",
+        "GPUs": ", ".join(gpus) or ("Apple's (mps)" if torch.backends.mps.is_available() else "none"),
+        "attention on a GPU": _gpu_kernels() if gpus else "-",
+        "cache": str(cache_folder()),
+    }
+
+
+def _packages() -> dict[str, str]:
+    def told(package: str, extra: str, use: str) -> str:
+        there = importlib.util.find_spec(package) is not None
+        return f"{metadata.version(package)}" if there else f"absent: {use} need pip install 'foveate[{extra}]'"
+
+    return {package: told(package, *about) for package, about in EXTRAS.items()}
+
+
+def _gpu_kernels() -> str:
+    cuda = torch.backends.cuda
+    enabled = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.math_sdp_enabled)
+    on = zip(("flash", "efficient", "math"), (asked() for asked in enabled), strict=True)
+    return " ".join(name for name, enabled in on if enabled)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _speed(precision: torch.dtype) -> float:
+    """The best of some products of square matrices, in GFLOP/s."""
+    left, right = torch.randn(2, SIZE, SIZE).to(precision)
+    best = float("inf")
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        left @ right
+        best = min(best, time.perf_counter() - start)
+    return 2 * SIZE**3 / best / 1e9
+
+
+def _complaints() -> list[str]:
+    """What makes this machine slow, or will fail."""
+    cores, busy = _cores(), other_running_threads()
+    complaints = []
+    if busy:
+        complaints.append(f"{busy} threads of other programs want a core now: training takes longer beside them")
+    if torch.get_num_threads() < cores:
+        complaints.append(f"torch uses {torch.get_num_threads()} of {cores} cores: see OMP_NUM_THREADS and --threads")
+    if platform.machine() in ("x86_64", "AMD64") and not cpu_has("avx2"):
+        complaints.append("the processor has no AVX2: matrix products take several times as long")
+    if not cpu_has("avx512_bf16", "amx_bf16", "sve_bf16") and not torch.cuda.is_available():
+        complaints.append("the processor has no bfloat16: models train in float32, at about half the speed")
+    available = _available_memory()
+    if available is not None and available < 2**31:
+        complaints.append(f"{available / 2**30:.1f} GiB of memory are free: smaller batches and models fit")
+    try:
+        check_writable(cache_folder())
+    except UserError as error:
+        complaints.append(f"data by name cannot be kept: {error}")
+    return complaints
+
+
+def _available_memory() -> int | None:
+    """Free memory in bytes, where Linux tells it."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
