@@ -51,6 +51,8 @@ class Questions(QuestionExamples):
     """Which questions to learn from, a table with image<TAB>question<TAB>answer on each line, and what becomes of
     them."""
 
+    batch: int = 128
+    """Questions of a batch; those about one image are in the same batch."""
     size: int | None = None
     """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
     64."""
@@ -107,7 +109,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     )
 
     examples: Annotated[Questions, tyro.conf.arg(name="")] = dataclass_field(default_factory=Questions)
-    model: str = "show-ask-tiny"
+    model: str = "show-ask-stacked-tiny"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/answer")
     """Folder for the trained model; a training that it holds is resumed."""
