@@ -143,6 +143,14 @@ def test_invalid_paths(file, path, complaint) -> None:
         read_routes([file])
 
 
+def test_an_invalid_path_among_others_is_left_out(file) -> None:
+    routes = [{"instruction": "go", "map": "maps/map-t.xml", "path": path} for path in (PATH, [[2, 2, 0], [1, 1, 0]])]
+    file.write_text(json.dumps(routes))
+    found = read_routes([file])
+    assert len(found) == 1
+    assert "1 left out, the first because of route 2: no action leads from (2, 2, 0) to (1, 1, 0)" in found.report
+
+
 def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     (tmp_path / "map.xml").write_text("<map><nodes/></map>")
     with pytest.raises(UserError, match="has no <node"):

@@ -40,33 +40,41 @@ def read_routes(paths: Sequence[Path], leave_out: Sequence[str] = (), only: Sequ
     """Routes of one file: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, or XML as
     the SAIL corpus has it, with `maps/map-NAME.xml` beside it.
 
-    `leave_out` and `only` choose by names of maps. A path without any heading is left out; a first pose without one is
-    skipped. Raises UserError for anything else.
+    `leave_out` and `only` choose by names of maps. A path without any heading, or that no actions lead through, is left
+    out; a first pose without a heading is skipped. Raises UserError for anything else.
     """
     if len(paths) != 1:
         raise UserError(f"routes are one file, JSON or XML; {len(paths)} were given")
     try:
         reader = _of_json if paths[0].suffix.lower() == ".json" else _of_xml
         maps, found, without = cache(read_map), [], 0
+        problems: list[UserError] = []
         for place, instruction, map_path, path in reader(paths[0]):
             walk_map = maps(map_path)
             if walk_map.name in leave_out or (only and walk_map.name not in only):
                 continue
             poses = [pose for number, pose in enumerate(path) if number or pose[2] != -1]
             without += not poses
-            if poses:
-                found.append(Route(place, instruction, walk_map, _checked(place, poses, walk_map)))
+            try:
+                if poses:
+                    found.append(Route(place, instruction, walk_map, _checked(place, poses, walk_map)))
+            except UserError as error:
+                problems.append(error)
     except (ET.ParseError, KeyError, ValueError, TypeError, IndexError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{paths[0]} has no routes: {error or type(error).__name__}") from None
     except OSError as error:
         raise UserError(f"cannot read {paths[0]}: {error.strerror}") from None
+    if problems and not found:
+        raise problems[0]
     if not found:
         raise UserError(f"{paths[0]} has no routes" + (" on these maps" if leave_out or only else ""))
     counts = Counter(route.walk_map.name for route in found)
     notes = [", ".join(f"{count:,} on {name}" for name, count in sorted(counts.items()))]
-    return Dataset(paths[0].name, found, "routes", notes + [f"{without} without a heading left out"] * bool(without))
+    notes += [f"{without} without a heading left out"] * bool(without)
+    notes += [f"{len(problems)} left out, the first because of {problems[0]}"] if problems else []
+    return Dataset(paths[0].name, found, "routes", notes)
 
 
 def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
