@@ -11,6 +11,7 @@ import tyro
 from foveate.data.public_tokenizer import REPLACEMENT, PublicTokenizer
 from foveate.decoding import Generation
 from foveate.errors import UserError
+from foveate.inference.half_precision import Precision
 from foveate.tasks.completion.prompts import Prompting
 from foveate.training.settings import check_seed
 
@@ -35,6 +36,9 @@ class Completing:
     """Print each answer as a JSON object, with the log-probabilities of its tokens."""
     seed: int = 1
     """Seed of random draws."""
+    precision: Precision = "float32"
+    """Precision of the linear layers. In half precision a CPU writes faster: float16 for one text, bfloat16 for
+    several."""
 
     @property
     def brief(self) -> "Completing":

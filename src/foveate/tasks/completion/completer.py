@@ -11,8 +11,9 @@ from foveate.contracts import Generator, Picture
 from foveate.data.chat import Message, chat_template
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.decoding import generate
-from foveate.errors import TextError, UserError, quoted
+from foveate.errors import TextError, UserError, one_of, quoted
 from foveate.files import read_json, written
+from foveate.inference.half_precision import in_half_precision
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
@@ -42,6 +43,7 @@ class Completer:
             )
         self.model, self.family, self.tokenizer, self.values = model, family, tokenizer, values
         self.description: dict[str, Any] = {"family": family, "recipe": {}}
+        self._by_precision: dict[str, CausalLanguageModel] = {"float32": model}
 
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> "Completer":
@@ -76,6 +78,13 @@ class Completer:
         ends = {*given} if isinstance(given, list) else {given}
         return {end for end in (*ends, self.tokenizer.special("eos_token")) if isinstance(end, int)}
 
+    def in_precision(self, precision: str) -> CausalLanguageModel:
+        """The model with linear layers of this precision. Raises UserError for another than those that there are."""
+        one_of("precision", precision, ("float32", "float16", "bfloat16"))
+        if precision not in self._by_precision:
+            self._by_precision[precision] = in_half_precision(self.model, getattr(torch, precision))
+        return self._by_precision[precision]
+
     def run(self, text: str, options: Completing | None = None) -> Completion | Choice:
         """The answer to one text."""
         return self.answer([text], options or Completing())[0]
@@ -92,8 +101,9 @@ class Completer:
         `show` receives the answer to the only text in parts, as it is written. `before` is a chat so far.
         """
         options.check()
+        model = self.in_precision(options.precision)
         if options.prompting.choices:
-            return ChoiceScorer(self.model, self.tokenizer, options.prompting).answer(texts, options.json)
+            return ChoiceScorer(model, self.tokenizer, options.prompting).answer(texts, options.json)
         prompts = self._prompts(texts, options, before)
         generator = torch.Generator(self.model.embedding.weight.device).manual_seed(options.seed)
         stop = options.generation.stop
@@ -104,7 +114,7 @@ class Completer:
             chosen = [prompts[place] for place in places]
             streams = [TextStream(self.tokenizer, prompt, stop, show, options.prompting.used) for prompt in chosen]
             outputs = generate(
-                cast(Generator, self.model),
+                cast(Generator, model),
                 chosen,
                 options.generation,
                 self.ends,
@@ -191,12 +201,13 @@ class Completer:
         from foveate.tasks.completion.measures import accuracy, compression
         from foveate.tasks.completion.multiple_choice import multiple_choice
 
+        model = self.in_precision(options.precision)
         if options.task is not None:
             if data:
                 raise UserError("both --task and --data are given; choose one")
-            return multiple_choice(ChoiceScorer(self.model, self.tokenizer, options.prompting), options.task)
+            return multiple_choice(ChoiceScorer(model, self.tokenizer, options.prompting), options.task)
         if not data:
             raise UserError("this model was trained elsewhere: give --data FILE to measure it on")
         if options.prompting.choices:
-            return accuracy(ChoiceScorer(self.model, self.tokenizer, options.prompting), data)
-        return compression(self.model, self.tokenizer, self._start, data, options.context)
+            return accuracy(ChoiceScorer(model, self.tokenizer, options.prompting), data)
+        return compression(model, self.tokenizer, self._start, data, options.context)

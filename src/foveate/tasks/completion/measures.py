@@ -16,6 +16,7 @@ from foveate.data import read_lines
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.scripts import count_words
 from foveate.errors import UserError, at_least
+from foveate.inference.half_precision import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.prompts import Prompting, read_pairs
@@ -31,6 +32,8 @@ class Measuring:
     """Questions with choices in the form of lm-evaluation-harness' multiple-choice tasks: a JSON object on each line,
     {"query": text, "choices": [text, ...], "gold": number of the right one}."""
     prompting: Annotated[Prompting, tyro.conf.arg(name="")] = field(default_factory=Prompting)
+    precision: Precision = "float32"
+    """Precision of the linear layers."""
     context: int = 1024
     """Prose is read in windows of so many tokens; each token is predicted from at least half a window before it."""
 

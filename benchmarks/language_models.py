@@ -1,0 +1,117 @@
+"""Language models beside transformers: generation and a step of training, in pairs with the same weights.
+
+    python benchmarks/language_models.py [--tokens 24] [--rounds 3]
+
+A GPT-2 of 124 million parameters writes after a prompt of 16 tokens, one text and eight; a GPT-2 of four layers learns
+from 512 tokens. Rounds alternate; times are CPU times of one thread, which other programs hardly affect, and the
+fastest round counts. Both must write the same tokens and have the same loss.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from foveate.decoding import Generation, generate
+from foveate.inference.half_precision import in_half_precision
+from foveate.interop.public_folder import read_folder
+
+PROMPT, LENGTH = 16, 512
+
+
+def both(layers: int) -> tuple[nn.Module, GPT2LMHeadModel]:
+    """The same random weights in foveate and in transformers."""
+    torch.manual_seed(0)
+    dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    theirs = GPT2LMHeadModel(GPT2Config(n_layer=layers, bos_token_id=None, eos_token_id=None, **dropout)).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        return read_folder(Path(folder)).model.eval(), theirs
+
+
+def pairs(first: Callable[[], object], second: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """The fastest of the alternating rounds of each, in seconds."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds + 1):  # the first warms up
+        for function, own in zip((first, second), times, strict=True):
+            begin = time.process_time()
+            function()
+            own.append(time.process_time() - begin)
+    return min(times[0][1:]), min(times[1][1:])
+
+
+def writing(batch: int, tokens: int, rounds: int, dtype: torch.dtype | None = None) -> tuple[float, float]:
+    """Tokens a second of foveate, with linear layers in half precision where it is named, and of transformers."""
+    own, theirs = both(12)
+    if dtype is not None:
+        own = in_half_precision(own, dtype)
+    prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
+    settings = Generation(max_new_tokens=tokens)
+
+    def ours() -> list[list[int]]:
+        return [one.tokens for one in generate(own, prompts.tolist(), settings, ())]  # type: ignore[arg-type]
+
+    def peer() -> list[list[int]]:
+        mask = torch.ones_like(prompts)
+        found = theirs.generate(prompts, attention_mask=mask, max_new_tokens=tokens, do_sample=False, pad_token_id=0)
+        return found[:, PROMPT:].tolist()
+
+    assert dtype or ours() == peer(), "the same weights write other tokens"
+    fast, slow = pairs(ours, peer, rounds)
+    return batch * tokens / fast, batch * tokens / slow
+
+
+def learning(rounds: int) -> tuple[float, float]:
+    """Tokens a second of a step of training: forward, backward, AdamW."""
+    own, theirs = both(4)
+    text = torch.randint(1, 50_000, (1, LENGTH + 1), generator=torch.Generator().manual_seed(2))
+    inputs, labels = text[:, :-1], text[0, 1:]
+
+    def step(model: nn.Module, logits: Callable[[Tensor], Tensor]) -> Callable[[], float]:
+        optimizer = torch.optim.AdamW(model.train().parameters(), 1e-4, fused=True)
+
+        def once() -> float:
+            loss = F.cross_entropy(logits(inputs)[0], labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.item()
+
+        return once
+
+    ours = step(own, lambda tokens: own(tokens).logits)
+    peer = step(theirs, lambda tokens: theirs(tokens, use_cache=False).logits)
+    assert abs(ours() - peer()) < 1e-4, "the same weights have another loss"
+    fast, slow = pairs(ours, peer, rounds)
+    return LENGTH / fast, LENGTH / slow
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| | foveate, tokens/s | transformers | ratio |\n| --- | ---: | ---: | ---: |")
+    for name, measure in (
+        ("GPT-2 124M writes, one text", lambda: writing(1, given.tokens, given.rounds)),
+        ("GPT-2 124M writes, 8 texts", lambda: writing(8, given.tokens, given.rounds)),
+        ("the same, one text, float16", lambda: writing(1, given.tokens, given.rounds, torch.float16)),
+        ("the same, 8 texts, bfloat16", lambda: writing(8, given.tokens, given.rounds, torch.bfloat16)),
+        ("a step of training, 4 layers, 512 tokens", lambda: learning(given.rounds)),
+    ):
+        own, peer = measure()
+        print(f"| {name} | {own:,.1f} | {peer:,.1f} | {own / peer:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
