@@ -243,7 +243,7 @@ def test_a_perplexity_that_no_number_holds_is_null(tmp_path: Path, capsys: pytes
 
 def test_an_answer_that_an_encoding_lacks_is_told(trained: Trained, fails: Fails, monkeypatch) -> None:
     answer = [SimpleNamespace(line="café")]
-    monkeypatch.setattr("foveate.tasks.translator.Translator.answer", lambda *_: answer)
+    monkeypatch.setattr("foveate.tasks.translate.Translate.answer", lambda *_: answer)
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert fails("run", trained.folder, "coffee") == "'é' cannot be written in ascii: set PYTHONIOENCODING=utf-8"
 
@@ -252,7 +252,7 @@ def test_what_takes_too_much_memory_is_told(trained: Trained, fails: Fails, monk
     def decode(*_: object) -> None:
         torch.empty(2**60)
 
-    monkeypatch.setattr("foveate.tasks.translator.Translator.answer", decode)
+    monkeypatch.setattr("foveate.tasks.translate.Translate.answer", decode)
     assert fails("run", trained.folder, "red cat").startswith("this takes more memory than there is; smaller sizes")
 
 

@@ -179,7 +179,7 @@ def test_eval_in_json(trained: Trained, capsys: pytest.CaptureFixture, tmp_path:
     output.write_text("of an earlier run\n")
     (out,), err = told(capsys, "eval", trained.folder, "--data", path, "--json", "--output", output, "--groups", 2)
     found = output.read_text(encoding="utf-8").splitlines()
-    assert found == [prediction.text for prediction in foveate.load(trained.folder).translate(sources)]
+    assert found == [foveate.load(trained.folder).run(source).text for source in sources]
     measured = json.loads(out)
     by_length = measured.pop("by_length")
     assert measured == vars(quality(found, references))
@@ -218,8 +218,9 @@ def test_eval_of_text_by_name(
 ) -> None:
     """Without --data: the test part of what the model was trained on."""
     asked = []
-    for place in ("foveate.tasks.translate.open_source", "foveate.tasks.texts.open_source"):
-        monkeypatch.setattr(place, lambda *names, **_: asked.append(names) or words.splits(40))
+    monkeypatch.setattr(
+        "foveate.tasks.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+    )
     told(capsys, "train", "translate", "emoji", "--from", "fr", "--to", "de", "--out", tmp_path, *FLAGS, "--steps", 1)
     _, err = told(capsys, "eval", tmp_path)
     assert err == "words.60: 60 pairs\n"

@@ -7,12 +7,13 @@ import pytest
 import words
 from rich.console import Console
 
+from foveate import load
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences
 from foveate.experiments.comparison import Comparison
-from foveate.tasks.translator import Translator
+from foveate.tasks.translations import alignment
 
 
 def test_neighbours_are_joined() -> None:
@@ -52,8 +53,8 @@ def test_tables_of_quality_and_time(ran: tuple[Path, Comparison]) -> None:
 def test_only_what_is_named_so_attends(ran: tuple[Path, Comparison]) -> None:
     attends = {}
     for folder in (ran[0] / "bottleneck").iterdir():
-        translator = Translator.load(folder)
-        attends[folder.name] = translator.alignment("red cat", "chat rouge") is not None
+        translator = load(folder)
+        attends[folder.name] = alignment(translator, "red cat", "chat rouge") is not None
     assert sorted(attends.items()) == [("rnn", False), ("rnn-attentive", True), ("transformer-tiny", True)]
 
 

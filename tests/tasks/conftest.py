@@ -15,14 +15,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import words
 
-from foveate.tasks.translate import run
-from foveate.tasks.translator import Translator
+from foveate.tasks.predictor import Predictor
 
 Folders = Callable[[str], Path]
 
 
 class Trained(NamedTuple):
-    translator: Translator
+    translator: Predictor
     folder: Path
     told: str
 
@@ -33,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     torch.manual_seed(0)
     folder, told = tmp_path_factory.mktemp("words") / "run", StringIO()
     recipe = words.recipe(folder, steps=200, schedule="linear", log_every=20)
-    return Trained(run(recipe, words.splits(), Console(file=told, width=200)), folder, told.getvalue())
+    return Trained(recipe.learn(words.splits(), Console(file=told, width=200)), folder, told.getvalue())
 
 
 @pytest.fixture(scope="session")

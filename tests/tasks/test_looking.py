@@ -4,7 +4,7 @@
 import io
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -186,14 +186,10 @@ def test_an_own_translator(trained: Any) -> None:
 
 
 def test_an_own_transformer(tmp_path: Path, trained: Any) -> None:
-    from foveate.tasks.translator import Translator
-
     sizes = {"width": 14, "heads": 2, "feedforward": 11, "encoder_layers": 1, "decoder_layers": 2}
-    tokenizers = trained.translator.source_tokenizer, trained.translator.target_tokenizer
-    counts = {"src_vocab": len(tokenizers[0]), "tgt_vocab": len(tokenizers[1])}
-    model = foveate.create("transformer-tiny", **sizes, **counts)
+    model = foveate.create("transformer-tiny", **sizes, **trained.translator.processor.sizes())
     description = {"task": "translate", "family": "transformer", "architecture": asdict(model.config), "recipe": {}}
-    Translator(model, *tokenizers, description).save(tmp_path)
+    replace(trained.translator, model=model, description=description).save(tmp_path)
     seen = looked(tmp_path, "big sun")
     fed, _ = seen.tokens["decoder.1.self"]
     written, read = seen.tokens["decoder.1.cross"]

@@ -11,15 +11,16 @@ from foveate.data.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
 from foveate.tasks.language import Language
+from foveate.tasks.pair_text import PairText
 from foveate.tasks.prose_text import LanguageText
 from foveate.tasks.texts import held_out
-from foveate.tasks.translate import Text, Translate
+from foveate.tasks.translate import Translate
 from foveate.training import Training
 
 
 @pytest.mark.parametrize("name", Translate.presets())
 def test_a_recipe_survives_json(name: str) -> None:
-    recipe = Translate(examples=Text(data=(Path("a.en"), Path("a.fr"))), model=name, architecture={"dropout": 0.25})
+    recipe = Translate(examples=PairText(data=(Path("a.en"), Path("a.fr"))), model=name, architecture={"dropout": 0.25})
     assert recipe.architecture.dropout == 0.25
     assert Translate.from_json(json.loads(json.dumps(recipe.as_json())), "here") == recipe
 

@@ -15,14 +15,16 @@ from torch import nn
 import foveate
 from foveate.data import ParallelText
 from foveate.errors import UserError
+from foveate.tasks.pair_text import PairText
 from foveate.tasks.quality import quality
-from foveate.tasks.translate import Text, Translate, _to_validate_on, run
+from foveate.tasks.translate import Translate, parts_to_validate
+from foveate.tasks.translations import Translating, translate
 
 
 def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:
     """The trained model, and what was told meanwhile."""
     told = StringIO()
-    return run(recipe, splits, Console(file=told, width=200)).model, told.getvalue()
+    return recipe.learn(splits, Console(file=told, width=200)).model, told.getvalue()
 
 
 def same(one: nn.Module, other: nn.Module) -> bool:
@@ -42,7 +44,7 @@ def tsv(path: Path, count: int) -> Path:
 
 def test_a_translator_learns(trained) -> None:
     sources, references = map(list, zip(*words.pairs(60, 60), strict=True))
-    found = [prediction.text for prediction in trained.translator.translate(sources)]
+    found = [one.text for one in translate(trained.translator, sources, Translating())]
     assert quality(found, references).bleu > 60
     losses = [row["loss"] for row in rows(trained.folder) if "loss" in row]
     assert losses[0] > 2
@@ -51,10 +53,10 @@ def test_a_translator_learns(trained) -> None:
 
 def test_the_best_step_is_compared_on_pairs_that_it_was_not_picked_by() -> None:
     """Unless there are too few others."""
-    few, many = (ParallelText.from_pairs(words.pairs(count, 1), "words") for count in (39, 140))
-    often, others = _to_validate_on(few, 20)
+    few, many = words.pairs(39, 1), words.pairs(140, 1)
+    often, others = parts_to_validate(few, 20)
     assert (often, others) == (words.pairs(39, 1)[:20], words.pairs(39, 1))
-    often, others = _to_validate_on(many, 20)
+    often, others = parts_to_validate(many, 20)
     assert (often, others) == (words.pairs(140, 1)[:20], words.pairs(140, 1)[20:100])
 
 
@@ -65,7 +67,7 @@ def test_what_is_told(trained) -> None:
         "words.600: 600 pairs",
         "words.50: 50 pairs",
         "words.600: 0 of 600 pairs left out for more than 128 tokens on a side",
-        f"rnn-attentive: {parameters:,} parameters, {len(trained.translator.source_tokenizer)} subwords",
+        f"rnn-attentive: {parameters:,} parameters, {len(trained.translator.processor.source)} subwords",
     ]
     assert "validation: bleu" in lines[4]
     assert lines[-1].startswith("kept the weights of step 200; step 200: bleu")
@@ -87,7 +89,7 @@ def test_the_folder_holds_everything(trained) -> None:
         "task": "translate",
         "family": "rnn-seq2seq",
     }
-    assert description["architecture"]["src_vocab"] == len(trained.translator.source_tokenizer)
+    assert description["architecture"]["src_vocab"] == len(trained.translator.processor.source)
     assert description["recipe"]["model"] == "rnn-attentive"
     assert description["recipe"]["training"]["steps"] == 200
 
@@ -176,7 +178,7 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "foveate.tasks.translate.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+        "foveate.tasks.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
     )
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
@@ -198,7 +200,7 @@ def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ({}, "no text to learn from: name a source (see `foveate data`) or give --data SRC TGT"),
+        ({}, "nothing to learn from: name a source (see `foveate data`) or give --data SRC TGT"),
         ({"source": "emoji", "data": (Path("a"),)}, "both the source 'emoji' and files are given; choose one"),
         ({"source": "emojis"}, "unknown source 'emojis'; did you mean emoji"),
         ({"source": "emoji", "to_language": "fx"}, "unknown language of emoji 'fx'; did you mean fr"),
@@ -210,7 +212,7 @@ def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
 )
 def test_text_that_cannot_be(tmp_path: Path, text: dict, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        train(Translate(examples=Text(**text), out=tmp_path))
+        train(Translate(examples=PairText(**text), out=tmp_path))
     assert str(caught.value).startswith(message)
 
 
@@ -237,7 +239,7 @@ def test_words_and_characters(tmp_path: Path, tokens: str, entries: int, read: l
     model, told = train(recipe, words.splits(300))
     assert f"{entries + 4} {tokens}" in told
     assert model.config.src_vocab == entries + 4
-    tokenizer = foveate.load(tmp_path / "run").source_tokenizer
+    tokenizer = foveate.load(tmp_path / "run").processor.source
     (found,) = tokenizer.encode(["red cat"])
     assert [piece.strip("·") for piece in tokenizer.pieces(found)][-len(read) :] == read
 
@@ -249,7 +251,7 @@ def test_two_vocabularies(tmp_path: Path) -> None:
     assert sources != targets
     assert f"{sources} and {targets} subwords" in told
     loaded = foveate.load(tmp_path / "run")
-    assert (len(loaded.source_tokenizer), len(loaded.target_tokenizer)) == (sources, targets)
+    assert (len(loaded.processor.source), len(loaded.processor.target)) == (sources, targets)
     tied = words.recipe(tmp_path / "tied", steps=1, shared=False, model="transformer-base", architecture={"width": 32})
     with pytest.raises(
         UserError, match="tie='all' shares one embedding, but each language has a vocabulary of its own"
@@ -271,7 +273,7 @@ def test_lower_case(tmp_path: Path) -> None:
 
 
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr("foveate.tasks.translate.open_source", lambda *_, **__: words.splits(40))
+    monkeypatch.setattr("foveate.tasks.pair_text.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
     made, loaded = foveate.train(recipe), foveate.load(tmp_path / "run")
     assert type(made) is type(loaded)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import ParallelText, Splits
-from foveate.tasks.translate import Text, Translate
+from foveate.tasks.pair_text import PairText
+from foveate.tasks.translate import Translate
 from foveate.training import Training
 
 WORDS = {
@@ -64,8 +65,8 @@ def recipe(out: Path, steps: int, **changes: Any) -> Translate:
         "device": "cpu",
     }
     for name in list(changes):
-        for part, kind in ((text, Text), (training, Training)):
+        for part, kind in ((text, PairText), (training, Training)):
             if name in kind.__dataclass_fields__:
                 part[name] = changes.pop(name)
     settled = {"model": "rnn-attentive", "architecture": SIZES, **changes}
-    return Translate(examples=Text(**text), training=Training(**training), out=out, **settled)
+    return Translate(examples=PairText(**text), training=Training(**training), out=out, **settled)

@@ -12,7 +12,7 @@ from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
-from foveate.tasks import opener, trained_class
+from foveate.tasks import opener, predictors
 from foveate.tasks.recipe import WRITTEN
 from foveate.tasks.trained import describe
 
@@ -25,7 +25,7 @@ def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
     """
     word = next((word for word in arguments if _is_model(word)), None)
     if word is None:
-        options = getattr(trained_class(), f"{command}_options")({}, command)
+        options = getattr(predictors(), f"{command}_options")({}, command)
         return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)

@@ -25,10 +25,12 @@ from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Measured, Speeds
+from foveate.tasks import load
+from foveate.tasks.pair_text import PairText
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.quality import quality
-from foveate.tasks.translate import Text, Translate
-from foveate.tasks.translate import run as train_translator
-from foveate.tasks.translator import Translator
+from foveate.tasks.translate import Translate
+from foveate.tasks.translations import Translating, translate
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
@@ -110,7 +112,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         console.rule(f"{name}, {number} of {len(options.rows)}")
         measured[name] = _row(name, options, splits, unseen, console)
     console.rule("speed, interleaved")
-    translators = {name: Translator.load(_folder(options, name)) for name in options.rows}
+    translators = {name: load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
     variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}
@@ -140,7 +142,7 @@ def _folder(options: AttentionOnTranslation, name: str) -> Path:
 def _recipe(options: AttentionOnTranslation, name: str) -> Translate:
     preset, fields = ROWS[name]
     return Translate(
-        examples=Text(
+        examples=PairText(
             source="emoji",
             from_language=options.from_language,
             to_language=options.to_language,
@@ -174,10 +176,10 @@ def _row(
 
     def measure() -> dict[str, Any]:
         recipe = _recipe(options, name)
-        translator = train_translator(recipe, splits, console)
+        translator = recipe.learn(splits, console)
         sources, references = map(list, zip(*unseen, strict=True))
-        translations = [each.text for each in translator.translate(sources, Decoding(method="greedy"))]
-        known = messages(unseen, translator.source_tokenizer, translator.target_tokenizer)
+        translations = [each.text for each in translate(translator, sources, Translating(Decoding(method="greedy")))]
+        known = messages(unseen, translator.processor.source, translator.processor.target)
         scores = quality(translations, references)
         measured = Measured(
             bleu=scores.bleu,
@@ -192,7 +194,7 @@ def _row(
 
     folder = _folder(options, name)
     path = folder / RESULTS
-    found = measure_once(path, settings, measure, lambda: training_conditions(Translator.load(folder).model))
+    found = measure_once(path, settings, measure, lambda: training_conditions(load(folder).model))
     return from_dict(Measured, found, str(path))
 
 
@@ -202,14 +204,14 @@ def _last_metrics(path: Path) -> dict[str, float]:
     return next({name: float(value) for name, value in row.items()} for row in reversed(rows) if "loss" in row)
 
 
-def _batch(translators: dict[str, Translator], text: ParallelText, options: AttentionOnTranslation) -> Batch:
+def _batch(translators: dict[str, Predictor], text: ParallelText, options: AttentionOnTranslation) -> Batch:
     """A training batch. All translators have the same tokenizer, trained on the same text."""
-    first = next(iter(translators.values()))
-    batches = PairBatches(text, first.source_tokenizer, first.target_tokenizer, BATCH_TOKENS, LONGEST, options.seed)
+    processor = next(iter(translators.values())).processor
+    batches = PairBatches(text, processor.source, processor.target, BATCH_TOKENS, LONGEST, options.seed)
     return next(batches.epoch(0))
 
 
-def _speeds(translators: dict[str, Translator], batch: Batch, options: AttentionOnTranslation) -> Speeds:
+def _speeds(translators: dict[str, Predictor], batch: Batch, options: AttentionOnTranslation) -> Speeds:
     """Target tokens a second of each translator, in training and in decoding step by step, on the same batch."""
     models = {name: translator.model for name, translator in translators.items()}
     updaters = {name: Updater(model, CrossEntropy(0.1), Training(device="cpu")) for name, model in models.items()}

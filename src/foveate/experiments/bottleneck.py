@@ -25,11 +25,13 @@ from foveate.experiments.bottleneck_report import Group, Times
 from foveate.experiments.comparison import Comparison, Options, check_growing
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
+from foveate.tasks import load
+from foveate.tasks.pair_text import PairText
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.quality import quality_by_length
 from foveate.tasks.texts import held_out
-from foveate.tasks.translate import Text, Translate
-from foveate.tasks.translate import run as train_translator
-from foveate.tasks.translator import Translator
+from foveate.tasks.translate import Translate
+from foveate.tasks.translations import Translating, translate
 from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -101,7 +103,7 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         settings = {"model": list(MODELS[name])} | _fixed(options)
         measure = partial(_by_length, _recipe(options, name), splits, options, console)
         qualities[name] = measure_once(_results(options, name), settings, measure, partial(_conditions, options, name))
-    translators = {name: Translator.load(_recipe(options, name).out) for name in MODELS}
+    translators = {name: load(_recipe(options, name).out) for name in MODELS}
     times = {}
     for what, run_of, lengths in (
         ("reading a known target", _read, options.lengths),
@@ -164,7 +166,7 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
         # With Adam, the best learning rate is inversely proportional to the width (Yang et al. 2022).
         widths, rate = {"width": options.width}, 4e-3 * 128 / options.width
     return Translate(
-        examples=Text(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
+        examples=PairText(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
         model=preset,
         architecture={**widths, "dropout": 0.1, **fields},
         out=options.out / "bottleneck" / preset,
@@ -188,14 +190,14 @@ def _results(options: Bottleneck, name: str) -> Path:
 
 
 def _conditions(options: Bottleneck, name: str) -> str:
-    return training_conditions(Translator.load(_recipe(options, name).out).model)
+    return training_conditions(load(_recipe(options, name).out).model)
 
 
 def _by_length(recipe: Translate, splits: Splits, options: Bottleneck, console: Console) -> list[Group]:
     """Train a translator and measure its quality by groups of source lengths in words."""
-    translator = train_translator(recipe, splits, console)
+    translator = recipe.learn(splits, console)
     sources, references = map(list, zip(*splits.test, strict=True))
-    found = [prediction.text for prediction in translator.translate(sources, Decoding(method="greedy"))]
+    found = [each.text for each in translate(translator, sources, Translating(Decoding(method="greedy")))]
     return [
         {
             "shortest": group.shortest,
@@ -223,12 +225,12 @@ def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
 
 
 def _times(
-    translators: dict[str, Translator], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
+    translators: dict[str, Predictor], run_of: Callable[..., None], lengths: Sequence[int], repeats: int
 ) -> Times:
     """Seconds for one sentence of each length, by model; measurements are interleaved."""
     found: Times = {name: {} for name in translators}
     for length in lengths:
-        tokens = torch.randint(START + 3, min(len(each.source_tokenizer) for each in translators.values()), (1, length))
+        tokens = torch.randint(START + 3, min(len(each.processor.source) for each in translators.values()), (1, length))
         runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
         for name, seconds in side_by_side(runs, repeats).items():
             found[name][length] = seconds

@@ -13,12 +13,10 @@ from foveate.lazy import import_late
 if TYPE_CHECKING:
     from foveate.tasks.loading import load as load
     from foveate.tasks.loading import opener as opener
+    from foveate.tasks.loading import predictors as predictors
     from foveate.tasks.loading import train as train
-    from foveate.tasks.loading import trained_class as trained_class
 
-__getattr__ = import_late(
-    __name__, dict.fromkeys(("load", "opener", "train", "trained_class"), "foveate.tasks.loading")
-)
+__getattr__ = import_late(__name__, dict.fromkeys(("load", "opener", "train", "predictors"), "foveate.tasks.loading"))
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,6 @@ class Row:
     """The class of its settings: a `foveate.tasks.task.Task`."""
     families: tuple[str, ...]
     """The families of models that can be trained so."""
-    predictor: tuple[str, str] | None = None
-    """Of older tasks, whose settings are a `foveate.tasks.recipe.Recipe`: the module and the class that a trained
-    model is used by. Their page has `run(recipe, splits, console)`, which trains it."""
 
 
 TASKS: dict[str, Row] = {
@@ -40,7 +35,6 @@ TASKS: dict[str, Row] = {
         "foveate.tasks.translate",
         "Translate",
         ("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
-        ("foveate.tasks.translator", "Translator"),
     ),
     "classify": Row(
         "foveate.tasks.classify",

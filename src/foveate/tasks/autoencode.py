@@ -30,7 +30,7 @@ from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
 from foveate.tasks.texts import spread
 from foveate.tasks.trained import Reading, Writing, check_unchanged
-from foveate.tasks.translator import END_SIGN
+from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
 

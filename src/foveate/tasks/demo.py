@@ -15,9 +15,11 @@ from rich.table import Table
 
 from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import UserError
+from foveate.tasks.pair_text import PairText
+from foveate.tasks.predictor import Predictor
 from foveate.tasks.quality import Quality, quality
-from foveate.tasks.translate import Text, Translate, run
-from foveate.tasks.translator import Translator
+from foveate.tasks.translate import Translate
+from foveate.tasks.translations import Translating, alignment, translate
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments, save_figure
 
@@ -68,7 +70,7 @@ def demo(options: Demo, console: Console | None = None) -> None:
     translators = {}
     for preset, (name, fields, rate) in MODELS.items():
         console.rule(f"{name}, {options.minutes:g} minutes")
-        translators[name] = run(_recipe(options, preset, fields, rate), splits)
+        translators[name] = _recipe(options, preset, fields, rate).learn(splits)
     console.rule("messages of names that none of the three has seen")
     _compare(translators, splits.test, console)
     _translate(translators, splits.test, console)
@@ -81,7 +83,7 @@ def demo(options: Demo, console: Console | None = None) -> None:
 
 def _recipe(options: Demo, preset: str, fields: dict, rate: float) -> Translate:
     return Translate(
-        examples=Text(
+        examples=PairText(
             source="emoji",
             from_language=options.from_language,
             to_language=options.to_language,
@@ -105,7 +107,7 @@ def _recipe(options: Demo, preset: str, fields: dict, rate: float) -> Translate:
     )
 
 
-def _compare(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
+def _compare(translators: dict[str, Predictor], test: ParallelText, console: Console) -> None:
     """A table of quality by the number of names, and by how much attention is ahead where messages are long."""
     sources, references = map(list, zip(*test, strict=True))
     names = [len(emoji.split()) for emoji in test.notes]
@@ -115,7 +117,7 @@ def _compare(translators: dict[str, Translator], test: ParallelText, console: Co
     long: dict[str, Quality] = {}
     for title, translator in translators.items():
         table.add_column(title, justify="right")
-        found = [prediction.text for prediction in translator.translate(sources)]
+        found = [prediction.text for prediction in translate(translator, sources, Translating())]
         for number in sorted(set(names)):
             rows.setdefault(str(number), []).append(_scores(_part(found, references, names, number, number)))
         long[title] = _part(found, references, names, LONG, max(names))
@@ -145,7 +147,7 @@ def _scores(measured: Quality) -> str:
     return f"{measured.bleu:.1f} / {measured.chrf:.1f}"
 
 
-def _translate(translators: dict[str, Translator], test: ParallelText, console: Console) -> None:
+def _translate(translators: dict[str, Predictor], test: ParallelText, console: Console) -> None:
     """The first unseen messages, of growing length, as each model translates them."""
     shown = sorted(zip(test.notes, test, strict=True), key=lambda line: len(line[0].split()))
     for emoji, (source, reference) in shown[:: max(1, len(shown) // SHOWN)][:SHOWN]:
@@ -156,14 +158,14 @@ def _translate(translators: dict[str, Translator], test: ParallelText, console: 
     console.print()
 
 
-def _draw(translators: dict[str, Translator], options: Demo, splits: Splits) -> list[Path]:
+def _draw(translators: dict[str, Predictor], options: Demo, splits: Splits) -> list[Path]:
     """A heatmap of each phrase, with a map for each model that attends."""
     phrases = PHRASES.get(options.from_language) or [source for source, _ in splits.test][:2]
     paths = []
     for number, phrase in enumerate(phrases, 1):
         maps: list[Alignment] = []
         for title, translator in translators.items():
-            found = translator.alignment(phrase, translator.run(phrase).text)
+            found = alignment(translator, phrase, translator.run(phrase).text)
             if found is not None:
                 maps.append(Alignment(found.weights, found.target, found.source, f"{title}: {found.title}"))
         if maps:

@@ -1,14 +1,16 @@
 """Opens what was trained, whoever trained it, and trains what settings say."""
 
-import importlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foveate import bundle
 from foveate.errors import unknown
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import is_public, model_type
 from foveate.tasks import TASKS, task_class
+
+if TYPE_CHECKING:
+    from foveate.tasks.predictor import Predictors
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
@@ -34,27 +36,19 @@ def opener(folder: Path) -> Any:
         from foveate.tasks.completion.completer import Completer
 
         return Completer
-    return trained_class(bundle.load(folder))
+    return predictors(bundle.load(folder))
 
 
 def train(recipe: Any) -> Any:
     """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give."""
-    from foveate.tasks.task import Task
-
-    if isinstance(recipe, Task):
-        return recipe.learn()
-    return importlib.import_module(type(recipe).__module__).run(recipe)
+    return recipe.learn()
 
 
-def trained_class(found: bundle.Bundle | None = None) -> Any:
+def predictors(found: bundle.Bundle | None = None) -> "Predictors":
     """What loads what was trained into a folder; without a folder, that of the first task."""
+    from foveate.tasks.predictor import Predictors
+
     task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
     if found is not None and task not in TASKS:
         raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
-    predictor = TASKS[task].predictor
-    if predictor is None:
-        from foveate.tasks.predictor import Predictors
-
-        return Predictors(task_class(task))
-    module, name = predictor
-    return getattr(importlib.import_module(module), name)
+    return Predictors(task_class(task))

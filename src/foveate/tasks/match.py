@@ -9,18 +9,17 @@ import torch
 import tyro
 from torch import Tensor
 
-from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, ParallelText, Splits, judged_pairs, open_source
+from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, judged_pairs
 from foveate.data.match_processor import MatchProcessor
 from foveate.errors import TextError, UserError, quoted
 from foveate.sight import look
 from foveate.tasks.match_rules import MEASURES, Rule, fit
 from foveate.tasks.measures import accuracy, macro_f1, roc_auc
+from foveate.tasks.pair_text import PairTask, PairText
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.task import Task
+from foveate.tasks.recipe import Architecture
 from foveate.tasks.trained import NoOptions
-from foveate.tasks.translate import Text, train_tokenizers
-from foveate.tasks.translator import END_SIGN
+from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.protocol import Input, LookResult
@@ -39,7 +38,7 @@ TEST_SEED = 1
 
 
 @dataclass
-class Pairs(Text):
+class Pairs(PairText):
     """Which pairs to learn from, and how they become tokens."""
 
     from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
@@ -52,14 +51,6 @@ class Pairs(Text):
     """Tokens of a batch on its longer side, padding included."""
     validation_sentences: int = 500
     """Pairs that each validation tells from as many wrong ones."""
-
-    @property
-    def validation_examples(self) -> int:
-        return self.validation_sentences
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        return self.from_language, self.to_language
 
 
 @dataclass
@@ -77,7 +68,7 @@ class Judgement:
 
 
 @dataclass
-class Match(Task[Architecture]):
+class Match(PairTask[Architecture]):
     """Train a matcher, which tells whether two texts belong together, such as a sentence and its translation.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -86,7 +77,6 @@ class Match(Task[Architecture]):
 
     task = "match"
     unit = "pairs"
-    files = "SRC TGT"
     processor = MatchProcessor
     usual = Training(
         usual_epochs=5, learning_rate=2e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
@@ -98,8 +88,6 @@ class Match(Task[Architecture]):
     out: Path = Path("runs/match")
     """Folder for the trained model; a training that it holds is resumed."""
 
-    check_length, contents = Recipe.check_length, Recipe.contents
-
     def check(self) -> None:
         architecture: Any = self.architecture
         if architecture.one_encoder and not self.examples.shared:
@@ -108,16 +96,10 @@ class Match(Task[Architecture]):
             )
         super().check()
 
-    def read(self, paths: Sequence[Path]) -> ParallelText:
-        return ParallelText.from_paths(paths, self.examples.languages)
-
-    def open_source(self, name: str) -> Splits[Any]:
-        return open_source(name, *self.examples.languages, task=self.task)
-
     def fit(self, learn: Any) -> MatchProcessor:
         pairs = judged_pairs(learn.some(FITTED_TO), self.training.seed)
         rules = [fit(name, pairs) for name in MEASURES]
-        return MatchProcessor(*train_tokenizers(self.examples, learn), {rule.name: rule.threshold for rule in rules})
+        return MatchProcessor(*self.examples.train_tokenizers(learn), {rule.name: rule.threshold for rule in rules})
 
     def batches(self, learn: Any, processor: MatchProcessor) -> Batches:
         chosen, seed = self.examples, self.training.seed

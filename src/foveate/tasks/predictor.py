@@ -1,7 +1,7 @@
 """A trained model in use, whatever its task is: loaded, run, measured, drawn and saved."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Output, Picture
+from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
-from foveate.errors import UserError
+from foveate.errors import UserError, unknown
+from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.tasks.trained import Evaluation, Prediction, describe, opened
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Predictor:
     """What `config.json` of its folder says, as `Description`."""
     folder: Path | None = None
     """The folder that it was loaded from."""
+    _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -59,9 +62,15 @@ class Predictor:
         """The inputs on the model's device."""
         return {name: value.to(self.device) for name, value in inputs.items()}
 
-    def run(self, text: str | Path, options: Any = None) -> Any:
-        """The answer to one input."""
-        return self.answer([str(text)], options)[0]
+    def optimized(self, precision: Precision = "float32") -> nn.Module:
+        """The model as it runs fastest on a CPU, with the weights that it has when this is first asked for."""
+        if precision not in self._optimized:
+            self._optimized[precision] = optimize_for_cpu(self.model, precision)
+        return self._optimized[precision]
+
+    def run(self, text: str | Path, options: Any = None, **changes: Any) -> Any:
+        """The answer to one input. Keyword arguments replace fields of the options, or of their `decoding`."""
+        return self.answer([str(text)], with_changes(options or self._options(), changes))[0]
 
     def answer(self, texts: Sequence[str], options: Any = None) -> Sequence[Prediction]:
         """The answer to each input, in their order."""
@@ -87,17 +96,7 @@ class Predictor:
         task = self.task
         dataset = task.examples_to_measure(data, options)
         console.print(dataset.report, markup=False, highlight=False)
-        examples = list(dataset)
-        measured = task.measure(self, examples, options)
-        ways = {task.model: measured.metrics, **task.baselines(self, examples, options)}
-        names, rows = evaluation_rows(ways)
-        return Evaluation(
-            answers=measured.answers,
-            figures={dataset.unit: len(examples), "ways": ways},
-            headings=["answers by", *names],
-            rows=rows,
-            notes=[f"{len(examples):,} {dataset.unit}", *task.notes(self, examples)],
-        )
+        return task.evaluation(self, dataset, options, console)
 
     def save_unfinished(self, folder: Path | str) -> None:
         """Write what a checkpoint lacks of a model in use, before the training."""
@@ -139,6 +138,33 @@ class Predictors:
                     f"{where} has the {name} {architecture[name]}, but the files beside it {size}: "
                     f"probably they are of two different models"
                 )
+
+
+def with_changes(options: Any, changes: Mapping[str, Any]) -> Any:
+    """The options of a task with other values of some fields, which may be fields of their `decoding`."""
+    own, decoding = {one.name for one in fields(options)}, getattr(options, "decoding", None)
+    of_decoding = {one.name for one in fields(decoding)} if decoding else set()
+    for name in changes:
+        if name not in own | of_decoding:
+            raise unknown("option", name, own | of_decoding)
+    if inner := {name: value for name, value in changes.items() if name not in own}:
+        options = replace(options, decoding=replace(options.decoding, **inner))
+    return replace(options, **{name: value for name, value in changes.items() if name in own})
+
+
+def compare_ways(predictor: Predictor, dataset: Dataset[Any], options: Any) -> Evaluation:
+    """The metrics of a model on a dataset beside those of the task's baselines."""
+    task, examples = predictor.task, list(dataset)
+    measured = task.measure(predictor, examples, options)
+    ways = {task.model: measured.metrics, **task.baselines(predictor, examples, options)}
+    names, rows = evaluation_rows(ways)
+    return Evaluation(
+        answers=measured.answers,
+        figures={dataset.unit: len(examples), "ways": ways},
+        headings=["answers by", *names],
+        rows=rows,
+        notes=[f"{len(examples):,} {dataset.unit}", *task.notes(predictor, examples)],
+    )
 
 
 HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}

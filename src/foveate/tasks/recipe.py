@@ -1,7 +1,7 @@
 """What the recipes of all tasks have: a preset and its sizes, how to train, and where to."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -12,14 +12,14 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.bundle import CHECKPOINTS, UNFINISHED, WEIGHTS
+from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.config import from_dict
-from foveate.data.lines import check_readable_again, digest, examples_digest, paths
+from foveate.data.lines import check_readable_again, digest, paths
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
 from foveate.tasks.trained import Description
-from foveate.training import Batches, CrossEntropy, Training, Validation, main_process, train
+from foveate.training import Training, main_process
 from foveate.training.checkpoints import CONTENT, Checkpoints
 from foveate.training.folder_lock import METRICS, check_folder
 from foveate.training.hardware import choose_device
@@ -138,47 +138,6 @@ class Recipe(Generic[Architecture]):
         """Where to tell what happens: the given one, or stderr; of several processes only the main one tells."""
         return given or Console(stderr=True, soft_wrap=True, quiet=not main_process())
 
-    def train(
-        self,
-        model: nn.Module,
-        texts: Sequence[Any],
-        batches: Batches,
-        validation: Validation,
-        save: Callable[[Path], object],
-        console: Console,
-    ) -> None:
-        """Train the model on the batches, and write what was trained into `out` by its `save`.
-
-        `texts` are what it learns from and what it is validated on: those that are no files, whose content `identity`
-        knows, must be the same too when the training is resumed. Of several processes only the main one writes.
-        """
-        settings = self.training
-        by_name = {} if self.examples.data else {f"examples{CONTENT}{text.name})": self.digest(text) for text in texts}
-        objective = CrossEntropy(settings.label_smoothing, settings.choice_weight, settings.entropy_bonus)
-
-        def begin() -> None:
-            save(self.out / UNFINISHED)
-            (self.out / UNFINISHED / WEIGHTS).unlink()  # those of checkpoints are used
-
-        def end() -> None:
-            self.finish(model)
-            if main_process():
-                save(self.out)
-
-        train(
-            model,
-            batches,
-            objective,
-            settings,
-            self.out,
-            validation,
-            identity=self.identity() | by_name,
-            console=console,
-            unit=self.unit,
-            begin=begin,
-            end=end,
-        )
-
     @property
     def usable_before_the_end(self) -> bool:
         """Whether the weights of a checkpoint are those of a model in use, which `finish` does not change."""
@@ -187,10 +146,6 @@ class Recipe(Generic[Architecture]):
     def finish(self, model: nn.Module) -> None:
         """Prepare a trained model for answers, and for its folder."""
         model.eval()
-
-    def digest(self, examples: Any) -> str:
-        """A few letters that differ for other examples, and for another order of them."""
-        return examples_digest(examples)
 
     def summary(self, model: nn.Module, vocabulary: str) -> str:
         """One line for the user: what is about to be trained."""

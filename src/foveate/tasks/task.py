@@ -22,10 +22,10 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.tasks.example_source import Examples
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.predictor import Measured, Predictor, compare_ways
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.texts import HELD_OUT
-from foveate.tasks.trained import NoOptions, Prediction
+from foveate.tasks.trained import Evaluation, NoOptions, Prediction
 from foveate.training import Batches, CrossEntropy, Objective, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT
 from foveate.viewer.protocol import Input, InputKind, LookResult
@@ -78,6 +78,16 @@ class Task(Recipe[Architecture], ABC):
         """The batches to learn from; their `report`, if they have one, says what was left out."""
         return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
 
+    def validation(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Validation:
+        """What is measured during training, and decides which weights are kept."""
+        examples = self.examples_to_validate(predictor, check, console)
+        options = type(self).eval_options(self.as_json(), "the settings")
+
+        def measure(model: nn.Module) -> dict[str, float]:
+            return self.measure(predictor, examples, options).metrics
+
+        return Validation(measure, self.metric, self.higher_is_better)
+
     def objective(self) -> Objective:
         """What is minimised."""
         settings = self.training
@@ -101,6 +111,10 @@ class Task(Recipe[Architecture], ABC):
             raise UserError(f"this model was trained on files: give --data {self.files} to measure it on")
         return self.read(data) if data else self.open_source(str(source)).test
 
+    def evaluation(self, predictor: Predictor, dataset: Dataset[Any], options: Any, console: Console) -> Evaluation:
+        """What `foveate eval` shows: the metrics of the model beside those of the baselines."""
+        return compare_ways(predictor, dataset, options)
+
     def baselines(self, predictor: Predictor, examples: Sequence[Any], options: Any) -> dict[str, dict[str, float]]:
         """The same metrics of trivial ways to answer, by name."""
         return {}
@@ -112,6 +126,10 @@ class Task(Recipe[Architecture], ABC):
     def picture(self, predictor: Predictor, prediction: Any) -> Any:
         """Where the model looked for one of its answers, a figure; None if it does not attend."""
         return None
+
+    def attends(self, predictor: Predictor) -> bool:
+        """False for a model that is known to have nothing to look at, whatever it reads."""
+        return True
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -190,13 +208,7 @@ class Task(Recipe[Architecture], ABC):
         console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))
         self._try_first_batch(model, batches)
-        examples = self.examples_to_validate(predictor, check, console)
-        options = type(self).eval_options(self.as_json(), "the settings")
-
-        def measure(model: nn.Module) -> dict[str, float]:
-            return self.measure(predictor, examples, options).metrics
-
-        validation = Validation(measure, self.metric, self.higher_is_better)
+        validation = self.validation(predictor, check, console)
         by_name = (
             {} if self.examples.data else {f"examples{CONTENT}{part.name})": part.digest() for part in (learn, check)}
         )

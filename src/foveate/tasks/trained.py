@@ -1,6 +1,5 @@
 """What a trained task offers, whichever it is: `foveate run` and `foveate eval` know no more of it than this."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,7 @@ from torch import Tensor, nn
 
 from foveate import bundle, models
 from foveate.config import from_dict
-from foveate.contracts import Picture, Tokenizer
-from foveate.data.bert_tokenizer import load_text_tokenizer
+from foveate.contracts import Picture
 from foveate.data.lines import digest
 from foveate.decoding import Decoding
 from foveate.errors import TextError, UserError, quoted
@@ -98,9 +96,9 @@ class Prediction(Protocol):
 
 @runtime_checkable
 class Trained(Protocol):
-    """A trained model in use: a `Predictor`, or one of the classes that older tasks have.
+    """A trained model in use: a `Predictor`, or what uses a public model.
 
-    What loads it, `foveate.tasks.trained_class`, has `load(folder, device)`, and `run_options(recipe, where)` and
+    What loads it, `foveate.tasks.opener`, has `load(folder, device)`, and `run_options(recipe, where)` and
     `eval_options(recipe, where)`: what can be asked of `answer` and `evaluate`, dataclasses whose fields become flags.
     """
 
@@ -137,16 +135,6 @@ class Opened:
         """The place of the description, for messages."""
         return str(self.files.folder / bundle.CONFIG)
 
-    def tokenizer(self, name: str, size: str) -> Tokenizer:
-        """The tokenizer in the file `name`, which has as many entries as the architecture's `size`, else UserError."""
-        tokenizer, entries = load_text_tokenizer(self.files.path(name)), self.description.architecture[size]
-        if len(tokenizer) != entries:
-            raise UserError(
-                f"{self.files.path(name)} has {len(tokenizer)} entries, but the model {entries}: "
-                f"probably they are of two different models"
-            )
-        return tokenizer
-
 
 def describe(found: bundle.Bundle) -> Description:
     """What a folder says of itself. Raises UserError where that is damaged."""
@@ -175,13 +163,6 @@ def check_unchanged(description: dict[str, Any]) -> None:
         path = Path(name)
         if name in learned and (path.is_file() or path.is_dir()) and digest(path) != before:
             raise UserError(f"{path} is not what the model was trained on: it changed, or is another of this name")
-
-
-def longest_learned(description: dict[str, Any]) -> float:
-    """The most tokens of a text that the model learned from; without limit where its description does not say."""
-    text = description.get("recipe", {}).get("examples")
-    known = isinstance(text, dict) and text.get("max_length") is not None
-    return said(description, "examples", "max_length", kind=int) if known else math.inf
 
 
 def check_positions(model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], marks: int = 1) -> None:

@@ -1,82 +1,59 @@
-"""Training a translator: text, tokenizers, model, objective, metric and decoding, brought together."""
+"""Translation: a model writes a sentence in another language."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from torch import nn
+from rich.progress import track
 
-from foveate.contracts import Tokenizer
-from foveate.data import TRAINERS, PairBatches, ParallelText, Splits, Tokens, open_source
+from foveate.config import from_dict
+from foveate.data import PairBatches
+from foveate.data.dataset import Dataset
+from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
-from foveate.errors import UserError, at_least
-from foveate.tasks.quality import quality
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.texts import check_vocabulary, learn_and_check, unknown_note
-from foveate.tasks.trained import without_too_long
-from foveate.tasks.translator import Translator
-from foveate.training import Training, Validation
-
-__all__ = ["Text", "Training", "Translate", "run"]
+from foveate.errors import UserError
+from foveate.sight import look
+from foveate.tasks.pair_text import PairTask, PairText
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.quality import quality, quality_by_length, signatures
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.texts import unknown_note
+from foveate.tasks.trained import Evaluation, without_too_long
+from foveate.tasks.translations import (
+    Measuring,
+    Translating,
+    Translation,
+    alignment,
+    translate,
+    translation_inputs,
+    translations,
+)
+from foveate.training import Batches, Validation
+from foveate.viewer import plot_alignments
+from foveate.viewer.protocol import Input, LookResult
 
 THOROUGHNESS = 4
 """How many times as many pairs choose in the end, at most, as validate during training."""
 
 
 @dataclass
-class Text:
-    """Which sentences to learn from, and how they become tokens."""
-
-    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
-    """Text by name, instead of your own files: see `foveate data`."""
-    data: tuple[Path, ...] = ()
-    """Your own text: two line-aligned files, or one with source<TAB>target on each line, plain or .gz; or folders of
-    programs' translations (.mo, .po), such as /usr/share/locale."""
-    validation: tuple[Path, ...] = ()
-    """Text to validate on, likewise. Without it, up to 1,000 pairs of the data are held out."""
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
-    """Language to translate from, for text by name and programs' translations."""
-    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
-    """Language to translate to, likewise."""
-    tokens: Tokens = "subwords"
-    """What a sentence is cut into. By characters it is long: give --max-length, too."""
-    vocabulary: int = 8000
-    """How many of them to learn, at most, of both languages together or (not shared) of each."""
-    shared: bool = True
-    """One vocabulary for both languages."""
-    lowercase: bool = False
-    """Read and write lower case only."""
-    batch_tokens: int = 4096
-    """Tokens of a batch on its longer side, padding included."""
-    max_length: int = 128
-    """Pairs with more tokens than this on a side are left out (and counted)."""
-    validation_sentences: int = 500
-    """Pairs that each validation during training measures the model on, by greedy search. In the end up to four times
-    as many others, translated as you asked, choose between the best checkpoint and the average; or all, if there are
-    fewer others than these."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        check_vocabulary(self.vocabulary)
-        for name in ("batch_tokens", "max_length", "validation_sentences"):
-            at_least(1, name, getattr(self, name))
-
-
-@dataclass
-class Translate(Recipe[Architecture]):
+class Translate(PairTask[Architecture]):
     """Train a translator on pairs of sentences.
 
-    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (text,
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     training, architecture, ...); a flag counts more than the file.
     """
 
     task = "translate"
+    metric = "bleu"
+    processor = PairProcessor
+    options = Translating
 
-    examples: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
+    examples: Annotated[PairText, tyro.conf.arg(name="")] = field(default_factory=PairText)
     model: str = "transformer-tiny"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/translate")
@@ -91,100 +68,115 @@ class Translate(Recipe[Architecture]):
                 "share one vocabulary, or use tie='output'"
             )
 
+    @classmethod
+    def run_options(cls, recipe: Mapping[str, Any], where: str) -> Translating:
+        return Translating(from_dict(Decoding, recipe.get("decoding", {}), where))
 
-def run(recipe: Translate, splits: Splits | None = None, console: Console | None = None) -> Translator:
-    """Train what `recipe` says, on its text or on the given `splits`, and save it in `recipe.out`.
+    @classmethod
+    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Measuring:
+        return Measuring(cls.run_options(recipe, where).decoding)
 
-    Raises UserError for anything in the recipe or the text that cannot work.
-    """
-    console = recipe.console(console)
-    recipe.check()
-    learn, check = (splits.train, splits.dev) if splits else parallel_texts(recipe.examples, recipe.task)
-    for text in (learn, check):
-        console.print(text.report, markup=False, highlight=False)
-    sources, targets = train_tokenizers(recipe.examples, learn)
-    for side, tokenizer, texts in (("source", sources, check.sources()), ("target", targets, check.targets())):
-        for note in unknown_note(f"{check.name}, {side}", tokenizer, texts):
-            console.print(note, markup=False, highlight=False)
-    batches = _batches(recipe, learn, (sources, targets))
-    console.print(batches.report, markup=False, highlight=False)
-    model = recipe.build(src_vocab=len(sources), tgt_vocab=len(targets))
-    console.print(recipe.summary(model, known(recipe.examples, sources, targets)), markup=False, highlight=False)
-    translator = Translator(model, sources, targets, recipe.description(model), recipe.decoding)
-    count = recipe.examples.validation_sentences
-    often, others = _to_validate_on(_readable(translator, check, (1 + THOROUGHNESS) * count, console), count)
-    validation = Validation(
-        _measure(translator, often, Decoding(method="greedy"), recipe.examples.lowercase),
-        metric="bleu",
-        thorough=_measure(translator, others, recipe.decoding, recipe.examples.lowercase),
-    )
-    recipe.train(model, (learn, check), batches, validation, translator.save, console)
-    return translator
+    def fit(self, learn: Any) -> PairProcessor:
+        return PairProcessor(*self.examples.train_tokenizers(learn), unit=self.examples.tokens)
+
+    def batches(self, learn: Any, processor: PairProcessor) -> Batches:
+        chosen = self.examples
+        tokenizers = processor.source, processor.target
+        return PairBatches(learn, *tokenizers, chosen.batch_tokens, chosen.max_length, self.training.seed)
+
+    def examples_to_validate(
+        self, predictor: Predictor, check: Dataset[Any], console: Console
+    ) -> list[tuple[str, str]]:
+        """The first pairs, without those whose source is longer than the model can read."""
+        count = (1 + THOROUGHNESS) * self.examples.validation_sentences
+        processor, pairs = predictor.processor, list(islice(check, count))
+        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+        for side, tokenizer, texts in (("source", processor.source, sources), ("target", processor.target, targets)):
+            for note in unknown_note(f"{check.name}, {side}", tokenizer, texts):
+                console.print(note, markup=False, highlight=False)
+        lengths = [len(tokens) + self.marks for tokens in processor.source.encode(sources)]
+        return without_too_long(predictor.model, pairs, lengths, check.name, console)
+
+    def validation(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Validation:
+        """BLEU and chrF, during training of some pairs by greedy search, in the end of others, as asked."""
+        pairs = self.examples_to_validate(predictor, check, console)
+        often, others = parts_to_validate(pairs, self.examples.validation_sentences)
+        lowercase = self.examples.lowercase
+        greedy = Measuring(Decoding(method="greedy"), lowercase=lowercase)
+        thorough = Measuring(self.decoding, lowercase=lowercase)
+        return Validation(
+            lambda _: self.measure(predictor, often, greedy).metrics,
+            self.metric,
+            thorough=lambda _: self.measure(predictor, others, thorough).metrics,
+        )
+
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Translating) -> list[Translation]:
+        """The translation of each text, searched for as the options say."""
+        options.check()
+        return translate(predictor, texts, options)
+
+    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+        lengths = map(len, predictor.processor.source.encode(list(texts)))
+        return [place for place, length in enumerate(lengths) if length > self.examples.max_length]
+
+    def measure(self, predictor: Predictor, examples: Sequence[tuple[str, str]], options: Measuring) -> Measured:
+        """BLEU and chrF of a model in training."""
+        sources, references = zip(*examples, strict=True)
+        found = [one.text for one in translate(predictor, sources, options, training=True)]
+        scores = quality(found, references, options.lowercase, options.tokenize)
+        return Measured(found, {"bleu": scores.bleu, "chrf": scores.chrf})
+
+    def evaluation(
+        self, predictor: Predictor, dataset: Dataset[Any], options: Measuring, console: Console
+    ) -> Evaluation:
+        """BLEU and chrF over all and by the length of the source."""
+        sources, references = map(list, zip(*dataset, strict=True))
+        if long := len(self.too_long(predictor, sources)):
+            console.print(f"{long:,} of them are longer than any the model learned from")
+        found = [""] * len(sources)
+        steps = translations(predictor, sources, options)
+        hidden = not console.is_terminal
+        for place, one in track(steps, "translating", len(sources), console=console, disable=hidden):
+            found[place] = one.text
+        whole = quality(found, references, options.lowercase, options.tokenize)
+        groups = quality_by_length(sources, found, references, options.groups, options.lowercase, options.tokenize)
+        rows = [(group.name, group.quality) for group in groups] + [("all", whole)]
+        notes = signatures([whole, *(group.quality for group in groups)])
+        if self.examples.lowercase > options.lowercase:
+            notes.append("the model was trained on lower-cased text: see --lowercase")
+        return Evaluation(
+            answers=found,
+            figures={**asdict(whole), "by_length": [asdict(group) for group in groups]},
+            headings=["words in source", "sentences", "BLEU", "chrF"],
+            rows=[[name, f"{part.sentences:,}", f"{part.bleu:.1f}", f"{part.chrf:.1f}"] for name, part in rows],
+            notes=notes,
+        )
+
+    def picture(self, predictor: Predictor, prediction: Translation) -> Any:
+        """Where the translation looked in its source."""
+        found = alignment(predictor, prediction.source, prediction.text)
+        return None if found is None else plot_alignments([found])
+
+    def attends(self, predictor: Predictor) -> bool:
+        with look(predictor.model) as sight:
+            predictor.forward(translation_inputs(predictor, [], []))
+        return bool(sight.sites)
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.translations import look_at_translation
+
+        return look_at_translation(predictor, given, max_length, sites)
 
 
-def parallel_texts(text: Text, task: str) -> tuple[ParallelText, ParallelText]:
-    """What a task learns from and what it validates on."""
-    return learn_and_check(
-        text,
-        lambda: open_source(str(text.source), text.from_language, text.to_language, task=task),
-        lambda paths: ParallelText.from_paths(paths, (text.from_language, text.to_language)),
-        files="SRC TGT",
-        unit="pairs",
-    )
-
-
-def train_tokenizers(text: Text, learn: ParallelText) -> tuple[Tokenizer, Tokenizer]:
-    """Of the source and of the target; the same one twice where the text shares a vocabulary."""
-    trained = TRAINERS[text.tokens]
-    if text.shared:
-        both = trained(chain.from_iterable(learn), text.vocabulary, text.lowercase)
-        return both, both
-    return (
-        trained(learn.sources(), text.vocabulary, text.lowercase),
-        trained(learn.targets(), text.vocabulary, text.lowercase),
-    )
-
-
-def known(text: Text, sources: Tokenizer, targets: Tokenizer) -> str:
-    """How many tokens both languages have together or each has, for the user."""
-    counted = f"{len(sources):,}" if text.shared else f"{len(sources):,} and {len(targets):,}"
-    return f"{counted} {text.tokens}"
-
-
-def _batches(recipe: Translate, learn: ParallelText, tokenizers: tuple[Tokenizer, Tokenizer]) -> PairBatches:
-    text = recipe.examples
-    return PairBatches(learn, *tokenizers, text.batch_tokens, text.max_length, recipe.training.seed)
-
-
-def _readable(translator: Translator, check: ParallelText, count: int, console: Console) -> list[tuple[str, str]]:
-    """The first pairs, without those whose source is longer than the model can read."""
-    pairs = list(islice(check, count))
-    lengths = [len(tokens) + 1 for tokens in translator.source_tokenizer.encode([source for source, _ in pairs])]
-    return without_too_long(translator.model, pairs, lengths, check.name, console)
-
-
-def _to_validate_on(
-    check: Iterable[tuple[str, str]], count: int
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def parts_to_validate(
+    pairs: Sequence[tuple[str, str]], count: int
+) -> tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]]:
     """The pairs of each validation, and those that choose in the end.
 
     The best checkpoint is the best on the former by chance too, so that it is compared on pairs that it was not picked
     by, unless they are too few.
     """
-    pairs = list(islice(check, (1 + THOROUGHNESS) * count))
-    often, others = pairs[:count], pairs[count:]
+    often, others = pairs[:count], pairs[count : (1 + THOROUGHNESS) * count]
     return often, others if len(others) >= count else pairs
-
-
-def _measure(
-    translator: Translator, pairs: Iterable[tuple[str, str]], decoding: Decoding, lowercase: bool
-) -> Callable[[nn.Module], dict[str, float]]:
-    """BLEU and chrF of what `pairs` are translated to."""
-    sources, references = zip(*pairs, strict=True)
-
-    def measure(model: nn.Module) -> dict[str, float]:
-        found = translator.translate(sources, decoding)
-        scores = quality([prediction.text for prediction in found], references, lowercase)
-        return {"bleu": scores.bleu, "chrf": scores.chrf}
-
-    return measure

@@ -5,21 +5,16 @@
 
 from pathlib import Path
 
-import torch
-
-from foveate import bundle, tasks
+from foveate import bundle
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES
-from foveate.sight import look
 from foveate.tasks.looking.inputs import add_question, read_input
 from foveate.tasks.looking.predictors import PredictorViewer
 from foveate.tasks.looking.readers import SingleTextViewer
-from foveate.tasks.looking.translators import TranslatorViewer
-from foveate.tasks.predictor import Predictors
 from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_model", "read_input"]
@@ -48,13 +43,4 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         from foveate.tasks.looking.huggingface import open_folder
 
         return open_folder(folder, device)
-    kind = tasks.trained_class(bundle.load(folder))
-    if isinstance(kind, Predictors):
-        return PredictorViewer(folder, device)
-    viewer = TranslatorViewer(folder, device)
-    model, smallest = viewer.smallest_input()
-    with torch.inference_mode(), look(model) as sight:
-        model(**smallest)
-    if not sight.sites:
-        raise UserError(f"{viewer.name} does not attend: there is nothing to see")
-    return viewer
+    return PredictorViewer(folder, device)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foveate import tasks
+from foveate.errors import UserError
 from foveate.tasks.looking.naming import model_name
 from foveate.viewer.protocol import Input, LookResult
 
@@ -12,9 +13,12 @@ class PredictorViewer:
     """A predictor, whose task has the method `look`."""
 
     def __init__(self, folder: Path, device: str) -> None:
+        """Raises UserError for a model that is known not to attend."""
         self.predictor = tasks.load(folder, device)
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
+        if not self.predictor.task.attends(self.predictor):
+            raise UserError(f"{self.name} does not attend: there is nothing to see")
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""

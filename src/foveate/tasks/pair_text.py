@@ -1,0 +1,91 @@
+"""Which pairs of texts to learn from, and how they become tokens: what translating and matching share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from foveate.contracts import Tokenizer
+from foveate.data import TRAINERS, ParallelText, Splits, Tokens, open_source
+from foveate.errors import at_least
+from foveate.tasks.example_source import ExampleSource
+from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.task import Task
+from foveate.tasks.texts import check_vocabulary
+
+
+@dataclass
+class PairText(ExampleSource):
+    """Which sentences to learn from, and how they become tokens."""
+
+    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None
+    """Text by name, instead of your own files: see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own text: two line-aligned files, or one with source<TAB>target on each line, plain or .gz; or folders of
+    programs' translations (.mo, .po), such as /usr/share/locale."""
+    validation: tuple[Path, ...] = ()
+    """Text to validate on, likewise. Without it, up to 1,000 pairs of the data are held out."""
+    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    """Language to translate from, for text by name and programs' translations."""
+    to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
+    """Language to translate to, likewise."""
+    tokens: Tokens = "subwords"
+    """What a sentence is cut into. By characters it is long: give --max-length, too."""
+    vocabulary: int = 8000
+    """How many of them to learn, at most, of both languages together or (not shared) of each."""
+    shared: bool = True
+    """One vocabulary for both languages."""
+    lowercase: bool = False
+    """Read and write lower case only."""
+    batch_tokens: int = 4096
+    """Tokens of a batch on its longer side, padding included."""
+    max_length: int = 128
+    """Pairs with more tokens than this on a side are left out (and counted)."""
+    validation_sentences: int = 500
+    """Pairs that each validation during training measures the model on, by greedy search. In the end up to four times
+    as many others, translated as you asked, choose between the best checkpoint and the average; or all, if there are
+    fewer others than these."""
+
+    @property
+    def validation_examples(self) -> int:
+        return self.validation_sentences
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        return self.from_language, self.to_language
+
+    def check(self) -> None:
+        super().check()
+        check_vocabulary(self.vocabulary)
+        for name in ("batch_tokens", "max_length", "validation_sentences"):
+            at_least(1, name, getattr(self, name))
+
+    def train_tokenizers(self, learn: ParallelText) -> tuple[Tokenizer, Tokenizer]:
+        """Of the source and of the target; the same one twice where they share a vocabulary."""
+        trained = TRAINERS[self.tokens]
+        if self.shared:
+            both = trained(chain.from_iterable(learn), self.vocabulary, self.lowercase)
+            return both, both
+        return (
+            trained(learn.sources(), self.vocabulary, self.lowercase),
+            trained(learn.targets(), self.vocabulary, self.lowercase),
+        )
+
+
+@dataclass(kw_only=True)
+class PairTask(Task[Architecture]):
+    """A task that learns from pairs of texts, which are streamed from disk."""
+
+    files = "SRC TGT"
+
+    check_length, contents = Recipe.check_length, Recipe.contents
+
+    def read(self, paths: Sequence[Path]) -> ParallelText:
+        return ParallelText.from_paths(paths, self.examples.languages)
+
+    def open_source(self, name: str) -> Splits[Any]:
+        source, target = self.examples.languages
+        return open_source(name, source, target, task=self.task)
