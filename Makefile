@@ -18,9 +18,9 @@ check: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What image models are compared with, in a folder of their own (tests/references.py). Without dependencies: torchvision's
+# What image models and metrics of captions are compared with, in a folder of their own (tests/references.py). Without dependencies: torchvision's
 # own would replace torch by the build that it was compiled for, and the tests need no compiled operator.
-REFERENCES = torchvision==0.28.0 timm==1.0.31
+REFERENCES = torchvision==0.28.0 timm==1.0.31 pycocoevalcap==1.2
 
 # What is installed depends on pyproject.toml, and for the tests on REFERENCES.
 $(VENV)/demo: pyproject.toml

@@ -1,4 +1,5 @@
-"""torchvision and timm, which image models are compared with; `make test` installs them into a folder of their own.
+"""torchvision and timm, which image models are compared with, and pycocoevalcap, which captions are measured with;
+`make test` installs them into a folder of their own.
 
 torchvision is installed without its compiled operators, which fit one build of torch; their names are declared before
 it is imported. In the environment itself transformers would find it, and could not import it so.

@@ -37,6 +37,8 @@ class CaptionedImage:
     """Everything that the first caption names, in its order, where it is known."""
     identity: str | None = None
     """What the image follows from, where it is composed: its pixels need not be looked at to tell it from others."""
+    kind: str = ""
+    """What is new about the image, where test images are of several kinds, which are measured apart."""
 
     def content(self) -> bytes:
         captions = "\n".join(self.captions)

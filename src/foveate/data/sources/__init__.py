@@ -53,6 +53,8 @@ SOURCES: dict[str, Source] = {
         fashion_mnist.SOURCE,
         stamps.SOURCE,
         emoji_captions.SOURCE,
+        emoji_captions.FRENCH_SOURCE,
+        emoji_captions.HELD_OUT_SOURCE,
         emoji_drawings.SOURCE,
         emoji_questions.SOURCE,
         emoji_questions.AS_CAPTIONS,
