@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from foveate.contracts import END, IGNORE, START
+from foveate.data.buckets import BucketedBatches
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import captioned_images
 from foveate.data.images import ImageFormat
@@ -50,13 +51,18 @@ def test_captions_of_coco(images: Path) -> None:
     path = images / "captions.json"
     path.write_text(json.dumps(content))
     assert [one.captions for one in captioned_images([path])] == [("blue",), ("a red",)]
+    content["annotations"].append({"image_id": 7, "caption": " "})
+    path.write_text(json.dumps(content))
+    assert captioned_images([path]).report == "captions.json: 2 images (2 captions; 1 empty captions left out)"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a.png a red one\n", "line 1: one tab must stand between the path of an image and its caption"),
-        ("\na.png\t \n", "line 2: one tab must stand between the path of an image and its caption"),
+        ("a.png\ta\tb\n", "line 1: one tab must stand between the path of an image and its caption"),
+        ("\na.png\t \n", "line 2: one tab must stand .* and its caption, both not empty"),
+        (f"a.png\t{'dog ' * 700}\n", "line 1: a caption of 2,799 characters; at most 2,000 are read"),
         ("c.png\tnothing\n", "line 1: there is no file"),
         ("\n", "there is no captioned image in it"),
     ],
@@ -70,6 +76,15 @@ def test_what_is_no_file_of_captions(images: Path) -> None:
     (images / "x.json").write_text('{"images": [{"id": 1, "file_name": "a.png"}], "annotations": [{"image_id": 2}]}')
     with pytest.raises(UserError, match=r"x\.json is no file of COCO captions: it needs images"):
         captioned_images([images / "x.json"])
+
+
+def test_batches_name_the_images_of_their_captions(images: Path) -> None:
+    """An image with more captions than there are images."""
+    found = captioned_images([table(images, "a.png\tred\nb.png\tblue\nb.png\tred\nb.png\tblue blue\n")])
+    processor = CaptionProcessor(ImageFormat(7, 3), train_words(["red blue", "red blue"], 99))
+    batches = [*BucketedBatches(found, processor, 2, 0).epoch(0), *BucketedBatches(found, processor, 2, 0).in_order()]
+    assert len(batches) == 4
+    assert [batch.source.count("b.png") for batch in batches[2:]] == [1, 2]
 
 
 def test_tensors(images: Path, tmp_path: Path) -> None:

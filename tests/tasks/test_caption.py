@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from foveate import tasks
-from foveate.contracts import IGNORE, Batch
+from foveate.contracts import IGNORE, Batch, Hypothesis
 from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
 from foveate.data.sources import Splits
+from foveate.errors import UserError
 from foveate.models.multimodal.rnn_captioner import CaptionOutput
 from foveate.tasks.caption import Captions, CaptionTask, CaptionWriting
 from foveate.tasks.predictor import Predictor
@@ -67,6 +68,31 @@ def test_it_describes_files(predictor: Predictor, tmp_path: Path, capsys: pytest
     figure = predictor.picture(answers[0])
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     assert titles == answers[0].text.split()
+
+
+def test_images_that_cannot_be_read(predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match="there is no file nothing"):
+        predictor.answer(["nothing.png"], CaptionWriting())
+    with pytest.raises(UserError, match="none of the 2 images can be read"):
+        predictor.answer(["nothing.png", "no.png"], CaptionWriting())
+    assert "there is no file no.png" in capsys.readouterr().err
+
+
+def test_an_image_without_objects_is_told(predictor: Predictor, tmp_path: Path, capsys, monkeypatch) -> None:
+    place = tmp_path / "blank.png"
+    PIL.Image.new("RGB", (16, 16)).save(place)
+    monkeypatch.setattr("foveate.tasks.caption.describe", lambda *args: [Hypothesis([], 0.0, 0.0)])
+    (answer,) = predictor.answer([str(place)], CaptionWriting())
+    assert answer.line == ""
+    assert "blank.png: the model sees nothing that it has a word for" in capsys.readouterr().err
+
+
+def test_captions_in_another_script_are_noted(predictor: Predictor) -> None:
+    greek = CaptionedImage("x", ("κόκκινο μήλο",), lambda: PIL.Image.new("RGB", (16, 16)))
+    assert predictor.task.notes(predictor, [greek]) == [
+        "the model has no word for 100 % of the tokens of these captions, which it cannot write"
+    ]
+    assert predictor.task.notes(predictor, [*images("test", 3, 4)]) == []
 
 
 def test_it_has_learned_the_colours(predictor: Predictor) -> None:

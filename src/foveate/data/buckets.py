@@ -37,8 +37,9 @@ class BucketedBatches(Generic[E]):
         groups = [processor.group(one) for one in self._prepared]
         self._groups = np.array(groups) if groups and None not in groups else None
         if len(self._costs) and (greatest := int(self._costs.argmax())) >= 0 and self._costs[greatest] > budget:
+            where = dataset[self._example(greatest)].place
             raise UserError(
-                f"{dataset[greatest].place} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
+                f"{where} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
                 f"raise --batch, or leave it out"
             )
 
@@ -84,6 +85,11 @@ class BucketedBatches(Generic[E]):
         return self._named(self._processor.batch([self._prepared[row] for row in rows], generator), rows)
 
     def _named(self, batch: Batch, rows: np.ndarray) -> Batch:
-        names = [self._dataset[row].place for row in islice(rows.tolist(), 3)]
+        names = [self._dataset[self._example(row)].place for row in islice(rows.tolist(), 3)]
         more = f" and {len(rows) - len(names):,} more" if len(rows) > len(names) else ""
         return replace(batch, source=f"{', '.join(names)}{more} of {self._dataset.name}")
+
+    def _example(self, row: int) -> int:
+        """The number of the example that a row was made of, where one gives several, such as an image's captions."""
+        examples = getattr(self._prepared, "examples", None)
+        return row if examples is None else examples[row]

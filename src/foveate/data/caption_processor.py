@@ -33,7 +33,7 @@ class PreparedCaptions(Sequence[Prepared]):
     """Images, decoded once, with each of their captions."""
 
     pixels: np.ndarray
-    images: list[int]
+    examples: list[int]
     """The number of each caption's image."""
     captions: list[list[int]]
 
@@ -41,7 +41,7 @@ class PreparedCaptions(Sequence[Prepared]):
         return len(self.captions)
 
     def __getitem__(self, number: Any) -> Any:
-        return self.pixels[self.images[number]], self.captions[number]
+        return self.pixels[self.examples[number]], self.captions[number]
 
 
 @dataclass

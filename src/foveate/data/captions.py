@@ -13,6 +13,9 @@ from foveate.data.lines import read_sentences
 from foveate.errors import UserError
 from foveate.files import read_json
 
+LONGEST = 2_000
+"""Most characters of a caption."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -57,13 +60,15 @@ def captioned_images(paths: Sequence[Path]) -> Dataset[CaptionedImage]:
     if len(paths) != 1:
         raise UserError(f"captioned images are one table or one JSON file; {len(paths)} were given")
     path = paths[0]
-    found = _of_coco(path) if path.suffix == ".json" else _of_table(path)
+    found, empty = _of_coco(path) if path.suffix == ".json" else (_of_table(path), 0)
     if not found:
         raise UserError(f"{path}: there is no captioned image in it")
     examples = [
         CaptionedImage(str(file), tuple(captions), partial(read_image, file)) for file, captions in found.items()
     ]
-    return Dataset(path.name, examples, "images", [f"{sum(map(len, found.values())):,} captions"])
+    notes = [f"{sum(map(len, found.values())):,} captions"]
+    notes += [f"{empty:,} empty captions left out"] if empty else []
+    return Dataset(path.name, examples, "images", notes)
 
 
 def _of_table(path: Path) -> dict[Path, list[str]]:
@@ -72,14 +77,21 @@ def _of_table(path: Path) -> dict[Path, list[str]]:
         if not line:
             continue
         where = f"{path}, line {number}"
-        if line.count("\t") != 1:
-            raise UserError(f"{where}: one tab must stand between the path of an image and its caption")
+        if line.count("\t") != 1:  # the tab before an empty caption is stripped with the line
+            raise UserError(f"{where}: one tab must stand between the path of an image and its caption, both not empty")
         name, caption = (part.strip() for part in line.split("\t"))
+        _check_length(caption, where)
         found.setdefault(_existing(path.parent / name, where), []).append(caption)
     return found
 
 
-def _of_coco(path: Path) -> dict[Path, list[str]]:
+def _check_length(caption: str, where: str) -> None:
+    if len(caption) > LONGEST:
+        raise UserError(f"{where}: a caption of {len(caption):,} characters; at most {LONGEST:,} are read")
+
+
+def _of_coco(path: Path) -> tuple[dict[Path, list[str]], int]:
+    """The captions of each image, and how many are empty."""
     table = read_json(path)
     try:
         files = {one["id"]: str(one["file_name"]) for one in table["images"]}
@@ -91,8 +103,9 @@ def _of_coco(path: Path) -> dict[Path, list[str]]:
     found: dict[Path, list[str]] = {}
     for name, caption in captions:
         if caption:
+            _check_length(caption, f"{path}, {name}")
             found.setdefault(_existing(_beside(path, name), str(path)), []).append(caption)
-    return found
+    return found, sum(not caption for _, caption in captions)
 
 
 def _beside(path: Path, name: str) -> Path:

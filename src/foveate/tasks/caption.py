@@ -1,5 +1,6 @@
 """Captions: a model describes an image in words."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import PIL.Image
 import torch
 import tyro
 
-from foveate.contracts import Hypothesis
+from foveate.contracts import UNKNOWN, Hypothesis
 from foveate.data import TRAINERS, Tokens
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import CaptionedImage, captioned_images
@@ -21,7 +22,7 @@ from foveate.data.images import ImageFormat, read_image
 from foveate.decoding import Decoding, decode
 from foveate.errors import at_least, printable
 from foveate.tasks.caption_metrics import bleu, cider, same_words
-from foveate.tasks.image_files import image_files, read_or_report
+from foveate.tasks.image_files import image_files, read_images
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
@@ -42,6 +43,9 @@ LOOKED_AT = 200
 
 SHOWN = 256
 """Height and width of the images in a picture, in pixels."""
+
+NOTEWORTHY = 0.02
+"""Share of unknown tokens in the captions of a test from which it is mentioned."""
 
 NEIGHBOURS = 5_000
 """Training images that the nearest one is searched in, for the baseline."""
@@ -143,15 +147,21 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         return DoublyStochastic(super().objective(), self.coverage_weight)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: CaptionWriting) -> list[Caption]:
-        """The caption of the image in each file; a file that cannot be read is reported and gets none."""
+        """The caption of the image in each file; a file that cannot be read is reported and gets none.
+
+        Raises UserError where no file can be read.
+        """
         options.check()
-        images = {place: image for place in dict.fromkeys(texts) if (image := read_or_report(place)) is not None}
+        images = read_images(texts)
         written = dict(zip(images, describe(predictor, [*images.values()], options), strict=True))
         captions = predictor.processor.tokenizer.decode([found.tokens for found in written.values()])
         found = {
             place: Caption(place, text, one.tokens)
             for (place, one), text in zip(written.items(), captions, strict=True)
         }
+        for place, one in found.items():
+            if not one.text:
+                print(f"{printable(place)}: the model sees nothing that it has a word for", file=sys.stderr)
         return [found.get(place) or Caption(place, "") for place in texts]
 
     def expand(self, places: Sequence[str]) -> list[str]:
@@ -188,14 +198,20 @@ class CaptionTask(FromEncoder, Task[Architecture]):
             "the nearest image's caption": caption_metrics(nearest, examples),
         }
 
+    def notes(self, predictor: Predictor, examples: Sequence[CaptionedImage]) -> list[str]:
+        """How many tokens of the references the model cannot write, where these are more than a few."""
+        tokenizer = predictor.processor.tokenizer
+        tokens = [
+            token for own in tokenizer.encode([text for one in examples for text in one.captions]) for token in own
+        ]
+        share = tokens.count(UNKNOWN) / max(1, len(tokens))
+        if share < NOTEWORTHY:
+            return []
+        return [f"the model has no word for {100 * share:.0f} % of the tokens of these captions, which it cannot write"]
+
     def picture(self, predictor: Predictor, prediction: Caption) -> Any:
         """The image once for each word, sharp and bright where the model looked."""
-        image = read_image(Path(prediction.place))
-        maps = word_maps(predictor.model, predictor.processor.pixels([image]).to(predictor.device), [prediction.tokens])
-        if maps is None:
-            return None
-        shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
-        return plot_word_strip(shown, predictor.processor.tokenizer.pieces(prediction.tokens), maps[0])
+        return word_strip(predictor, read_image(Path(prediction.place)), prediction.tokens)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -203,6 +219,17 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         from foveate.tasks.looking.captions import look_at_caption
 
         return look_at_caption(predictor, given, max_length, sites, CaptionWriting())
+
+
+def word_strip(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[int]) -> Any:
+    """The image once for each token of its caption, sharp and bright where the model looked; None if it does not
+    attend."""
+    pixels = predictor.processor.pixels([image]).to(predictor.device)
+    maps = word_maps(predictor.model, pixels, [tokens])
+    if maps is None:
+        return None
+    shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
+    return plot_word_strip(shown, predictor.processor.tokenizer.pieces(tokens), maps[0])
 
 
 def describe(predictor: Predictor, images: Sequence[PIL.Image.Image], options: CaptionWriting) -> Iterator[Hypothesis]:

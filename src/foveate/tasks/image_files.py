@@ -30,3 +30,17 @@ def read_or_report(place: str) -> PIL.Image.Image | None:
     except UserError as error:
         print(error, file=sys.stderr)
         return None
+
+
+def read_images(places: Sequence[str]) -> dict[str, PIL.Image.Image]:
+    """The image of each file that can be read, and a line for the user for each other.
+
+    Raises UserError where none can be read.
+    """
+    different = [*dict.fromkeys(places)]
+    if len(different) == 1:
+        return {different[0]: read_image(Path(different[0]))}
+    found = {place: image for place in different if (image := read_or_report(place)) is not None}
+    if different and not found:
+        raise UserError(f"none of the {len(different)} images can be read")
+    return found

@@ -26,7 +26,7 @@ def look_at_caption(
 
     Raises UserError for an input that is no image, and for a model that does not attend.
     """
-    from foveate.tasks.caption import describe
+    from foveate.tasks.caption import describe, word_strip
 
     name = predictor.name
     file = require_file(given, name, "image")
@@ -44,4 +44,7 @@ def look_at_caption(
     decoder = DecoderNames(token_names([BEFORE, *pieces]), token_names([*pieces, "[END]"]), "decoder", 0)
     names = encoder_decoder_names(sight, grid_names(shown), decoder)
     (text,) = predictor.processor.tokenizer.decode([tokens])
-    return LookResult(sight, names, file.name, [name, f"Caption: {text}", *sight.notes])
+    result = LookResult(sight, names, file.name, [name, f"Caption: {text}", *sight.notes])
+    if tokens:
+        result.picture = lambda: word_strip(predictor, image, tokens)
+    return result
