@@ -17,6 +17,7 @@ from foveate.data.image_processor import choose_format
 from foveate.data.images import LabelledImage, image_of_file, images_below
 from foveate.data.pixel_processor import PixelProcessor
 from foveate.errors import UserError, at_least, printable
+from foveate.tasks.colour_counts import counted_ways
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
@@ -200,13 +201,7 @@ class CompleteImage(Task[Architecture]):
             processor.colours(decode(part, processor.format)) for part in (learn, Dataset("examples", examples))
         )
         count = processor.sizes()["colours"]
-        places = np.arange(known.shape[1])
-        nothing, placed = (lambda colours: 0 * colours), (lambda colours: 0 * colours + places)
-        ways = {"frequency of each colour": nothing, "frequency in each place": placed}
-        if count <= MOST_COLOURS:
-            side = processor.format.size
-            ways["frequency after the pixels to the left and above"] = lambda colours: _neighbours(colours, side, count)
-        return {name: _counted(of(known), known, of(asked), asked, count) for name, of in ways.items()}
+        return counted_ways(known, asked, processor.format.size, count)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -214,10 +209,6 @@ class CompleteImage(Task[Architecture]):
         from foveate.tasks.looking.grids import look_at_image
 
         return look_at_image(predictor, given, max_length, sites, lambda image: "the next pixel of each")
-
-
-MOST_COLOURS = 64
-"""Colours of which pairs are counted, at most."""
 
 
 def complete(predictor: Predictor, given: np.ndarray, options: Completing) -> np.ndarray:
@@ -236,21 +227,3 @@ def complete(predictor: Predictor, given: np.ndarray, options: Completing) -> np
                 following = torch.multinomial((logits / options.temperature).softmax(-1), 1, generator=generator)
             colours = torch.cat([colours, following], 1)
     return colours[:, 1:].cpu().numpy()
-
-
-def _neighbours(colours: np.ndarray, side: int, count: int) -> np.ndarray:
-    """The colours of the pixels to the left and above as one number; beyond the border they are `count`."""
-    grid = colours.reshape(-1, side, side)
-    padded = np.pad(grid, ((0, 0), (1, 0), (1, 0)), constant_values=count)
-    return (padded[:, 1:, :-1] * (count + 1) + padded[:, :-1, 1:]).reshape(colours.shape)
-
-
-def _counted(known_context: Any, known: Any, asked_context: Any, asked: Any, count: int) -> dict[str, float]:
-    """Bits and accuracy where each colour is as likely as it was frequent in its context."""
-    contexts = int(max(known_context.max(), asked_context.max())) + 1
-    counts = np.bincount((known_context * count + known).ravel(), minlength=contexts * count).reshape(contexts, count)
-    overall = np.bincount(known.ravel(), minlength=count) + 0.1
-    counts = counts + overall / overall.sum()
-    shares = counts / counts.sum(1, keepdims=True)
-    bits = -np.log2(shares[asked_context, asked]).mean()
-    return {"bits": float(bits), "accuracy": 100 * float((counts.argmax(1)[asked_context] == asked).mean())}
