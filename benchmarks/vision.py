@@ -3,6 +3,7 @@
     python benchmarks/vision.py                          # all of it, minutes of one core
     python benchmarks/vision.py --only resnet50 --batch 4
     python benchmarks/vision.py --training               # training steps
+    python benchmarks/vision.py --look                   # ours with and without `foveate.look`, at most 1.05
 
 timm is eager, with its fused attention on. Ours is laid out for the CPU (`foveate.inference.cpu`). The runs
 take turns in one process; with one thread, times are those of the processor. `--compiled` adds timm under
@@ -42,6 +43,9 @@ AIMS = {
 }
 """How many times as fast as timm's float32 ours shall be."""
 
+ATTENDING = ("vit-base-16", "swin-tiny", "mvitv2-tiny")
+"""Compared while they are looked at."""
+
 TRAINED = {"deit3-small-16": "vit_small_patch16_224", "resnet18": "resnet18"}
 """Compared in training: models of equal sizes."""
 
@@ -78,6 +82,17 @@ def training_runs(name: str, batch: int) -> dict[str, Callable[[], Any]]:
     return runs
 
 
+def looked_at(model: nn.Module, pixels: torch.Tensor) -> None:
+    with foveate.look(model):
+        model(pixels)
+
+
+def look_runs(name: str, batch: int) -> dict[str, Callable[[], Any]]:
+    """A forward pass of ours, and the same while it is looked at."""
+    model, pixels = foveate.create(name, classes=1000).eval(), torch.randn(batch, 3, 224, 224)
+    return {"plain": partial(model, pixels), "look": partial(looked_at, model, pixels)}
+
+
 def step(
     model: nn.Module, optimizer: torch.optim.Optimizer, pixels: torch.Tensor, labels: torch.Tensor, half: bool
 ) -> None:
@@ -98,10 +113,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--training", action="store_true")
+    parser.add_argument("--look", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    for name in asked.only or (TRAINED if asked.training else MODELS):
+    for name in asked.only or (TRAINED if asked.training else ATTENDING if asked.look else MODELS):
         torch.manual_seed(0)
+        if asked.look:
+            with torch.inference_mode():
+                found = side_by_side(look_runs(name, asked.batch), asked.repeats)
+            print(f"{name:15} looking takes {found['look'] / found['plain']:.3f} times as long", flush=True)
+            continue
         runs = training_runs(name, asked.batch) if asked.training else forward_runs(name, asked.batch, asked.compiled)
         with torch.inference_mode(not asked.training):
             found = side_by_side(runs, asked.repeats)

@@ -8,9 +8,10 @@ import PIL.Image
 import pytest
 
 from foveate.data import decoded_images
+from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches
 from foveate.data.decoded_images import decode
-from foveate.data.image_processor import ImageProcessor, augment, choose_format, normalize
+from foveate.data.image_processor import ImageProcessor, choose_format, normalize
 from foveate.data.images import ImageFormat, labelled_images, read_image
 from foveate.errors import UserError
 
@@ -182,3 +183,32 @@ def test_more_than_the_disk_has_is_refused(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(decoded_images, "SMALLEST", 0)
     with pytest.raises(UserError, match=r"images take 1\d+\.\d GB at size 1000000, but .* has only .* GB left: lower"):
         decode(labelled_images([folder]), ImageFormat(1_000_000, 3))
+
+
+def test_colours_change_within_a_share_and_rectangles_are_erased() -> None:
+    pixels = np.full((50, 3, 20, 17), 100, np.uint8)
+    pixels[:, 0] = 120
+    found = recolour(pixels, 0.2, np.random.default_rng(0))
+    assert found.dtype == np.uint8
+    assert found.min() >= 100 * 0.8 - 5
+    assert found.max() <= 120 * 1.2 + 5
+    assert len(np.unique(found[:, 1].mean((1, 2)).round())) > 20
+    assert np.array_equal(recolour(pixels, 0.2, np.random.default_rng(0)), found)
+    erased = (erase(pixels, 0.5, np.random.default_rng(0)) != pixels).any(1)
+    areas = erased.mean((1, 2))
+    assert 10 < (areas > 0).sum() < 40
+    assert areas.max() < 0.36
+    (rows, columns), number = (np.flatnonzero(erased[areas.argmax()].any(axis)) for axis in (1, 0)), areas.argmax()
+    assert len(rows) == rows[-1] - rows[0] + 1
+    assert erased[number].sum() >= 0.9 * len(rows) * len(columns)
+
+
+def test_what_changes_a_batch_comes_from_its_generator(folder: Path) -> None:
+    processor = ImageProcessor(ImageFormat(5, 3), {"blue": 3, "red": 3}, True, 0.3, 1.0)
+    prepared = processor.prepare(labelled_images([folder]))
+    first, again, plain = (
+        processor.batch(list(prepared), generator).inputs["pixels"]
+        for generator in (np.random.default_rng(1), np.random.default_rng(1), None)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, plain)

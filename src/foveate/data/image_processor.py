@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.contracts import Batch, label_batch
+from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode
 from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, read_size_and_mode
@@ -78,6 +79,10 @@ class ImageProcessor(Processor[LabelledImage]):
     labels: dict[str, int]
     """How often each label occurs in training; the classes of the model in their order."""
     augment: bool = True
+    colour: float = 0.0
+    """In training, brightness, contrast and saturation change by up to this share."""
+    erase: float = 0.0
+    """Share of the images of which a random rectangle is replaced by noise in training."""
 
     def prepare(self, dataset: Dataset[LabelledImage]) -> PreparedImages:
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -86,8 +91,13 @@ class ImageProcessor(Processor[LabelledImage]):
 
     def batch(self, prepared: Sequence[tuple[np.ndarray, int]], generator: np.random.Generator | None) -> Batch:
         pixels = np.stack([image for image, _ in prepared])
-        if generator is not None and self.augment:
-            pixels = augment(pixels, generator)
+        if generator is not None:
+            if self.augment:
+                pixels = augment(pixels, generator)
+            if self.colour:
+                pixels = recolour(pixels, self.colour, generator)
+            if self.erase:
+                pixels = erase(pixels, self.erase, generator)
         labels = torch.tensor([[label] for _, label in prepared])
         return label_batch({"pixels": normalize(pixels)}, labels, "images")
 
@@ -97,17 +107,3 @@ class ImageProcessor(Processor[LabelledImage]):
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels), "channels": self.format.channels, "image_size": self.format.size}
-
-
-def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Each image of (N, C, h, w) moved, its border repeated, and flipped half of the time."""
-    side = pixels.shape[-1]
-    reach = side // 8
-    padded = np.pad(pixels, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
-    moved = np.empty_like(pixels)
-    tops, lefts = generator.integers(0, 2 * reach + 1, (2, len(pixels)))
-    flips = generator.random(len(pixels)) < 0.5
-    for place, (top, left, flip) in enumerate(zip(tops, lefts, flips, strict=True)):
-        crop = padded[place, :, top : top + side, left : left + side]
-        moved[place] = crop[..., ::-1] if flip else crop
-    return moved

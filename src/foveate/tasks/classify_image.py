@@ -12,7 +12,7 @@ from torch import Tensor
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import LabelledImage, labelled_images, read_image
-from foveate.errors import at_least
+from foveate.errors import UserError, at_least
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_or_report
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
@@ -35,11 +35,18 @@ class Images(Examples):
     64."""
     augment: bool = True
     """Move and flip images in training."""
+    colour: float = 0.0
+    """In training, change brightness, contrast and saturation by up to this share."""
+    erase: float = 0.0
+    """Share of the images of which a random rectangle is replaced by noise in training."""
 
     def check(self) -> None:
         super().check()
         if self.size is not None:
             at_least(1, "size", self.size)
+        for name in ("colour", "erase"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise UserError(f"{name} is {share:g}, but must be from 0 to 1")
 
 
 @dataclass
@@ -84,7 +91,9 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
         return labelled_images(paths)
 
     def fit(self, learn: Dataset[LabelledImage]) -> ImageProcessor:
-        return ImageProcessor(choose_format(learn, self.examples.size), label_counts(learn), self.examples.augment)
+        chosen = self.examples
+        shares = chosen.augment, chosen.colour, chosen.erase
+        return ImageProcessor(choose_format(learn, chosen.size), label_counts(learn), *shares)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return image_files(places)

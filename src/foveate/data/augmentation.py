@@ -1,0 +1,54 @@
+"""Random changes of images in training: (N, C, h, w) in 8 bits. All that is random comes from one generator."""
+
+import numpy as np
+
+LEAST_AREA, MOST_AREA = 0.02, 0.33
+"""Share of an image that is erased (Zhong et al. 2020, https://arxiv.org/abs/1708.04896)."""
+
+LONGEST = 3.3
+"""Longest side of what is erased, divided by its shorter one."""
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
+"""How bright red, green and blue look."""
+
+
+def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Each image of (N, C, h, w) moved, its border repeated, and flipped half of the time."""
+    side = pixels.shape[-1]
+    reach = side // 8
+    padded = np.pad(pixels, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
+    moved = np.empty_like(pixels)
+    tops, lefts = generator.integers(0, 2 * reach + 1, (2, len(pixels)))
+    flips = generator.random(len(pixels)) < 0.5
+    for place, (top, left, flip) in enumerate(zip(tops, lefts, flips, strict=True)):
+        crop = padded[place, :, top : top + side, left : left + side]
+        moved[place] = crop[..., ::-1] if flip else crop
+    return moved
+
+
+def recolour(pixels: np.ndarray, strength: float, generator: np.random.Generator) -> np.ndarray:
+    """Brightness, contrast and, of colour images, saturation of each image multiplied by 1 - `strength` to 1 +
+    `strength`."""
+    factors = generator.uniform(1 - strength, 1 + strength, (3, len(pixels), 1, 1, 1)).astype(np.float32)
+    x = pixels.astype(np.float32) * factors[0]
+    mean = x.mean((1, 2, 3), keepdims=True)
+    x = mean + (x - mean) * factors[1]
+    if pixels.shape[1] == len(LUMA):
+        grey = (x * LUMA).sum(1, keepdims=True)
+        x = grey + (x - grey) * factors[2]
+    return x.round().clip(0, 255).astype(np.uint8)
+
+
+def erase(pixels: np.ndarray, share: float, generator: np.random.Generator) -> np.ndarray:
+    """A share of the images with a random rectangle of noise."""
+    height, width = pixels.shape[2:]
+    erased = pixels.copy()
+    for image in np.flatnonzero(generator.random(len(pixels)) < share):
+        area = height * width * generator.uniform(LEAST_AREA, MOST_AREA)
+        ratio = np.exp(generator.uniform(-np.log(LONGEST), np.log(LONGEST)))
+        rows = int(np.clip(round((area * ratio) ** 0.5), 1, height))
+        columns = int(np.clip(round((area / ratio) ** 0.5), 1, width))
+        top, left = generator.integers(0, height - rows + 1), generator.integers(0, width - columns + 1)
+        noise = generator.integers(0, 256, (pixels.shape[1], rows, columns), dtype=np.uint8)
+        erased[image, :, top : top + rows, left : left + columns] = noise
+    return erased
