@@ -54,13 +54,13 @@ def test_models_are_trained_once_and_drawn(tmp_path: Path) -> None:
     assert compare("scaling-law", options, QUIET).raw == found.raw
     with pytest.raises(UserError, match="was started with vocabulary 60, not 70"):
         compare("scaling-law", ScalingLaw(vocabulary=70, runs=tmp_path, **sizes), QUIET)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="but --tokens asks for 900,000"):
+    with pytest.raises(UserError, match="but --tokens asks for 1,000,000"):
         compare("scaling-law", ScalingLaw(vocabulary=60, runs=tmp_path), QUIET)
 
 
 def test_bad_options() -> None:
     for changes, message in (
-        ({"widths": (32, 40)}, "there are 2 widths, but 4 numbers of layers"),
+        ({"widths": (32, 40)}, "there are 2 widths, but 3 numbers of layers"),
         ({"widths": (32, 40), "layers": (1, 1)}, "widths has 40, which is no multiple of 32"),
         ({"widths": (32, 64), "layers": (1, 1), "tokens": (90_000, 95_000)}, "needs at least six models"),
     ):

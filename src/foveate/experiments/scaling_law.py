@@ -49,15 +49,15 @@ class ScalingLaw(Options):
 
     source: str = "sotu"
     """Prose by name: see `foveate data`."""
-    widths: tuple[int, ...] = (32, 64, 96, 128)
+    widths: tuple[int, ...] = (32, 64, 96)
     """Widths of the models, in increasing order."""
-    layers: tuple[int, ...] = (1, 2, 2, 3)
+    layers: tuple[int, ...] = (1, 1, 2)
     """Blocks of each model."""
-    tokens: tuple[int, ...] = (100_000, 300_000, 900_000)
+    tokens: tuple[int, ...] = (125_000, 250_000, 500_000, 1_000_000)
     """Tokens that each model learns from, in increasing order. Each amount is a training of its own."""
-    length: int = 128
+    length: int = 64
     """Tokens of a sequence."""
-    vocabulary: int = 1000
+    vocabulary: int = 512
     """Subwords, the four special ones included."""
     validation: int = 40_000
     """Tokens of other documents that the loss is measured on."""

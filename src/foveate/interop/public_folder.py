@@ -60,7 +60,7 @@ def layout_of(folder: Path) -> Layout:
     kind, named = values.get("model_type"), values.get("architectures") or []
     if kind not in MODEL_TYPES:
         raise UserError(
-            f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join(MODEL_TYPES)} "
+            f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join((*MODEL_TYPES, 'bert', 'roberta'))} "
             "(`foveate look` opens others with transformers)"
         )
     layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
