@@ -67,7 +67,7 @@ def at_the_desk(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_demo_shows_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["demo", "--minutes", "0.02"])
+    cli.main(["demo", "--steps", "3"])
     shown = capsys.readouterr().out
     for promise in (
         "names in the message",

@@ -37,6 +37,15 @@ def test_others_that_want_a_core(
     assert chosen(monkeypatch, tmp_path / "loadavg", **own) == str(expected)
 
 
+@pytest.mark.parametrize(("verb", "expected"), [("train", threads.SHORT), ("run", threads.LONG)])
+def test_a_training_gives_way_to_who_comes_later(
+    verb: str, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/foveate", verb, "translate"])
+    (tmp_path / "loadavg").write_text("2.01 0.31 0.18 1/80 4711\n")
+    assert chosen(monkeypatch, tmp_path / "loadavg") == str(expected)
+
+
 def test_where_nobody_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, tmp_path / "loadavg") == str(threads.SHORT)
 

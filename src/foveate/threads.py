@@ -1,6 +1,7 @@
 """How torch's threads wait for work, which is decided before torch is imported: OpenMP reads it once."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -15,14 +16,26 @@ docs/log/training.md.
 RUNNING = Path("/proc/loadavg")
 """Where Linux tells how many threads want a processor now, this one among them: "0.42 0.31 0.18 1/80 4711"."""
 
+LASTING = ("train", "demo", "bench")
+"""Commands that last: other programs may come while they run, so that their threads always give way."""
+
 _LOOKS = 5
 
 
 def choose_waiting() -> None:
-    """Have threads spin before they sleep, the longer if there are cores to spare; what a user set stays as it is."""
+    """Have threads spin before they sleep: longer in a short command where there are cores to spare.
+
+    What a user set stays as it is.
+    """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if "GOMP_SPINCOUNT" not in os.environ:
-        os.environ["GOMP_SPINCOUNT"] = str(LONG if _cores_to_spare() else SHORT)
+        os.environ["GOMP_SPINCOUNT"] = str(SHORT if _lasts() or not _cores_to_spare() else LONG)
+
+
+def _lasts() -> bool:
+    """Whether this process is a command that lasts; `-m` stands for the program while Python looks for its module."""
+    program, *arguments = sys.argv or [""]
+    return Path(program).name in ("foveate", "__main__.py", "-m") and arguments[:1] in [[verb] for verb in LASTING]
 
 
 def _cores_to_spare() -> bool:

@@ -28,7 +28,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         patch.setattr(
             "foveate.tasks.demo.open_source", lambda *_: Splits(*map(words.messages, (300, 20, 40), (1, 2, 3)))
         )
-        demo(Demo(minutes=0.005, out=folder), Console(file=told, width=120))
+        demo(Demo(steps=2, out=folder), Console(file=told, width=120))
     return folder, told.getvalue()
 
 
@@ -84,5 +84,5 @@ def test_the_demo_draws_the_two_that_attend(ran: tuple[Path, str]) -> None:
 
 
 def test_the_demo_refuses_no_time(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="minutes is 0, but must be above 0"):
-        demo(Demo(minutes=0, out=tmp_path))
+    with pytest.raises(UserError, match="steps is 0, but must be at least 1"):
+        demo(Demo(steps=0, out=tmp_path))
