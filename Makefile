@@ -1,5 +1,6 @@
 # make demo   three translators, their scores and pictures, from nothing
 # make test   everything that must pass, from nothing
+# make fuzz   20,000 damaged files, read by every reader
 # make check  the quick part of it: style, types, layers
 
 PYTHON ?= python3
@@ -11,6 +12,9 @@ demo: $(VENV)/demo
 
 test: $(VENV)/test check
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fuzz: $(VENV)/test
+	$(BIN)/python tests/fuzz/fuzzing.py --tries 20000
 
 check: $(VENV)/test
 	$(BIN)/ruff check .
@@ -35,4 +39,4 @@ $(VENV)/test: pyproject.toml
 		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
-.PHONY: demo test check
+.PHONY: demo test fuzz check

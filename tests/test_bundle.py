@@ -238,3 +238,13 @@ def test_damaged_ties(tmp_path: Path, tied: str, message: str) -> None:
     save_file({"x": torch.ones(3)}, tmp_path / "x.safetensors", {"tied": tied})
     with pytest.raises(UserError, match=message):
         bundle.read_tensors(tmp_path / "x.safetensors")
+
+
+def test_a_flipped_bit_in_the_weights_is_found(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 5)
+    bundle.save(tmp_path, {"task": "none"}, model.state_dict())
+    content = bytearray((tmp_path / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged: its content is not what was saved"):
+        bundle.load(tmp_path).fill(model)

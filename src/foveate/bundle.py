@@ -1,6 +1,7 @@
 """A run folder: everything that is needed to use a model, read and written as plain JSON and safetensors.
 
-    config.json         {"format": "foveate/2", ...}: what the model is; written last, so a folder that has it is whole
+    config.json         {"format": "foveate/2", "weights": digest, ...}: what the model is, and the SHA-256 of its
+                        weights; written last, so a folder that has it is whole
     model.safetensors   the weights; tied ones once
     ...                 files beside them, such as tokenizers, each written by whoever owns it
 
@@ -8,6 +9,7 @@ A file is written under a temporary name and renamed, so that a reader sees the 
 between. Nothing is ever unpickled, and nothing that was read is ever run.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -48,6 +50,8 @@ class Bundle:
     """What `config.json` says, without its "format"."""
     checkpoint: Path | None = None
     """The file with the weights, where the training has not ended."""
+    digest: str | None = None
+    """That of the file with the weights when it was saved, where `config.json` says it."""
 
     @property
     def weights(self) -> Path:
@@ -60,8 +64,10 @@ class Bundle:
         return read_tensors(self.weights, self._prefix).tensors
 
     def fill(self, model: nn.Module) -> None:
-        """Give `model` the weights of this folder. Raises UserError where names or shapes do not fit."""
+        """Give `model` the weights of this folder. Raises UserError where names, shapes or content do not fit."""
         fill(model, self.tensors, str(self.weights), f"{CONFIG} and {self.weights.name} are of two different models")
+        if self.digest is not None and file_digest(self.weights) != self.digest:
+            raise UserError(f"{self.weights} is damaged: its content is not what was saved with {CONFIG}")
 
     @property
     def numbers(self) -> int:
@@ -97,7 +103,7 @@ def save(
     folder = Path(folder)
     _write_files(folder, files or {})
     write_tensors(folder / WEIGHTS, tensors)
-    _write_description(folder, description)
+    _write_description(folder, {"weights": file_digest(folder / WEIGHTS), **description})
 
 
 def save_unfinished(
@@ -120,6 +126,12 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return None
 
 
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def finish(folder: Path) -> Path:
     """Save the model of a training that has not ended, as of its newest checkpoint, which is returned."""
     found = load(folder)
@@ -130,7 +142,7 @@ def finish(folder: Path) -> Path:
             with written(folder / path.name) as copy:
                 copy.write_bytes(path.read_bytes())
     write_tensors(folder / WEIGHTS, found.tensors)
-    _write_description(folder, found.description)
+    _write_description(folder, {"weights": file_digest(folder / WEIGHTS), **found.description})
     return found.checkpoint
 
 
@@ -170,7 +182,8 @@ def load(folder: Path | str) -> Bundle:
         raise UserError(f"{folder / CONFIG} has format {found!r}; this version of foveate reads {FORMAT!r} only{older}")
     if checkpoint is None and not (folder / WEIGHTS).is_file():
         raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
-    opened = Bundle(folder, description, checkpoint)
+    digest = description.pop("weights", None)
+    opened = Bundle(folder, description, checkpoint, digest if isinstance(digest, str) and checkpoint is None else None)
     _opened(opened.weights)
     return opened
 

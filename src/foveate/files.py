@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+from foveate import limits
 from foveate.errors import UserError
 
 UNFINISHED = ".foveate-unfinished-"
@@ -61,15 +62,36 @@ def clear_unfinished(folder: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`. Raises UserError where it is damaged."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
-    except OSError as error:
-        raise UserError(f"could not read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+    """The JSON object in `path`. Raises UserError where it is damaged, or beyond the limits of `foveate.limits`."""
+    value = read_json_value(path)
     if not isinstance(value, dict):
         raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
+    if path.name == "config.json":
+        limits.check_sizes(value, path)
+    return value
+
+
+def read_json_value(path: Path) -> Any:
+    """The JSON value in `path`, likewise."""
+    try:
+        limits.check_file(path)
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except OSError as error:
+        raise UserError(f"could not read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+    return parse_json(text, path)
+
+
+def parse_json(text: str, where: Path | str) -> Any:
+    """A JSON value. Raises UserError for what is none, or nested too deeply; `where` stands for it in messages."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise UserError(f"{where} is damaged: lists or tables are nested too deeply") from None
+    except ValueError as error:
+        raise UserError(f"{where} is damaged: {error}") from None
+    limits.check_depth(value, where)
     return value
 
 

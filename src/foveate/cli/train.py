@@ -1,6 +1,5 @@
 """`foveate train TASK ...`: train a model."""
 
-import json
 import shlex
 import sys
 import tomllib
@@ -14,6 +13,8 @@ from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
 from foveate.errors import UserError
+from foveate.files import parse_json
+from foveate.limits import check_file
 from foveate.tasks import TASKS, task_class
 from foveate.tasks import train as train_task
 from foveate.training import main_process
@@ -115,10 +116,13 @@ def _taken(arguments: Sequence[str], flag: str) -> tuple[str | None, list[str]]:
 def _read(path: Path) -> dict[str, Any]:
     """The recipe in a TOML or JSON file, such as the `config.json` of a run folder."""
     try:
+        check_file(path)
         text = path.read_text(encoding="utf-8-sig")
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        values = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text, path)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UserError:
+        raise
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
     recipe = values.get("recipe", values) if isinstance(values, dict) else None

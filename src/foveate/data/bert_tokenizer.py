@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, read_tokenizer
+from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
 
@@ -44,10 +44,12 @@ class BertTokenizer:
         """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
         try:
             if (folder / TOKENIZER).is_file():
-                return cls(Tokenizer.from_file(str(folder / TOKENIZER)))
+                return cls(open_library(folder / TOKENIZER))
             if (folder / VOCABULARY).is_file():
                 config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
                 return cls(_word_pieces(folder / VOCABULARY, bool(config.get("do_lower_case", True))))
+        except UserError:
+            raise
         except Exception as error:  # the library raises nothing more precise
             raise UserError(f"the tokenizer in {folder} cannot be read: {' '.join(str(error).split())}") from None
         raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")

@@ -14,6 +14,7 @@ from foveate.config import from_dict
 from foveate.contracts import UNKNOWN
 from foveate.data.tagged import Tagged
 from foveate.errors import UserError
+from foveate.limits import check_file
 
 SPELLINGS = 2**14
 """Features of spelling are told apart by a number below this, the rest of a hash: no table of them need be kept."""
@@ -75,6 +76,7 @@ class Lexicon:
 def load_lexicon(path: Path) -> Lexicon:
     """Reads what `Lexicon.save` wrote. Raises UserError where it is missing or damaged."""
     try:
+        check_file(path)
         return from_dict(Lexicon, json.loads(path.read_text(encoding="utf-8")), str(path))
     except FileNotFoundError:
         raise UserError(f"{path.parent} has no {path.name}") from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json
 
@@ -30,9 +31,11 @@ class PublicTokenizer:
         config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
         try:
             if (folder / TOKENIZER).is_file():
-                return cls(Tokenizer.from_file(str(folder / TOKENIZER)), config)
+                return cls(open_library(folder / TOKENIZER), config)
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
                 return cls(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), config)
+        except UserError:
+            raise
         except Exception as error:  # the library raises nothing more precise
             raise UserError(f"the tokenizer in {folder} is damaged: {' '.join(str(error).split())}") from None
         raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}")

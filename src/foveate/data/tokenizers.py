@@ -9,6 +9,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from foveate.contracts import END, PAD, START, UNKNOWN
 from foveate.errors import UserError
+from foveate.limits import check_file
 
 SPACE = "▁"
 """Stands for the space before a word, as in SentencePiece; a '▁' of the text itself is read as a space."""
@@ -162,10 +163,18 @@ def read_tokenizer(path: Path) -> Tokenizer:
     """The library's tokenizer in a file. Raises UserError when the file is missing or damaged."""
     if not path.is_file():
         raise UserError(f"there is no tokenizer {path}")
+    return open_library(path)
+
+
+def open_library(path: Path) -> Tokenizer:
+    """The library's tokenizer in a file that is there. Raises UserError for one that is too large or damaged."""
+    check_file(path)
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more precise
-        raise UserError(f"{path} is no tokenizer, or is damaged: {error}") from None
+    except BaseException as error:  # the library raises nothing more precise, and a panic is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"{path} is no tokenizer, or is damaged: {' '.join(str(error).split())}") from None
 
 
 def is_own(tokenizer: Tokenizer) -> bool:

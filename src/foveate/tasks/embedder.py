@@ -1,6 +1,5 @@
 """Sentence embeddings: a BERT in a Hugging Face folder gives each text a vector, and finds the texts nearest to it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from foveate.contracts import Tokenizer
 from foveate.data.labelled_batches import surroundings, text_batches
 from foveate.data.lines import read_sentences
 from foveate.errors import UserError, at_least, printable
-from foveate.files import read_json
+from foveate.files import read_json, read_json_value
 from foveate.tasks.start import open_start
 from foveate.tasks.trained import Evaluation, Reading, check_positions
 from foveate.training.hardware import choose_device
@@ -141,8 +140,10 @@ def _pooling(folder: Path) -> tuple[str, bool]:
     if not (folder / "modules.json").is_file():
         return "mean", True
     try:
-        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        modules = read_json_value(folder / "modules.json")
         kinds = {str(module["type"]).rpartition(".")[2]: module.get("path", "") for module in modules}
+    except UserError:
+        raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / 'modules.json'} is damaged: {error}") from None
     config = folder / str(kinds.get("Pooling", "")) / bundle.CONFIG

@@ -1,0 +1,72 @@
+"""Bounds on what a file may claim or hold, checked before memory is taken for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import UserError
+
+FILE = 128 * 2**20
+"""Bytes of a file that is read into memory at once: JSON, vocabularies, tables of settings."""
+
+DEPTH = 100
+"""Lists and tables in each other, in a JSON file."""
+
+NAME = 255
+"""Bytes of the name of a file, on most file systems."""
+
+SIZES = (
+    (("layer", "depth", "blocks"), 2_000),
+    (("head",), 100_000),
+    (("label", "vocab", "width", "size", "dim", "length", "position", "feedforward", "channels"), 10_000_000),
+)
+"""What the names of a model's sizes contain, and the most that they can be: GPT-3 has 96 layers."""
+
+
+def check_file(path: Path, most: int = FILE) -> None:
+    """Raise UserError for a file of more bytes than are read, and for what is no regular file. A missing one passes."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise UserError(f"could not read {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+    if (size := path.stat().st_size) > most:
+        raise UserError(f"{path} has {size / 2**20:,.0f} MiB; the limit is {most // 2**20:,} MiB")
+
+
+def check_depth(value: Any, where: Path | str) -> None:
+    """Raise UserError for lists and tables that are nested more deeply than `DEPTH`."""
+    level, depth = [value], 0
+    while level := [part for one in level for part in _parts(one) if isinstance(part, dict | list)]:
+        depth += 1
+        if depth > DEPTH:
+            raise UserError(f"{where} is damaged: lists or tables are nested more than {DEPTH} deep")
+
+
+def check_sizes(value: Any, where: Path | str) -> None:
+    """Raise UserError for a number in a model's config that no model's size can be."""
+    for name, size in _numbers(value):
+        for parts, most in SIZES:
+            if any(part in name for part in parts):
+                if size > most:
+                    raise UserError(f"{where}: {name} is {_shown(size)}, but can be at most {most:,}")
+                break
+
+
+def _shown(number: int) -> str:
+    return f"{number:,}" if number < 10**30 else "a number of more than 30 digits"
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """All whole numbers in a tree that `check_depth` has passed, with the name of the entry that holds them."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _numbers(part, str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _numbers(part, name)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield name, value
+
+
+def _parts(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []

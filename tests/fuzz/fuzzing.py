@@ -1,0 +1,209 @@
+"""Damages files at random and has them read: readers succeed or raise one UserError, soon and in little memory.
+
+`make fuzz` makes 20,000 tries; `python tests/fuzz/fuzzing.py --tries 500 --seed 7 --only folder` others. The seed of a
+try is printed where it fails, and `--seed SEED --tries 1` with its subject repeats it.
+"""
+
+import argparse
+import io
+import json
+import random
+import resource
+import shutil
+import sys
+import time
+import traceback
+import warnings
+import wave
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import PIL.Image
+
+from foveate.cli import main
+from foveate.data.images import read_image
+from foveate.data.sounds import read_sound
+from foveate.errors import UserError
+from foveate.tasks import task_class
+
+SECONDS = 15
+"""The longest that a try may take."""
+
+MEGABYTES = 2048
+"""How much memory a try may add."""
+
+VALUES = [
+    *(None, True, False, 0, -1, 1.5, 10**9, 10**400, float("nan"), float("inf"), "", "x" * 5000),
+    *("\ud800", "\0", "../x", [], {}, [None], {"a": 1}, [[1, 2], [3]], "gelu", "text", ["a", "b"], {"0": "a"}),
+]
+"""Values that stand where others belong."""
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+def damage_bytes(data: bytes, draw: random.Random) -> bytes:
+    """The data with a few bits flipped, a part cut out, doubled or filled with zeros, or its end cut off."""
+    content = bytearray(data)
+    for _ in range(draw.randint(1, 3)):
+        place = draw.randrange(len(content) + 1)
+        end = min(len(content), place + draw.choice([1, 2, 8, 64, 1024]))
+        match draw.randrange(6):
+            case 0 if content:
+                content[place % len(content)] ^= 1 << draw.randrange(8)
+            case 1:
+                del content[place:end]
+            case 2:
+                content[place:place] = content[place:end]
+            case 3:
+                content[place:end] = bytes(end - place)
+            case 4:
+                content[place:place] = draw.randbytes(draw.randint(1, 16))
+            case 5:
+                del content[place:]
+    return bytes(content)
+
+
+def damage_json(text: str, draw: random.Random) -> str:
+    """The JSON with one value exchanged or removed; sometimes lists in lists instead."""
+    tree = json.loads(text)
+    places: list[tuple[dict | list, object]] = []
+
+    def walk(part: object) -> None:
+        if isinstance(part, dict | list):
+            for key in list(part) if isinstance(part, dict) else range(len(part)):
+                places.append((part, key))
+                walk(part[key])
+
+    walk(tree)
+    part, key = draw.choice(places)
+    kind = draw.randrange(10)
+    if kind == 0:
+        del part[key]  # type: ignore[arg-type]
+    elif kind == 1:
+        part[key] = "DEEP"  # type: ignore[index]
+    else:
+        part[key] = draw.choice(VALUES)  # type: ignore[index]
+    return json.dumps(tree).replace('"DEEP"', nested(draw.choice([3, 500, 100_000])))
+
+
+def damage_file(path: Path, draw: random.Random) -> None:
+    if path.suffix == ".json" and draw.random() < 0.7:
+        path.write_text(damage_json(path.read_text(), draw))
+    else:
+        path.write_bytes(damage_bytes(path.read_bytes(), draw))
+
+
+class Subjects:
+    """What is damaged and read, made once in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows = "".join(f"good\tfine words {n}\nbad\tpoor words {n}\n" for n in range(20))
+        self._trained()
+        self._images()
+        with wave.open(str(folder / "tone.wav"), "wb") as file:
+            file.setparams((1, 2, 8000, 0, "NONE", ""))
+            file.writeframes((8000 * np.sin(np.arange(4000) / 9)).astype("<i2").tobytes())
+
+    def _trained(self) -> None:
+        (self.folder / "rows.tsv").write_text(self.rows)
+        sizes = ["--architecture.width", "8", "--architecture.embedding", "8", "--steps", "1", "--threads", "1"]
+        out = ["--data", str(self.folder / "rows.tsv"), "--out", str(self.folder / "run")]
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            main(["train", "classify", *out, *sizes])
+        shutil.rmtree(self.folder / "run" / "checkpoints")
+
+    def _images(self) -> None:
+        image = PIL.Image.fromarray(np.random.default_rng(1).integers(0, 255, (24, 31, 3), np.uint8))
+        for name in ("image.png", "image.jpg", "image.gif", "image.webp", "image.bmp"):
+            image.save(self.folder / name)
+        image.save(self.folder / "scans.jpg", progressive=True)
+
+    def run_folder(self, draw: random.Random, place: Path) -> None:
+        shutil.copytree(self.folder / "run", place / "run")
+        files = sorted(path for path in (place / "run").iterdir() if path.name != "metrics.jsonl")
+        damage_file(draw.choice(files), draw)
+        main(["run", str(place / "run"), "fine words"])
+
+    def recipe(self, draw: random.Random, place: Path) -> None:
+        shutil.copy(self.folder / "run" / "config.json", place / "recipe.json")
+        damage_file(place / "recipe.json", draw)
+        main(["train", "classify", "--config", str(place / "recipe.json"), "--data", str(place / "none.tsv")])
+
+    def table(self, draw: random.Random, place: Path) -> None:
+        content = draw.choice([self.rows.encode(), b"they\tPRON\nwalk\tVERB\n\n" * 20, "één\t二\n".encode() * 30])
+        (place / "table.tsv").write_bytes(damage_bytes(content, draw))
+        task = task_class(draw.choice(["classify", "tag", "reward"]))(out=place / "out")
+        list(task.read((place / "table.tsv",)))
+
+    def image(self, draw: random.Random, place: Path) -> None:
+        path = draw.choice(sorted([*self.folder.glob("image.*"), self.folder / "scans.jpg"]))
+        shutil.copy(path, place / path.name)
+        damage_file(place / path.name, draw)
+        read_image(place / path.name)
+
+    def sound(self, draw: random.Random, place: Path) -> None:
+        shutil.copy(self.folder / "tone.wav", place / "tone.wav")
+        damage_file(place / "tone.wav", draw)
+        read_sound(place / "tone.wav").at(16_000)
+
+
+SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
+    "folder": Subjects.run_folder,
+    "recipe": Subjects.recipe,
+    "table": Subjects.table,
+    "image": Subjects.image,
+    "sound": Subjects.sound,
+}
+
+
+def attempt(read: Callable[[Subjects, random.Random, Path], None], subjects: Subjects, seed: int) -> str | None:
+    """What is wrong with how a reader takes a damaged file; None if nothing is."""
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    told, caught = io.StringIO(), None
+    with TemporaryDirectory() as place, redirect_stderr(told), redirect_stdout(io.StringIO()):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                read(subjects, random.Random(seed), Path(place))
+        except UserError as error:
+            told.write(f"{error}\n")
+        except SystemExit as error:
+            caught = None if error.code in (0, 2) else f"exit status {error.code}"
+        except BaseException:
+            caught = traceback.format_exc()
+    if caught is None and len(told.getvalue().splitlines()) > 1:
+        caught = f"several lines: {told.getvalue()!r}"
+    if caught is None and (seconds := time.monotonic() - began) > SECONDS:
+        caught = f"{seconds:.0f} seconds"
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return f"{grown:,.0f} MB of memory" if caught is None and grown > MEGABYTES else caught
+
+
+def fuzz(tries: int, seed: int, only: str | None = None) -> list[str]:
+    """What went wrong in so many tries of all subjects in turn."""
+    names, wrong = [only] if only else [*SUBJECTS], []
+    with TemporaryDirectory() as folder:
+        subjects = Subjects(Path(folder))
+        for number in range(tries):
+            name = names[number % len(names)]
+            found = attempt(SUBJECTS[name], subjects, seed + number)
+            if found is not None:
+                wrong.append(f"--only {name} --seed {seed + number} --tries 1: {found}")
+    return wrong
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=SUBJECTS)
+    options = parser.parse_args()
+    failures = fuzz(options.tries, options.seed, options.only)
+    print("\n".join(failures), f"{len(failures)} of {options.tries:,} tries went wrong", sep="\n")
+    sys.exit(bool(failures))
