@@ -118,7 +118,7 @@ def test_no_config(tmp_path: Path):
         (b"", "config.json is damaged: Expecting value: line 1 column 1"),
         (b'{"format": "\xff"}', "config.json is damaged: 'utf-8' codec can't decode byte 0xff in position 12"),
         (b"[1, 2]", "config.json is damaged: a JSON object was expected, not list"),
-        (b"[" * 100_000, "config.json is damaged: maximum recursion depth"),
+        (b"[" * 100_000, "config.json is damaged: lists or tables are nested too deeply"),
         (
             b'{"format": "foveate/3"}',
             "config.json has format 'foveate/3'; this version of foveate reads 'foveate/2' only",
