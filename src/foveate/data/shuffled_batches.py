@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 
@@ -19,6 +20,12 @@ class ShuffledBatches(ABC):
     def __init__(self, lengths: Numbers, tokens: int, seed: int) -> None:
         """`lengths` are the places that each example takes; `tokens` is the budget of a batch, padding included."""
         self._lengths, self._tokens, self._seed = lengths, tokens, seed
+
+    def resized(self, share: float) -> "ShuffledBatches":
+        """The same examples in batches of this share of the budget, or of the longest example."""
+        other = copy(self)
+        other._tokens = max(round(self._tokens * share), int(self._lengths.max(initial=1)))
+        return other
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, counted from 0, without the first `skip`."""
