@@ -8,7 +8,7 @@ from as many steps, so that a busy machine changes how long it takes and not how
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -24,7 +24,7 @@ from foveate.tasks.translations import Translating, alignment, translate
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments, save_figure
 
-MODELS = {
+MODELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "rnn": ("RNN", {"width": 256, "dropout": 0.1, "fixed_vector": "every"}, 3e-3),
     "rnn-attentive": ("RNN + attention", {"width": 256, "dropout": 0.1}, 3e-3),
     "transformer-tiny": ("Transformer", {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1}, 3e-3),
