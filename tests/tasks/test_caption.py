@@ -95,6 +95,15 @@ def test_captions_in_another_script_are_noted(predictor: Predictor) -> None:
     assert predictor.task.notes(predictor, [*images("test", 3, 4)]) == []
 
 
+def test_a_picture_of_several_models(predictor: Predictor, tmp_path: Path) -> None:
+    place = tmp_path / "image.png"
+    image("red", "blue", 0).read().save(place)
+    options = CaptionWriting(heads=True, beside=(predictor.folder,))
+    (answer,) = predictor.answer([str(place)], options)
+    titles = [axes.get_title() for axes in predictor.picture(answer).axes if axes.get_title()]
+    assert titles == 2 * ["caption", *answer.text.split()]
+
+
 def test_it_has_learned_the_colours(predictor: Predictor) -> None:
     """60 steps: two in three captions are right, where the most frequent one has less than a tenth."""
     examples = [*images("test", 40, 5)]

@@ -20,19 +20,19 @@ from foveate.data.dataset import Dataset
 from foveate.data.image_processor import choose_format
 from foveate.data.images import ImageFormat, read_image
 from foveate.decoding import Decoding, decode
-from foveate.errors import at_least, printable
+from foveate.errors import UserError, at_least, printable
 from foveate.tasks.caption_metrics import bleu, cider, same_words
 from foveate.tasks.image_files import image_files, read_images
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.predictor import Measured, Predictor, Predictors
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import Writing
-from foveate.tasks.word_maps import named_shares, word_maps
+from foveate.tasks.word_maps import head_maps, named_shares, word_maps
 from foveate.training import Objective, Training
 from foveate.training.coverage import DoublyStochastic
-from foveate.viewer.figures import plot_word_strip
+from foveate.viewer.figures import WordRow, plot_word_rows, plot_word_strip
 from foveate.viewer.protocol import Input, LookResult
 
 BATCH = 64
@@ -82,6 +82,10 @@ class CaptionWriting(Writing):
     """How captions are written: length_extra is the greatest number of tokens."""
 
     decoding: Decoding = field(default_factory=lambda: Decoding(length_extra=40, width=3))
+    heads: bool = False
+    """In a picture, a row for each head of the block that looks most decidedly."""
+    beside: tuple[Path, ...] = ()
+    """In a picture, rows below for other captioners, by their folders."""
 
 
 @dataclass
@@ -93,6 +97,8 @@ class Caption:
     text: str
     """The caption; empty for a file that could not be read."""
     tokens: list[int] = field(default_factory=list)
+    options: CaptionWriting | None = field(default=None, repr=False)
+    """How it was written, and what a picture of it shows."""
 
     @property
     def line(self) -> str:
@@ -156,7 +162,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         written = dict(zip(images, describe(predictor, [*images.values()], options), strict=True))
         captions = predictor.processor.tokenizer.decode([found.tokens for found in written.values()])
         found = {
-            place: Caption(place, text, one.tokens)
+            place: Caption(place, text, one.tokens, options)
             for (place, one), text in zip(written.items(), captions, strict=True)
         }
         for place, one in found.items():
@@ -211,7 +217,15 @@ class CaptionTask(FromEncoder, Task[Architecture]):
 
     def picture(self, predictor: Predictor, prediction: Caption) -> Any:
         """The image once for each word, sharp and bright where the model looked."""
-        return word_strip(predictor, read_image(Path(prediction.place)), prediction.tokens)
+        image, options = read_image(Path(prediction.place)), prediction.options
+        if options is None or not (options.heads or options.beside):
+            return word_strip(predictor, image, prediction.tokens)
+        rows = word_rows(predictor, image, prediction.tokens, options.heads)
+        for folder in options.beside:
+            other = Predictors(CaptionTask).load(folder)
+            (written,) = describe(other, [image], options)
+            rows += word_rows(other, image, written.tokens, options.heads)
+        return plot_word_rows(_shown(predictor, image), rows)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -228,8 +242,25 @@ def word_strip(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[in
     maps = word_maps(predictor.model, pixels, [tokens])
     if maps is None:
         return None
-    shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
-    return plot_word_strip(shown, predictor.processor.tokenizer.pieces(tokens), maps[0])
+    return plot_word_strip(_shown(predictor, image), predictor.processor.tokenizer.pieces(tokens), maps[0])
+
+
+def word_rows(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[int], heads: bool) -> list[WordRow]:
+    """The words of a caption with their maps, for a picture of several: one row, or one for each head.
+
+    Raises UserError for a model that does not attend.
+    """
+    maps = head_maps(predictor.model, predictor.processor.pixels([image]).to(predictor.device), [tokens])
+    if maps is None:
+        raise UserError(f"{predictor.name} does not attend: it has no row in the picture")
+    words, (own,) = predictor.processor.tokenizer.pieces(tokens), maps
+    if heads and len(own) > 1:
+        return [WordRow(f"head {number + 1}", words, each) for number, each in enumerate(own)]
+    return [WordRow((predictor.folder or predictor.task.out).name, words, own.mean(0))]
+
+
+def _shown(predictor: Predictor, image: PIL.Image.Image) -> np.ndarray:
+    return ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
 
 
 def describe(predictor: Predictor, images: Sequence[PIL.Image.Image], options: CaptionWriting) -> Iterator[Hypothesis]:

@@ -21,18 +21,26 @@ def word_maps(
 
     Images are square. Of several blocks, that one counts which looks most decidedly, as the mean of its heads.
     """
+    found = head_maps(model, pixels, tokens, **inputs)
+    return None if found is None else [maps.mean(0) for maps in found]
+
+
+def head_maps(
+    model: nn.Module, pixels: Float[Tensor, "B c h w"], tokens: Sequence[Sequence[int]], **inputs: Tensor
+) -> list[Float[Tensor, "H T i j"]] | None:
+    """The same for each head of that block."""
     longest = max(map(len, tokens))
     target = torch.full((len(tokens), longest), PAD)
     for row, own in enumerate(tokens):
         target[row, : len(own)] = torch.tensor([START, *own[:-1]], dtype=torch.long)[: len(own)]
     with torch.inference_mode(), look(model, sites=SITES) as sight:
         model(pixels=pixels, target=target.to(pixels.device), **inputs)
-    maps = [sight[site].weights().mean(1) for site in sight.sites]
-    if not maps:
+    sites = [sight[site].weights() for site in sight.sites]
+    if not sites:
         return None
-    chosen = max(maps, key=lambda weights: float(weights.amax(-1).mean())).float().cpu()
+    chosen = max(sites, key=lambda weights: float(weights.mean(1).amax(-1).mean())).float().cpu()
     side = round(chosen.shape[-1] ** 0.5)
-    return [weights[: len(own)].unflatten(-1, (side, -1)) for weights, own in zip(chosen, tokens, strict=True)]
+    return [weights[:, : len(own)].unflatten(-1, (side, -1)) for weights, own in zip(chosen, tokens, strict=True)]
 
 
 def share_in_box(weights: Float[Tensor, "i j"], box: tuple[float, float, float, float]) -> float:

@@ -21,6 +21,14 @@ class Alignment(NamedTuple):
     title: str = ""
 
 
+class WordRow(NamedTuple):
+    """What one model wrote about an image, and where it looked for each word."""
+
+    name: str
+    words: Sequence[str]
+    maps: Float[Tensor, "T i j"]
+
+
 def plot_alignment(
     weights: Float[Tensor, "T S"], target: Sequence[str], source: Sequence[str], title: str = ""
 ) -> Picture:
@@ -64,6 +72,13 @@ def plot_word_strip(pixels: np.ndarray, words: Sequence[str], maps: Float[Tensor
     from foveate.viewer.strip import draw  # imports matplotlib, which takes a while
 
     return draw(pixels, words, maps, title)
+
+
+def plot_word_rows(pixels: np.ndarray, rows: Sequence[WordRow]) -> Picture:
+    """The same for several models or heads, a row for each."""
+    from foveate.viewer.strip import draw_rows  # imports matplotlib, which takes a while
+
+    return draw_rows(pixels, rows)
 
 
 def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: str, up: str) -> Picture:

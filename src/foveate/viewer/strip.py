@@ -10,6 +10,7 @@ from PIL import ImageFilter
 from torch import Tensor
 
 from foveate.contracts import Picture
+from foveate.viewer.figures import WordRow
 
 DARK = 0.25
 """Brightness of what gets no attention."""
@@ -32,6 +33,21 @@ def draw(pixels: np.ndarray, words: Sequence[str], maps: Float[Tensor, "T i j"],
             axes.set_title(["", *words][place], fontsize=13)
     if title:
         figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def draw_rows(pixels: np.ndarray, rows: Sequence[WordRow]) -> Picture:
+    """A row of panels for each model or head: its name with the image, then the image for each of its words."""
+    colours = np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels
+    columns = 1 + max(len(row.words) for row in rows)
+    figure = Figure(figsize=(1.15 * columns, 1.4 * len(rows) + 0.2), layout="constrained")
+    for row, line in zip(rows, figure.subplots(len(rows), columns, squeeze=False), strict=True):
+        panels = [colours, *(foveated(colours, weights.numpy()) for weights in row.maps)]
+        for axes in line:
+            axes.set_axis_off()
+        for axes, panel, word in zip(line, panels, [row.name, *row.words], strict=False):
+            axes.imshow(panel, interpolation="nearest")
+            axes.set_title(word, fontsize=9)
     return figure
 
 

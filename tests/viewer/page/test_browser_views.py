@@ -200,6 +200,22 @@ def test_image(opened: Opener, documents: dict[str, Document]) -> None:
     assert dark[int(high * 8.3 / 14), int(wide * 4.3 / 14)] < 60 < dark[int(high * 0.5 / 14), int(wide * 13.5 / 14)]
 
 
+def test_the_picture_plays_and_blurs(opened: Opener) -> None:
+    """Every query in turn, until it is stopped; where the weights are small the image is blurred."""
+    tab = opened("image", "#0/0")
+    first = tab.inner_text(".picture-query")
+    tab.click("text=Play")
+    tab.wait_for_function("(first) => document.querySelector('.picture-query').innerText !== first", arg=first)
+    tab.click("text=Stop")
+    assert tab.locator(".stepper button", has_text="Play").get_attribute("aria-pressed") == "false"
+    tab.click("text=Fovea")
+    tab.wait_for_function("() => document.querySelector('.picture-image').style.filter.includes('blur')")
+    sharp = painted(tab, ".picture-weights")[..., 3]
+    assert sharp.max() > 200 > 100 > sharp.min()
+    tab.click("text=Fovea")
+    tab.wait_for_function("() => !document.querySelector('.picture-image').style.filter")
+
+
 def test_patches_choose_patches(opened: Opener) -> None:
     tab = opened("image", "#0/1")
     box = tab.locator(".picture-weights").bounding_box()

@@ -12,6 +12,7 @@ function press(page, event) {
     ArrowLeft: () => (event.shiftKey ? page.stepKey(-1) : page.stepHead(-1)),
     ArrowRight: () => (event.shiftKey ? page.stepKey(1) : page.stepHead(1)),
     Escape: () => page.back(),
+    p: () => page.stage.shown.includes("picture") && page.stage.views.picture.run(!page.stage.views.picture.timer),
     "/": () => page.search.focus(),
     "+": () => page.stage.views.map.zoom(1.6),
     "=": () => page.stage.views.map.zoom(1.6),

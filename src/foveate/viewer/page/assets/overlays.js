@@ -35,10 +35,14 @@ class Patches {
 
   paint(context, width, height, weights) {
     Object.assign(this, { width, height });
-    const { head, page, top, coloured } = this.view;
+    const { head, page, top, coloured, foveated } = this.view;
     const { before, count } = head.keys;
     for (let key = before; key < count; key++) {
       const share = Math.min(1, Math.sqrt(weights[key] / top));
+      if (foveated) {
+        this.sharpen(context, key, share);
+        continue;
+      }
       context.globalAlpha = coloured ? 0.25 + 0.6 * share : 0.8 * (1 - share);
       context.fillStyle = coloured ? scales.dark.colour(weights[key], top) : DARK;
       context.fillRect(...this.box(key));
@@ -48,6 +52,15 @@ class Patches {
     if (this.view.alike && this.view.query >= before) this.frame(context, this.view.query, "#8fd0ff");
     if (page.hovered?.key >= before) this.frame(context, page.hovered.key, "#ffc98a");
     if (page.key !== null && page.key >= before) this.frame(context, page.key, "#ffb14e");
+  }
+
+  /** Draw the patch over the blurred image, the sharper the larger its weight. */
+  sharpen(context, key, share) {
+    const { image } = this.view;
+    const [left, top, width, height] = this.box(key);
+    const [across, down] = [image.naturalWidth / this.width, image.naturalHeight / this.height];
+    context.globalAlpha = share;
+    context.drawImage(image, left * across, top * down, width * across, height * down, left, top, width, height);
   }
 
   frame(context, key, colour) {

@@ -1,6 +1,8 @@
 // The picture of the keys: an image with the weights of the chosen query over its patches, or a spectrogram with the
 // weights over its time. The user steps through the queries, or clicks on one if they are patches, too.
 
+const PACE = 700; // milliseconds that each query is shown while it plays
+
 class Picture {
   constructor(page) {
     this.page = page;
@@ -12,10 +14,14 @@ class Picture {
     this.told = make("output", { class: "picture-query" });
     this.steps = make("div", { class: "picture-steps" });
     this.style = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Colours");
+    this.fovea = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Fovea");
+    this.fovea.title = "Sharp where the weights are large, blurred elsewhere";
+    this.play = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Play");
+    this.play.title = "Step through the queries (p)";
     this.foot = make("span", { class: "muted note" });
     const back = make("button", { type: "button", class: "icon", "aria-label": "Previous query" }, "‹");
     const on = make("button", { type: "button", class: "icon", "aria-label": "Next query" }, "›");
-    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.told, this.style);
+    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.play, this.told, this.style, this.fovea);
     this.stage = make(
       "div",
       { class: "picture-stage" },
@@ -34,6 +40,11 @@ class Picture {
       this.style.setAttribute("aria-pressed", String(!this.coloured));
       this.draw();
     });
+    this.fovea.addEventListener("click", () => {
+      this.fovea.setAttribute("aria-pressed", String(!this.foveated));
+      this.draw();
+    });
+    this.play.addEventListener("click", () => this.run(!this.timer));
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.page.hover(null));
     this.canvas.addEventListener("click", (event) => this.choose(event));
@@ -65,6 +76,25 @@ class Picture {
     return this.style.getAttribute("aria-pressed") === "true";
   }
 
+  get foveated() {
+    return this.fovea.getAttribute("aria-pressed") === "true" && this.head.keys.picture.kind === "image";
+  }
+
+  /** Play or stop: every query in turn, from the first one after the last. */
+  run(on) {
+    clearInterval(this.timer);
+    this.timer = on ? setInterval(() => this.advance(), PACE) : null;
+    this.play.textContent = on ? "Stop" : "Play";
+    this.play.setAttribute("aria-pressed", String(on));
+    if (on && this.query === this.head.queries.count - 1) this.page.choose({ query: 0, key: null });
+  }
+
+  advance() {
+    const last = this.head.queries.count - 1;
+    if (!this.element.isConnected || this.query >= last) return this.run(false);
+    return this.page.choose({ query: this.query + 1, key: null });
+  }
+
   get query() {
     return this.page.query ?? 0;
   }
@@ -81,6 +111,8 @@ class Picture {
       make("b", { class: "query" }, make("bdi", {}, cut(name, 28))),
       ` ${this.query + 1} of ${count(head.queries.count)}`,
     );
+    this.fovea.hidden = head.keys.picture.kind !== "image";
+    this.image.style.filter = this.foveated ? "blur(5px) brightness(0.4)" : "";
     this.canvas.setAttribute("aria-label", `Weights of query ${this.query}, ${name}, over the picture`);
     this.paintSteps();
     this.before.hidden = !head.keys.before;
