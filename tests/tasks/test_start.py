@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tiny_bert import write_folder
 
 import foveate
 from foveate.cli import main
-from foveate.data import Splits
+from foveate.data import LabelledText, Splits
 from foveate.data.images import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
@@ -218,3 +219,12 @@ def test_what_low_rank_updates_need(folder: Path, tmp_path: Path, capsys: pytest
             main([*command, *arguments])
         assert exit.value.code == 2
         assert message in capsys.readouterr().err
+
+
+def test_validation_texts_that_fill_all_positions(folder: Path, tmp_path: Path) -> None:
+    """A BERT's tokenizer adds two tokens: a text with one place less than the model has is left out."""
+    parts, told = verdicts.splits(), StringIO()
+    most = recipe(tmp_path, folder).architecture.max_length
+    check = LabelledText.from_pairs([*verdicts.examples(40, 40), ("praise", "good " * (most - 1))], "check")
+    recipe(tmp_path, folder, 2).learn(replace(parts, dev=check), Console(file=told, width=200))
+    assert f"1 of 41 left out of validation for more than {most} positions" in told.getvalue()

@@ -14,7 +14,7 @@ from foveate import tasks
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.tagged import Tagged, tagged_dataset
-from foveate.errors import UserError
+from foveate.errors import TextError, UserError
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.tag import Tag, Text
 from foveate.tasks.trained import NoOptions, Trained
@@ -177,3 +177,21 @@ def test_a_bert_tags_words_by_their_first_pieces(tmp_path: Path) -> None:
     again = recipe(tmp_path / "again", start=tmp_path / "bert", architecture=None)
     assert (again.model, again.architecture.width, again.architecture.head) == ("bert-mini", 24, "tokens")
     assert torch.equal(again.build(classes=5).embedding.weight, tagger.model.embedding.weight)
+
+
+def test_sentences_of_more_pieces_than_a_bert_has_positions_for(tmp_path: Path) -> None:
+    """They are left out of training and validation, and are told when they are to be tagged."""
+    sizes = {"width": 24, "layers": 1, "heads": 2, "feedforward": 31, "max_length": 12, "positions": "learned"}
+    told, parts = StringIO(), splits()
+    long = Tagged(31, ("the", "klawpmujkoocplehyalpklatkool"), ("DET", "NOUN"))
+    check = Dataset(parts.dev.name, [*parts.dev, long], parts.dev.unit)
+    tagger = recipe(tmp_path, model="bert-mini", architecture=sizes).learn(
+        replace(parts, dev=check), Console(file=told, width=200)
+    )
+    assert "0 of 300 sentences left out for more than 10 words or 12 positions" in told.getvalue()
+    assert "1 of 16 left out of validation for more than 12 positions" in told.getvalue()
+    with pytest.raises(TextError, match=r"takes \d+ positions, but the model learned only 12"):
+        tagger.run(" ".join(long.words))
+    batches = tagger.task.batches(check, tagger.processor)
+    assert batches.report.startswith(f"{check.name}: 1 of {len(check)} sentences left out")
+    assert sum(len(batch.inputs["tokens"]) for batch in batches.epoch(0)) == len(parts.dev)

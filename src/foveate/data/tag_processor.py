@@ -57,6 +57,10 @@ class TagProcessor(Processor[Tagged]):
         """The inputs for sentences, each of which has a word."""
         return _inputs(*self._table(sentences))
 
+    def positions(self, sentences: Sequence[Sequence[str]]) -> list[int]:
+        """How many positions of a model each sentence takes."""
+        return list(map(len, sentences))
+
     def _table(self, sentences: Iterable[Sequence[str]]) -> tuple[Numbers, list[Numbers]]:
         """The numbers of each distinct word, worked out once, and the rows of the words of each sentence."""
         places: defaultdict[str, int] = defaultdict(lambda: len(places) + 1)
@@ -113,6 +117,9 @@ class PieceTagProcessor(TagProcessor):
 
     def inputs(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
         return self._padded(self._cut(sentences))
+
+    def positions(self, sentences: Sequence[Sequence[str]]) -> list[int]:
+        return [len(tokens) for tokens, _ in self._cut(sentences)]
 
     def _padded(self, cut: Sequence[tuple[Numbers, Numbers]]) -> dict[str, Tensor]:
         tokens, lengths = padded([tokens for tokens, _ in cut], PAD)

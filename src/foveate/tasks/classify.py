@@ -9,6 +9,7 @@ import tyro
 
 from foveate.data import TRAINERS, Labelled, LabelledBatches, LabelledText, Tokens
 from foveate.data.dataset import Dataset
+from foveate.data.labelled_batches import surroundings
 from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.errors import at_least
 from foveate.tasks.fine_tuning import FromLanguageModel
@@ -89,6 +90,10 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
 
     def lengths(self, processor: TextLabelProcessor, examples: Iterable[Labelled]) -> list[int]:
         return [len(tokens) for tokens in processor.tokenizer.encode([example.text for example in examples])]
+
+    def positions(self, processor: TextLabelProcessor, examples: Iterable[Labelled]) -> list[int]:
+        around = sum(map(len, surroundings(processor.tokenizer)))
+        return [around + length for length in self.lengths(processor, examples)]
 
     def hold_out(self, learn: Any, every: int) -> tuple[Dataset[Any], Dataset[Any]]:
         return learn.held_out(every)

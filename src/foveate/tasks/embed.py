@@ -12,6 +12,7 @@ from foveate import models
 from foveate.data import TRAINERS, ParallelText, Splits, open_source
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
+from foveate.data.labelled_batches import surroundings
 from foveate.data.paired_texts import PairedTextProcessor, TextPair
 from foveate.errors import UserError, at_least
 from foveate.nn import skip_init
@@ -121,6 +122,10 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
         sides = zip(*(tuple(pair) for pair in examples), strict=True)
         counted = ([len(tokens) for tokens in processor.tokenizer.encode(list(side))] for side in sides)
         return [max(both) for both in zip(*counted, strict=True)]
+
+    def positions(self, processor: PairedTextProcessor, examples: Iterable[Any]) -> list[int]:
+        around = sum(map(len, surroundings(processor.tokenizer)))
+        return [around + length for length in self.lengths(processor, examples)]
 
     def batches(self, learn: Any, processor: PairedTextProcessor) -> Batches:
         """Of the pairs with at most `max_length` tokens on either side. Raises UserError where there is none."""

@@ -100,6 +100,9 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     def lengths(self, processor: TagProcessor, examples: Iterable[Tagged]) -> list[int]:
         return [len(sentence.words) for sentence in examples]
 
+    def positions(self, processor: TagProcessor, examples: Iterable[Tagged]) -> list[int]:
+        return processor.positions([sentence.words for sentence in examples])
+
     def fit(self, learn: Dataset[Tagged]) -> TagProcessor:
         lexicon = Lexicon.learn(learn)
         if self.preset.family not in READ_AROUND:
@@ -113,8 +116,9 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
 
     def tag(self, predictor: Predictor, sentences: Sequence[Sequence[str]]) -> list[Tagging]:
         """The tags of sentences of words."""
-        lengths = list(map(len, sentences))
-        check_positions(predictor.model, list(map(" ".join, sentences)), enumerate(lengths), marks=0)
+        lengths, positions = list(map(len, sentences)), predictor.processor.positions(sentences)
+        taken = [(place, count) for place, count in enumerate(positions) if lengths[place]]
+        check_positions(predictor.model, list(map(" ".join, sentences)), taken, marks=0)
         tags, names = [list[str]() for _ in sentences], predictor.processor.lexicon.tags
         for places in longest_first(lengths):
             inputs = predictor.processor.inputs([sentences[place] for place in places])

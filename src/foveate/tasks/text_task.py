@@ -1,18 +1,22 @@
 """What tasks share that read one text at a time and learn from a text that fits into memory."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 from torch import nn
 
+from foveate import models
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.rows import within_budget
 from foveate.errors import UserError, at_least
+from foveate.nn import longest_sequence
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture, Recipe
@@ -57,6 +61,18 @@ class TextTask(Task[Architecture]):
     def lengths(self, processor: Any, examples: Iterable[Any]) -> list[int]:
         """How many tokens each example has."""
 
+    @property
+    def room(self) -> float:
+        """How many positions the model learns; infinite where there is no limit."""
+        family = self.preset.family
+        sizes: Any = dict.fromkeys(models.sizes_of_data(family), 1)
+        with torch.device("meta"):
+            return longest_sequence(models.build(family, replace(self.architecture, **sizes)))  # type: ignore[type-var]
+
+    def positions(self, processor: Any, examples: Iterable[Any]) -> list[int]:
+        """How many positions of the model each example takes."""
+        return [self.marks + length for length in self.lengths(processor, examples)]
+
     @abstractmethod
     def reading(self, predictor: Predictor, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
@@ -71,17 +87,20 @@ class TextTask(Task[Architecture]):
         return Recipe.contents(self)
 
     def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
-        """Of the examples with at most `max_length` tokens. Raises UserError where there is none."""
-        most = self.examples.max_length
+        """Of the examples with at most `max_length` tokens that the model has positions for. Raises UserError where
+        there is none."""
+        most, room = self.examples.max_length, self.room
+        sizes = zip(self.lengths(processor, learn), self.positions(processor, learn), strict=True)
         fitting = [
-            example for example, length in zip(learn, self.lengths(processor, learn), strict=True) if length <= most
+            example
+            for example, (length, positions) in zip(learn, sizes, strict=True)
+            if length <= most and positions <= room
         ]
+        limit = f"{most:,} {self.tokens_name}" + (f" or {room:,} positions" if room < math.inf else "")
         if not fitting:
-            raise UserError(
-                f"{learn.name}: each of the {learn.unit} has more than {most:,} {self.tokens_name}; raise max_length"
-            )
+            raise UserError(f"{learn.name}: each of the {learn.unit} has more than {limit}; raise max_length")
         left_out = f"{len(learn) - len(fitting):,} of {len(learn):,} {learn.unit}"
-        line = f"{learn.name}: {left_out} left out for more than {most:,} {self.tokens_name}"
+        line = f"{learn.name}: {left_out} left out for more than {limit}"
         kept = Dataset(learn.name, fitting, learn.unit, learn.notes)
         return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
 
@@ -91,8 +110,8 @@ class TextTask(Task[Architecture]):
         if tokenizer := getattr(predictor.processor, "tokenizer", None):
             for note in unknown_note(check.name, tokenizer, map(self.key, examples)):
                 console.print(note, markup=False, highlight=False)
-        lengths = [self.marks + length for length in self.lengths(predictor.processor, examples)]
-        return without_too_long(predictor.model, examples, lengths, check.name, console)
+        positions = self.positions(predictor.processor, examples)
+        return without_too_long(predictor.model, examples, positions, check.name, console)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
