@@ -2,6 +2,7 @@
 # make test   everything that must pass, from nothing
 # make fuzz   20,000 damaged files, read by every reader
 # make check  the quick part of it: style, types, layers
+# make docs   the documentation as a site in build/site; a link that leads nowhere is an error
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +11,7 @@ BIN = $(VENV)/bin
 demo: $(VENV)/demo
 	$(BIN)/foveate demo
 
-test: $(VENV)/test check
+test: $(VENV)/test check docs
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fuzz: $(VENV)/test
@@ -22,8 +23,12 @@ check: $(VENV)/test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What image models and metrics of captions are compared with, in a folder of their own (tests/references.py). Without dependencies: torchvision's
-# own would replace torch by the build that it was compiled for, and the tests need no compiled operator.
+docs: $(VENV)/test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# What image models and metrics of captions are compared with, in a folder of their own (tests/references.py). Without
+# dependencies: torchvision's own would replace torch by the build that it was compiled for, and the tests need no
+# compiled operator.
 REFERENCES = torchvision==0.28.0 timm==1.0.31 pycocoevalcap==1.2
 
 # What is installed depends on pyproject.toml, and for the tests on REFERENCES.
@@ -34,9 +39,9 @@ $(VENV)/demo: pyproject.toml
 
 $(VENV)/test: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,docs]"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--target $(VENV)/references --upgrade $(REFERENCES)
 	touch $@
 
-.PHONY: demo test fuzz check
+.PHONY: demo test fuzz check docs

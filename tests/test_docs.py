@@ -83,3 +83,13 @@ def test_every_comparison_has_options_that_there_are(command: str, monkeypatch: 
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8")):
         assert "://" in link or (DOCS / page).parent.joinpath(link).exists(), link
+
+
+def test_every_page_is_in_the_site_s_menu() -> None:
+    """Which `make docs` builds, with links checked."""
+    menu = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    logs = {page for page in pages if page.startswith("log/")} - {"log/index.md"}
+    assert pages - logs == set(re.findall(r"\S+\.md", menu))
+    named = re.findall(r"\((\S+\.md)\)", (DOCS / "log" / "index.md").read_text(encoding="utf-8"))
+    assert {f"log/{name}" for name in named} == logs
