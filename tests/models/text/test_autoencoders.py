@@ -164,3 +164,12 @@ def test_the_writers_first_state(cell: str, states: int) -> None:
     expected = (vectors @ layer.weight.T + layer.bias).tanh()
     in_order = torch.cat([state[level] for state in found for level in range(2)], -1)
     torch.testing.assert_close(in_order, expected)
+
+
+def test_words_are_hidden_from_the_writer_in_training_alone() -> None:
+    """With all of them hidden, what the writer was told of the words before makes no difference."""
+    model = create("rnn-autoencoder", **SMALL, word_dropout=1 - 1e-9).train()
+    other = torch.where(TARGET == START, START, 11)
+    assert torch.equal(model(SOURCE, LENGTHS, TARGET).logits, model(SOURCE, LENGTHS, other).logits)
+    model.eval()
+    assert not torch.equal(model(SOURCE, LENGTHS, TARGET).logits, model(SOURCE, LENGTHS, other).logits)

@@ -4,11 +4,12 @@ into one vector, another decodes the sentence from that vector."""
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.config import FromData
-from foveate.contracts import Output
+from foveate.contracts import START, UNKNOWN, Output
 from foveate.errors import check_literals
 from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
 
@@ -31,6 +32,9 @@ class RNNAutoencoderConfig:
     """Read in both directions, or only from left to right."""
     dropout: float = 0.1
     """Share of embeddings and outputs that is dropped in training."""
+    word_dropout: float = 0.0
+    """Share of the words before each one that are hidden from the writer in training, so that it must read the vector
+    (Bowman et al. 2016)."""
 
 
 class RNNAutoencoder(nn.Module):
@@ -55,6 +59,9 @@ class RNNAutoencoder(nn.Module):
         target_lengths: Int[Tensor, "B"] | None = None,
     ) -> Output:
         """Logits of the token after each target token."""
+        if self.training and self.config.word_dropout:
+            hidden = torch.rand(target.shape, device=target.device) < self.config.word_dropout
+            target = target.masked_fill(hidden & (target != START), UNKNOWN)
         return Output(self.writer(self.vectors(source, source_lengths), target))
 
     def vectors(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
