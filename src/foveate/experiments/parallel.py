@@ -149,7 +149,7 @@ def _report(options: Parallel, found: list[Measured]) -> Comparison:
     axes.legend(frameon=False, fontsize="small", ncols=2)
     note = (
         f"`transformer-tiny` with 2 + 2 blocks on emoji names, {options.processes} processes with {options.threads} "
-        f"threads each, steps {options.steps // 2 + 1} to {options.steps // 2 * 2}. What is sent is computed, for "
+        f"thread{'s' if options.threads > 1 else ''} each, steps {options.steps // 2 + 1} to {options.steps // 2 * 2}. What is sent is computed, for "
         "single precision and sums by rings: gradients, weights and gradients, or activations without the logits."
     )
     return Comparison("Data against model parallel", [table], {"": figure}, list(map(asdict, found)), [note])
