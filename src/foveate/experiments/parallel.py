@@ -147,9 +147,11 @@ def _report(options: Parallel, found: list[Measured]) -> Comparison:
     axes.set_xticks(range(len(cases)), [f"width {width},\n{tokens:,} tokens" for width, tokens in cases])
     axes.set(title="speed in times that of one process")
     axes.legend(frameon=False, fontsize="small", ncols=2)
+    threads = f"{options.threads} thread{'s' if options.threads > 1 else ''}"
+    half = options.steps // 2
     note = (
-        f"`transformer-tiny` with 2 + 2 blocks on emoji names, {options.processes} processes with {options.threads} "
-        f"thread{'s' if options.threads > 1 else ''} each, steps {options.steps // 2 + 1} to {options.steps // 2 * 2}. What is sent is computed, for "
-        "single precision and sums by rings: gradients, weights and gradients, or activations without the logits."
+        f"`transformer-tiny` with 2 + 2 blocks on emoji names, {options.processes} processes with {threads} each, "
+        f"steps {half + 1} to {2 * half}. What is sent is computed, for single precision and sums by rings: gradients, "
+        "weights and gradients, or activations without the logits."
     )
     return Comparison("Data against model parallel", [table], {"": figure}, list(map(asdict, found)), [note])
