@@ -3,6 +3,7 @@
 import json
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import PIL.Image
@@ -159,6 +160,22 @@ def test_the_times_of_words(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert 0 <= first["start"] <= first["end"] <= second["start"] <= second["end"] <= 1
     figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", SearchAndShow(times=True)))
     assert [text.get_text() for text in figure.axes[0].texts] == ["ab", "ca"]
+
+
+def test_sound_from_a_pipe(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Two words with a second between them: two lines, each with the second at which it begins."""
+    silence = np.zeros(RATE)
+    words = [speak(word, np.random.default_rng(9)) for word in ("ab", "ca")]
+    soundfile.write(tmp_path / "two.wav", np.concatenate([words[0], silence, words[1], silence]), RATE, "PCM_16")
+    with (tmp_path / "two.wav").open("rb") as file:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file, isatty=lambda: False))
+        main(["run", str(run), "-", "--cut", "2"])
+    first, second = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert first == ["0.00", "ab"]
+    assert 1.2 < float(second[0]) < 1.5
+    assert second[1] == "ca"
 
 
 def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -59,6 +60,9 @@ def main(arguments: Sequence[str]) -> None:
     if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
         _chat(task, asked)
         return
+    if asked.text == ("-",) and (hear := _hearer(task)) is not None:
+        _hear(hear, asked)
+        return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
@@ -79,6 +83,22 @@ def main(arguments: Sequence[str]) -> None:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
     if not drawn:
         raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
+
+
+def _hearer(task: Any) -> Callable[..., Iterator[Prediction]] | None:
+    """What answers to the parts of a piped sound; None for a model that hears nothing."""
+    page: Any = getattr(task, "task", None)
+    return partial(page.hear, task) if page is not None and hasattr(page, "hear") else getattr(task, "hear", None)
+
+
+def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
+    """Transcribes the sound of standard input, part by part, as it comes."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UserError("'-' reads a sound from a pipe: arecord -f S16_LE -r 16000 | foveate run RUN -")
+    if asked.picture is not None:
+        raise UserError("a picture is drawn of a file, not of piped sound")
+    for found in hear(sys.stdin.buffer.read, asked.options):
+        print(found.line, flush=True)
 
 
 def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:

@@ -2,7 +2,7 @@
 it."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,20 @@ from foveate.errors import UserError
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 """Codes of sample formats. With EXTENSIBLE the code is at another place of the header."""
 
+LONGEST_HEADER = 2**20
+"""Bytes of a chunk before the samples of a stream, at most."""
 
-class _Format(NamedTuple):
+
+class WaveFormat(NamedTuple):
     code: int
     channels: int
     rate: int
     bits: int
+
+    @property
+    def frame_size(self) -> int:
+        """Bytes of one sample of all channels."""
+        return self.channels * self.bits // 8
 
 
 def is_wav(data: bytes) -> bool:
@@ -39,7 +47,34 @@ def decode_wav(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]
             break
     if header is None or samples is None:
         raise UserError(f"{name} is no .wav file of integers (PCM) or floats: it is truncated")
-    return _decode(samples, header, name), header.rate
+    return decode_samples(samples, header, name), header.rate
+
+
+def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
+    """The format of a stream, which is read up to its first sample. Raises UserError where it is no WAV."""
+
+    def take(count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            if not (more := read(count - len(found))):
+                raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: it ends before its samples")
+            found += more
+        return found
+
+    if not is_wav(take(12)):
+        raise UserError(f"{name} is no .wav stream: give arecord no other type (-t wav)")
+    header = None
+    while True:
+        kind, size = struct.unpack("<4sI", take(8))
+        if kind == b"data":
+            break
+        if size > LONGEST_HEADER:
+            raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: a header has {size:,} bytes")
+        content = take(size + size % 2)
+        header = _header(memoryview(content), name) if kind == b"fmt " else header
+    if header is None:
+        raise UserError(f"{name} is no .wav stream of integers (PCM) or floats: its header is missing")
+    return header
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
@@ -51,7 +86,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
         place += 8 + size + size % 2
 
 
-def _header(content: memoryview, name: str) -> _Format:
+def _header(content: memoryview, name: str) -> WaveFormat:
     if len(content) < 16:
         raise UserError(f"{name} is no .wav file of integers (PCM) or floats: its header is truncated")
     code, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", content)
@@ -63,10 +98,10 @@ def _header(content: memoryview, name: str) -> _Format:
             f"{name} is no .wav file of integers (PCM) or floats: "
             f"its header says format {code}, {bits} bits, {channels} channels, {rate} Hz"
         )
-    return _Format(code, channels, rate, bits)
+    return WaveFormat(code, channels, rate, bits)
 
 
-def _decode(data: memoryview, header: _Format, name: str) -> Float32[np.ndarray, "N C"]:
+def decode_samples(data: memoryview, header: WaveFormat, name: str) -> Float32[np.ndarray, "N C"]:
     width = header.bits // 8
     frames = len(data) // (width * header.channels)
     if not frames:

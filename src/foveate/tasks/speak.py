@@ -49,7 +49,7 @@ class SaidTexts(Examples):
     """Which sounds to learn from, a table with sound<TAB>text on each line or a folder with one folder for each text,
     and what becomes of them."""
 
-    batch: int = 3000
+    batch: int = 1000
     """Audio tokens of a batch, padding included."""
     validation_examples: int = 200
     """Sounds that each validation during training measures."""
@@ -57,7 +57,7 @@ class SaidTexts(Examples):
     """Sampling rate that sounds are resampled to. By default that of the first sound, at most 16,000 Hz."""
     bands: int | None = None
     """Bands of the spectrogram. By default 40 up to 8,000 Hz, else 80."""
-    codes: int = 512
+    codes: int = 256
     """Audio tokens to choose from, at most; learned by k-means from spectrograms."""
 
     def check(self) -> None:
@@ -69,7 +69,7 @@ class SaidTexts(Examples):
 class Drawing:
     """How tokens are drawn."""
 
-    temperature: float = 1.0
+    temperature: float = 0.8
     """Below 1 prefers likely tokens: sounds become longer, because the end is seldom the likeliest. Above 1 is more
     random."""
     seed: int = 1
@@ -131,9 +131,9 @@ class Speak(Task[Architecture]):
     usual = Training(
         epochs=12,
         optimizer="muon",
-        learning_rate=3e-3,
+        learning_rate=8e-3,
         schedule="cosine",
-        warmup=50,
+        warmup=20,
         label_smoothing=0.0,
         validate_every=200,
         save_every=200,

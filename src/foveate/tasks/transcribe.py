@@ -1,8 +1,8 @@
 """Transcription: a model writes what is said in a sound, one character after the other."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,8 @@ import tyro
 from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
-from foveate.data.sounds import read_sound
+from foveate.data.sound_stream import Read
+from foveate.data.sounds import Sound, read_sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.errors import at_least
 from foveate.tasks.predictor import Measured, Predictor
@@ -28,6 +29,7 @@ from foveate.tasks.transcripts import (
     text_metrics,
     transcribe_parts,
     transcribe_sounds,
+    transcripts_as_they_come,
 )
 from foveate.training import Objective, Training
 from foveate.training.joint_ctc import JointCTC
@@ -111,12 +113,25 @@ class Transcribe(Task[Architecture]):
         options.check()
         sounds, errors = read_or_report(texts)
         found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
-        transcribed = transcribe_parts(predictor, [*sounds.values()], options)
-        for (place, sound), parts in zip(sounds.items(), transcribed, strict=True):
+        for place, one in zip(sounds, self._transcripts(predictor, [*sounds.values()], options), strict=True):
+            found[place] = replace(one, place=place)
+        return [found[place] for place in texts]
+
+    def hear(self, predictor: Predictor, read: Read, options: SearchAndShow) -> Iterator[Transcript]:
+        """What is said in a WAV stream, part by part, as soon as each is there."""
+        options.check()
+        longest = options.cut or predictor.processor.longest
+        return transcripts_as_they_come(
+            read, longest, lambda sound: next(self._transcripts(predictor, [sound], options))
+        )
+
+    def _transcripts(
+        self, predictor: Predictor, sounds: Sequence[Sound], options: SearchAndShow
+    ) -> Iterator[Transcript]:
+        for sound, parts in zip(sounds, transcribe_parts(predictor, sounds, options), strict=True):
             text, log_prob = joined(predictor.processor, parts)
             times = part_times(predictor, parts) if options.times else None
-            found[place] = Transcript(place, text, log_prob, sound.seconds, options.json, times=times)
-        return [found[place] for place in texts]
+            yield Transcript("", text, log_prob, sound.seconds, options.json, times=times)
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search) -> Measured:
         texts = [text for text, _ in transcribe_sounds(predictor, [one.read() for one in examples], options)]

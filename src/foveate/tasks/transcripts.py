@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from jaxtyping import Float32
 from foveate.contracts import START, Hypothesis
 from foveate.data.character_tokens import encode
 from foveate.data.cutting import SHORTEST, cut_at_silences
+from foveate.data.sound_stream import Read, sounds_from_pipe
 from foveate.data.sounds import Sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.decoding import beam, greedy
@@ -136,6 +137,16 @@ def part_times(predictor: Predictor, parts: Sequence[Part]) -> list[TimedWord]:
                     found.append(TimedWord(one.word, offset + one.start, offset + one.end))
         offset += part.sound.seconds
     return found
+
+
+def transcripts_as_they_come(
+    read: Read, longest: float, transcribe: Callable[[Sound], Transcript]
+) -> Iterator[Transcript]:
+    """The transcript of each part of a WAV stream; its place and the times of words count from the first sample."""
+    for start, sound in sounds_from_pipe(read, longest):
+        found = transcribe(sound)
+        times = None if found.times is None else [one.later(start) for one in found.times]
+        yield replace(found, place=f"{start:.2f}", times=times)
 
 
 def look_at(predictor: Predictor, sound: Sound, text: str) -> tuple[Float32[np.ndarray, "S F"], Sight]:

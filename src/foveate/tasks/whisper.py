@@ -17,6 +17,7 @@ from foveate.contracts import Generator, Picture
 from foveate.data.cutting import cut_at_silences
 from foveate.data.labelled_sounds import labelled_sounds
 from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.sound_stream import Read
 from foveate.data.sounds import Sound, read_sound
 from foveate.data.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Generation, generate
@@ -29,7 +30,7 @@ from foveate.sight import look
 from foveate.tasks.predictor import evaluation_rows
 from foveate.tasks.sound_files import read_or_report, sound_files
 from foveate.tasks.trained import Evaluation
-from foveate.tasks.transcripts import Transcript, text_metrics
+from foveate.tasks.transcripts import Transcript, text_metrics, transcripts_as_they_come
 from foveate.tasks.word_times import TimedWord, most_decided, word_times
 from foveate.training.hardware import choose_device
 
@@ -147,6 +148,11 @@ class WhisperTranscriber:
             total = sum(window.log_prob for window in own)
             found.append(Transcript("", text, total, sound.seconds, options.json, times=times))
         return found
+
+    def hear(self, read: Read, options: WhisperOptions) -> Iterator[Transcript]:
+        """What is said in a WAV stream, part by part, as soon as each is there."""
+        self._check(options)
+        return transcripts_as_they_come(read, SECONDS, lambda sound: self.transcribe([sound], options)[0])
 
     def _windows(self, sounds: Sequence[Sound], options: Spoken) -> Iterator[Window]:
         ends = {self.end}

@@ -23,6 +23,10 @@ class TimedWord:
     start: float
     end: float
 
+    def later(self, seconds: float) -> "TimedWord":
+        """The word in a sound that begins so much earlier."""
+        return TimedWord(self.word, self.start + seconds, self.end + seconds)
+
     def __str__(self) -> str:
         return f"{self.word} ({self.start:.2f}-{self.end:.2f})"
 

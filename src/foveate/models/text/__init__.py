@@ -195,7 +195,7 @@ FAMILIES = (
                 3_373_568,
                 "4+4 blocks, width 128, 4 heads, pre-norm: for tens of thousands of sentences, on a laptop",
             ),
-            "speaker-tiny": (3_040_512, "1+3 blocks, width 128, 4 heads: reads characters and writes audio tokens"),
+            "speaker-tiny": (1_872_672, "1+2 blocks, width 96, 4 heads: reads characters and writes audio tokens"),
             "transformer-base": (
                 48_234_496,
                 "6+6 blocks, width 512, 8 heads: the paper's base model, 65 M parameters with a shared vocabulary",
