@@ -73,8 +73,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_json_value(path: Path) -> Any:
     """The JSON value in `path`, likewise."""
+    limits.check_file(path)
     try:
-        limits.check_file(path)
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:
         raise UserError(f"could not read {path}: {error.strerror}") from None

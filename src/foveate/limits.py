@@ -18,7 +18,8 @@ NAME = 255
 SIZES = (
     (("layer", "depth", "blocks"), 2_000),
     (("head",), 100_000),
-    (("label", "vocab", "width", "size", "dim", "length", "position", "feedforward", "channels"), 10_000_000),
+    (("label",), 100_000),
+    (("vocab", "width", "size", "dim", "length", "position", "feedforward", "channels"), 10_000_000),
 )
 """What the names of a model's sizes contain, and the most that they can be: GPT-3 has 96 layers."""
 

@@ -185,3 +185,30 @@ def test_the_port_of_the_web_is_left_out(host: str, status: int) -> None:
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
     asyncio.run(guard(scope, None, send))
     assert answers[0]["status"] == status
+
+
+def test_a_number_of_five_thousand_digits_in_an_address(client: Client) -> None:
+    answer = client.get(f"/looks/x/maps/{'9' * 5000}")
+    assert answer.status == 403
+    assert b"the address is too long" in answer.body
+
+
+def test_silent_connections_are_closed(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than connections are accepted kept everybody out."""
+    monkeypatch.setattr("foveate.viewer.server.serving.SILENT_SECONDS", 0.2)
+    client = served()
+    silent = [socket.create_connection(("127.0.0.1", client.port), timeout=10) for _ in range(70)]
+    try:
+        assert all(connection.recv(1) == b"" for connection in silent)
+    finally:
+        for connection in silent:
+            connection.close()
+    assert client.get("/").status == 200
+
+
+def test_a_client_that_leaves_while_it_uploads(client: Client, capfd: pytest.CaptureFixture) -> None:
+    head = f"POST /looks HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+    assert client.get("/").status == 200
+    assert "Traceback" not in capfd.readouterr().err

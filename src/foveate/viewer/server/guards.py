@@ -22,6 +22,9 @@ HEADERS = {
 }
 """Default headers of every response."""
 
+LONGEST_ADDRESS = 1000
+"""Characters of a path and its query. Python refuses to read numbers of many more digits."""
+
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -65,6 +68,8 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> str | None:
         """Why a request is refused; None if it is not."""
+        if len(scope["path"]) + len(scope.get("query_string", b"")) > LONGEST_ADDRESS:
+            return "the address is too long"
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_own(_with_port(hosts[0].lower())):
             return "this server does not have that host name"

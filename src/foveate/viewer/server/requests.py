@@ -1,14 +1,18 @@
 """Reads the body of a request to look at an input: bounded JSON with a text or a file."""
 
+import asyncio
 import base64
 import binascii
 import json
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from foveate.viewer.protocol import File, Input, InputKind
+
+UPLOAD_SECONDS = 60
+"""The longest that a request may take to arrive."""
 
 NAME = 120
 """Maximum length of a file name; longer names are cut."""
@@ -22,10 +26,16 @@ async def read_json_body(request: Request, max_bytes: int) -> dict[str, Any]:
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise _too_large(max_bytes)
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > max_bytes:
-            raise _too_large(max_bytes)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
+    except TimeoutError:
+        raise HTTPException(408, f"the request took more than {UPLOAD_SECONDS} seconds") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the client left") from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

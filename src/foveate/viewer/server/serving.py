@@ -1,5 +1,6 @@
 """Runs the explorer's server."""
 
+import asyncio
 import socket
 import webbrowser
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from foveate.errors import UserError
 from foveate.viewer.protocol import ModelViewer
@@ -16,6 +18,9 @@ from foveate.viewer.server.guards import WILDCARDS, Guard, allowed_hosts
 from foveate.viewer.server.worker import Worker
 
 MAX_CONNECTIONS = 64
+
+SILENT_SECONDS = 5.0
+"""After so long a connection without a request is closed."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,23 @@ def make_server(app: ASGIApp, host: str, port: int) -> uvicorn.Server:
             server_header=False,
             lifespan="off",
             ws="none",
+            http=ImpatientProtocol,
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
     )
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes connections that send no request, which would keep others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(SILENT_SECONDS, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 def listen(address: Address) -> socket.socket:
