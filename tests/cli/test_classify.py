@@ -115,7 +115,7 @@ def test_mistakes(folder: Path, fails: Fails, tmp_path: Path, monkeypatch: pytes
         ),
         (
             ("train", "classify", "emoji"),
-            "emoji is text for translate and match; sources for classify: movie-senti",
+            "emoji is text for translate, match and embed; sources for classify: ",
         ),
         (
             ("train", "classify", "--tokens", "letters"),

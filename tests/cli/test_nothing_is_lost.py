@@ -93,8 +93,7 @@ def test_a_config_for_another_model(data: Path, tmp_path: Path, fails: Fails, ca
     flags = ["--config", config, "--model", "rnn", "--help"]
     assert fails(*train(data, tmp_path / "run", *flags)).startswith("unknown field in rnn 'widht'; did you mean width")
     config.write_text('model = "transformer-tiny"\n[architecture]\nheads = 8\n')
-    with pytest.raises(SystemExit):
-        run(train(data, tmp_path / "run", *flags))
+    run(train(data, tmp_path / "run", *flags))
     assert capsys.readouterr().err == f"{config}: its architecture is of transformer-tiny, and left out for rnn\n"
 
 

@@ -106,7 +106,9 @@ def _find(name: str, task: str) -> Source:
     source = SOURCES[name]
     if task not in source.tasks:
         served = ", ".join(source.name for source in SOURCES.values() if task in source.tasks) or "none"
-        raise UserError(f"{name} is text for {' and '.join(source.tasks)}; sources for {task}: {served}")
+        *most, last = source.tasks
+        tasks = f"{', '.join(most)} and {last}" if most else last
+        raise UserError(f"{name} is text for {tasks}; sources for {task}: {served}")
     return source
 
 
