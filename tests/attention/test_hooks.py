@@ -78,6 +78,7 @@ ALONE = {
         "tasks/answer.py",
         "tasks/ask.py",
         "tasks/blanks.py",
+        "tasks/complete_image.py",
         "tasks/label_texts.py",
         "tasks/label_files.py",
         "tasks/completion/choices.py",
