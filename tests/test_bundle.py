@@ -248,3 +248,8 @@ def test_a_flipped_bit_in_the_weights_is_found(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(content)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged: its content is not what was saved"):
         bundle.load(tmp_path).fill(model)
+
+
+def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not valid UTF-8, and cannot be noted in"):
+        bundle.save_unfinished(tmp_path, {"data": "bad\udcff.tsv"}, {})

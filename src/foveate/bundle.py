@@ -155,7 +155,11 @@ def _write_files(folder: Path, files: Mapping[str, Callable[[Path], object]]) ->
 def _write_description(folder: Path, description: Mapping[str, Any]) -> None:
     with written(folder / CONFIG) as path:
         text = json.dumps({"format": FORMAT, **description}, indent=2, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        try:
+            path.write_text(text + "\n", encoding="utf-8")
+        except UnicodeEncodeError as error:
+            name = text[: error.start].rpartition('"')[2] + text[error.start :].partition('"')[0]
+            raise UserError(f"{name!r} is not valid UTF-8, and cannot be noted in {CONFIG}: rename it") from None
 
 
 def load(folder: Path | str) -> Bundle:

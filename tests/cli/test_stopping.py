@@ -93,3 +93,17 @@ def test_a_reader_that_has_had_enough() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_under_standard_error_ends_no_training(data: Path, tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([*PROGRAM, *command(data, tmp_path / "run", 2)], stderr=full, stdout=subprocess.PIPE)
+    assert ended.returncode == 0
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_names_with_line_ends_leave_one_line(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", str(tmp_path / "new\nline"), "a"])
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
 from foveate.lazy import without_collection
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if own_process:
+        sys.stderr = _Forgiving(sys.stderr)  # type: ignore[assignment]
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:
         if arguments[:1] == ["help"]:  # `help VERB` is `VERB --help`, as people know it from git
@@ -76,6 +78,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
 
 
+class _Forgiving:
+    """Standard error that is lost where it cannot be written, such as on a full disk: no reason to end a training."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, AttributeError, ValueError):  # a closed standard error is None
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 @contextlib.contextmanager
 def _ends_at_once(own_process: bool) -> Iterator[None]:
     """Ctrl-C ends the process without an exception, which crashes libraries in C that are being imported."""
@@ -106,7 +127,8 @@ def _fail(message: str, own: bool = False, status: int = 2) -> None:
     from foveate.training.parallel import reports_errors  # takes time, which what goes well does not need
 
     if reports_errors(own):
-        print(f"foveate: {printable(message)}", file=sys.stderr)
+        line = printable(message).replace("\n", "\\n")  # also of a name with line ends
+        print(f"foveate: {line}", file=sys.stderr)
     sys.exit(status)
 
 
