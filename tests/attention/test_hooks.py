@@ -87,6 +87,8 @@ ALONE = {
         "tasks/match.py",
         "tasks/public_bert.py",
         "experiments/elmo_features.py",
+        # Attention in the operators that ONNX has, in exported graphs alone:
+        "interop/onnx.py",
         # Over the layers of a model (ELMo's mix), or over its words:
         "models/text/elmo.py",
     },
