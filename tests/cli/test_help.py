@@ -62,6 +62,7 @@ LEAST = {
     "data": 0,
     "completion": 0,
     "doctor": 0,
+    "report": 3,
     "size": 8,
 }
 """How many options a command has at least."""

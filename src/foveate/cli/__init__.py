@@ -20,6 +20,7 @@ VERBS = {
     "eval": "measure a trained model",
     "look": "see where a model looks while it reads an input: one page to keep",
     "explore": "see where a model looks, in the browser: type an input, zoom in",
+    "report": "write one page about a training: curves, what was measured, settings",
     "export": "write a language model as a Hugging Face folder",
     "bench": "compare layers, models and ways to compute, measured here",
     "size": "count what a model costs to train and to run; the scaling table",

@@ -21,9 +21,10 @@ OPTIONS = {
     "look": "--out --open --sites --title --max-tokens --device --help",
     "explore": "--host --port --open --max-tokens --device --help",
     "bench": "--help",
+    "report": "--input --out --help",
     "export": "--out --help",
     "size": "--gpus --gpu --help",
-    "demo": "--minutes --out --help",
+    "demo": "--out --help",
     "models": "--vocabulary --help",
 }
 """The options of each command that are completed; those of one model or task alone are left to `--help-all`."""

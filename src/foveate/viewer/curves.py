@@ -16,7 +16,8 @@ def draw(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], across: 
     axes.axhline(0, color="#999999", linewidth=0.8)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
-    axes.legend(frameon=False)
+    if len(curves) > 1:
+        axes.legend(frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure

@@ -1,0 +1,61 @@
+"""The page of `foveate report`."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from small import Trained
+
+from foveate.cli import main
+
+
+def told(capsys: pytest.CaptureFixture, *arguments: object) -> tuple[str, str]:
+    capsys.readouterr()
+    with contextlib.suppress(SystemExit):
+        main([str(argument) for argument in arguments])
+    return capsys.readouterr()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A training that runs: without settings, with an incomplete last line."""
+    rows = [
+        {"step": 10, "epoch": 1, "seconds": 6.0, "loss": 3.5, "learning_rate": 0.1, "tokens_per_second": 12.5},
+        {"step": 10, "epoch": 1, "seconds": 6.5, "validation": {"bleu": 1.25, "<b>": 2.0}},
+        {"step": 20, "epoch": 1, "seconds": 12.0, "loss": 1.5, "learning_rate": 0.05, "tokens_per_second": None},
+        {"step": 20, "epoch": 1, "seconds": 12.5, "validation": {"bleu": 41.75, "<b>": 3.0}},
+    ]
+    lines = [json.dumps(row) for row in rows]
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 30, "lo']))
+    return tmp_path
+
+
+def test_a_training_that_runs(run: Path, capsys: pytest.CaptureFixture) -> None:
+    out, err = told(capsys, "report", run, "--out", run / "report.html")
+    assert (out.split(",")[0], err) == (f"wrote {run / 'report.html'}: 4 rows of metrics", "")
+    page = (run / "report.html").read_text()
+    assert "20 steps, 1 epochs, 0.2 minutes; not ended" in page
+    assert page.count("<img") == 4, "loss, learning rate and two metrics; one point makes no curve"
+    assert "<td>41.75</td>" in page
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+
+
+def test_a_training_that_ended_with_an_answer(trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    told(capsys, "report", trained.folder, "--input", "red cat", "--out", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "; kept: " in page
+    assert "<td>red cat</td><td>rouge chat</td>" in page
+    assert "<td>training.seed</td>" in page
+
+
+@pytest.mark.parametrize("text", [None, "", "no json\n", '{"no": "step"}\n'])
+def test_what_is_no_training(text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    if text is not None:
+        (tmp_path / "metrics.jsonl").write_text(text)
+    _, err = told(capsys, "report", tmp_path, "--out", tmp_path / "report.html")
+    wrong = "it is no training of foveate's" if text is None else "has no rows yet"
+    assert wrong in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "report.html").exists()
