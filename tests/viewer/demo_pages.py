@@ -273,6 +273,14 @@ def evil_page() -> Document:
     return make_document(sight_of({"<b>h</b>.0.attn": weights}), EVIL, title=EVIL[0], notes=EVIL)
 
 
+def even_page() -> Document:
+    """A causal head with nearly the same weight on each earlier token, and one that looks at itself."""
+    random = torch.Generator().manual_seed(1)
+    scores = torch.stack([0.1 * torch.randn(20, 20, generator=random), 6 * torch.eye(20)])
+    later = torch.ones(20, 20).triu(1).bool()
+    return make_document(sight_of({"h.0.attn": scores.masked_fill(later, -torch.inf).softmax(-1)[None]}), STORY[:20])
+
+
 def odd_page() -> Document:
     """Emoji, a decomposed umlaut and a long text at layers with long names; and a portrait of one column."""
     portrait = Image.of(np.zeros((400, 100, 3), np.uint8), 8, 1)

@@ -48,7 +48,7 @@ def test_a_row_is_a_target_token_and_a_column_a_source_token() -> None:
         colour = image[round(image.shape[0] - y), round(x), :3] / 255
         scale = COLOURS(np.linspace(0, 1, 101))[:, :3]
         seen[row, column] = np.abs(scale - colour).sum(1).argmin() / 100
-    np.testing.assert_allclose(seen, weights, atol=0.02)
+    np.testing.assert_allclose(seen, weights.sqrt(), atol=0.02)  # as on the page
 
 
 @pytest.mark.parametrize(("targets", "sources"), SIZES)
@@ -114,8 +114,24 @@ def test_several_maps_stand_side_by_side_on_one_scale() -> None:
     assert boxes[0].x1 < boxes[1].x0
     assert boxes[2].y1 < boxes[1].y0
     assert boxes[2].x0 == pytest.approx(boxes[0].x0)
-    assert scale.get_ylim() == (0, 1)
-    assert all(axes.collections[0].get_clim() == (0, 1) for axes in panels)
+    assert scale.get_ylim() == pytest.approx((0, 0.2))
+    assert all(axes.collections[0].get_clim() == pytest.approx((0, 0.2)) for axes in panels)
+    assert [text.get_text() for text in scale.get_yticklabels()] == ["0", "0.05", "0.2 (largest)"]
+
+
+def test_small_weights_of_many_keys_are_visible_and_named_nearly_even() -> None:
+    """The darkest colour is the largest weight that is drawn, so that no map is blank."""
+    even = torch.full((40, 40), 1 / 40).tril()
+    even /= even.sum(1, keepdim=True)
+    names = [str(place) for place in range(40)]
+    figure = plot_alignments(
+        [Alignment(even, names, names, "head 0"), Alignment(torch.eye(40), names, names, "head 1")]
+    )
+    assert [text.get_text() for text in figure.texts] == ["head 0, nearly even", "head 1"]
+    figure = plot_alignment(torch.full((40, 40), 1 / 40), names, names)
+    x, y = figure.axes[0].transData.transform((20.5, 20.5))
+    image = pixels(figure)
+    assert image[round(image.shape[0] - y), round(x), :3].tolist() == [0x1C, 0x23, 0x48]
 
 
 def test_colours_darken_in_equal_steps() -> None:

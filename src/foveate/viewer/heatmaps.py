@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -28,7 +28,9 @@ LONGEST = 24
 LATER = "·"
 """First character of a piece that continues a word."""
 
-_SCALE = Normalize(0, 1)
+EVEN = 0.16
+"""A map is nearly even if its rows are, on average, within so many nats of the same weight on each of their keys."""
+
 _FONT, _TITLE_FONT = 9, 11  # points; all lengths below are in inches
 _LARGE_CELL, _SMALL_CELL = 0.4, 0.23
 _LINE = 0.16  # a line of text
@@ -36,6 +38,7 @@ _PAD = 0.13  # between labels and cells, with the line that joins the pieces of 
 _GAP, _MARGIN, _BAR = 0.4, 0.15, 0.1  # between maps, around all, and the colour bar's width
 _SLANT = 0.5**0.5  # height of a text at 45 degrees, relative to its length
 _LONGEST_BAR = 2.0
+_LEGEND = 0.95  # text beside the colour bar
 _MOST_PIXELS = 10_000  # per side; larger figures get a lower resolution, since memory is limited
 _GREY = "#757575"
 
@@ -43,9 +46,20 @@ _GREY = "#757575"
 def draw(maps: Sequence[Alignment], columns: int) -> Figure:
     """The figure of `foveate.viewer.plot_alignments`."""
     small = all(max(each.weights.shape) <= SMALL for each in maps)
+    scale = PowerNorm(0.5, 0, max(float(each.weights.max()) for each in maps) or 1.0)  # as on the page
+    maps = [each._replace(title=f"{each.title}, nearly even".lstrip(", ")) if _even(each) else each for each in maps]
     maps, style = _drawable(maps)
     panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
-    return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)])
+    return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)], scale)
+
+
+def _even(each: Alignment) -> bool:
+    """Whether a map has about the same weight on all keys of a row that have any."""
+    weights = each.weights.detach().float().cpu().numpy()
+    weights = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1)
+    keys = np.maximum((weights > 0).sum(1), 1)
+    return bool(keys.max() > 2 and (np.log(keys) - entropy).mean() < EVEN)
 
 
 def _drawable(maps: Sequence[Alignment]) -> tuple[list[Alignment], dict[str, Any]]:
@@ -109,14 +123,14 @@ def _lengths(texts: Sequence[str], size: int, style: dict[str, Any]) -> np.ndarr
     return np.array([text.get_window_extent().width / ruler.dpi for text in written])
 
 
-def _draw(rows: list[list[_Panel]]) -> Figure:
+def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
     """Draw the panels in a grid, with aligned cells, and a colour bar."""
     columns = [[row[place] for row in rows if place < len(row)] for place in range(len(rows[0]))]
     *lefts, width = _starts([(max(p.left for p in column), max(p.right for p in column)) for column in columns])
     *tops, height = _starts([(max(p.top for p in row), max(p.height for p in row)) for row in rows])
     last = rows[0][-1]
     scale = lefts[-1] + last.width + _GAP / 2
-    width = max(width, scale + _BAR + _GAP + _MARGIN)
+    width = max(width, scale + _BAR + _LEGEND + _MARGIN)
     figure = Figure(figsize=(width, height), dpi=min(144, _MOST_PIXELS / max(width, height)))
 
     def place(left: float, top: float, wide: float, high: float) -> Axes:
@@ -124,10 +138,10 @@ def _draw(rows: list[list[_Panel]]) -> Figure:
 
     for row, top in zip(rows, tops, strict=True):
         for panel, left in zip(row, lefts, strict=False):
-            _draw_map(place(left, top, panel.width, panel.height), panel)
+            _draw_map(place(left, top, panel.width, panel.height), panel, norm)
             corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
             figure.text(*corner, panel.each.title, fontsize=_TITLE_FONT, **panel.style)
-    _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)))
+    _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
     return figure
 
 
@@ -140,10 +154,10 @@ def _starts(extents: list[tuple[float, float]]) -> list[float]:
     return [*starts, end - _GAP + _MARGIN]
 
 
-def _draw_map(axes: Axes, panel: _Panel) -> None:
+def _draw_map(axes: Axes, panel: _Panel, norm: PowerNorm) -> None:
     each, style = panel.each, {"fontsize": _FONT, **panel.style}
     weights = each.weights.detach().float().cpu().numpy()
-    axes.pcolormesh(weights, cmap=COLOURS, norm=_SCALE, edgecolors="white", linewidth=0.5)
+    axes.pcolormesh(weights, cmap=COLOURS, norm=norm, edgecolors="white", linewidth=0.5)
     axes.set(xlim=(0, len(each.source)), ylim=(len(each.target), 0))
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=72 * _PAD * 0.8)
@@ -159,7 +173,7 @@ def _draw_map(axes: Axes, panel: _Panel) -> None:
     for span in _words(each.target):
         axes.add_artist(Line2D(beside, span, color=_GREY, clip_on=False))
     if panel.cell == _LARGE_CELL:
-        _write_weights(axes, weights)
+        _write_weights(axes, weights, norm)
 
 
 def _words(pieces: Sequence[str]) -> list[tuple[float, float]]:
@@ -169,15 +183,19 @@ def _words(pieces: Sequence[str]) -> list[tuple[float, float]]:
     return [(start + 0.2, end - 0.2) for start, end in zip(starts, ends, strict=True) if end - start > 1]
 
 
-def _write_weights(axes: Axes, weights: np.ndarray) -> None:
+def _write_weights(axes: Axes, weights: np.ndarray, norm: PowerNorm) -> None:
     """Write two digits into each cell, except .00."""
     for (row, column), weight in np.ndenumerate(weights):
         digits = f"{weight:.2f}".removeprefix("0") if weight >= 0.005 else ""
-        colour = "white" if weight > 0.55 else "black"
+        colour = "white" if norm(weight) > 0.55 else "black"
         axes.text(column + 0.5, row + 0.5, digits, ha="center", va="center", fontsize=_FONT - 1, color=colour)
 
 
-def _draw_scale(axes: Axes) -> None:
-    bar = axes.figure.colorbar(ScalarMappable(_SCALE, COLOURS), cax=axes, ticks=[0, 0.5, 1])
+def _draw_scale(axes: Axes, norm: PowerNorm) -> None:
+    """The colour bar: its ends and the middle of its colours, which is a quarter of the largest weight."""
+    top = float(norm.vmax or 1)
+    bar = axes.figure.colorbar(ScalarMappable(norm, COLOURS), cax=axes, ticks=[0, top / 4, top])
+    bar.ax.set_yticklabels(["0", f"{top / 4:.2g}", f"{top:.2g} (largest)"])
+    bar.ax.minorticks_off()
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=2, labelsize=_FONT - 1)

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from demo_pages import (
+    even_page,
     evil_page,
     image_page,
     long_page,
@@ -35,6 +36,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "long": lambda: long_page(2, 521),
     "evil": evil_page,
     "odd": odd_page,
+    "even": even_page,
 }
 
 Opener = Callable[..., Any]

@@ -121,6 +121,28 @@ def test_all_heads_on_one_scale(opened: Opener, documents: dict[str, Document]) 
     assert "1" in tab.inner_text(".legend-ticks")
 
 
+def test_the_legend_has_numbers_and_even_heads_are_marked(opened: Opener, documents: dict[str, Document]) -> None:
+    tab = opened("translation")
+    tab.wait_for_selector(".thumb canvas:not(.painted)", state="detached")
+    assert re.search(r"the largest of a head is 0\.\d+ to 1", tab.inner_text(".legend"))
+    best = tab.locator(".thumb.decided")
+    assert best.count() == 1
+    assert tab.inner_text(".marked .link") == best.get_attribute("aria-label")
+    best.hover()
+    site, head = (int(best.get_attribute(f"data-{name}")) for name in ("site", "head"))
+    most = documents["translation"].sites[site].maps[head].max()
+    assert float(tab.inner_text(".legend-ticks span >> nth=2")) == pytest.approx(most, rel=0.05)
+    tab.click(".marked .link")
+    tab.wait_for_selector("canvas.map")
+    assert ", ".join(name_of(tab)) == documents["translation"].sites[site].name + f", head {head}"
+    even = opened("even")
+    even.wait_for_selector(".thumb.even")
+    assert even.locator(".thumb.even").count() == 1
+    even.click(".thumb.even")
+    even.wait_for_selector("canvas.map")
+    assert "Nearly even" in even.inner_text(".map-scale")
+
+
 def test_nothing_given_is_run(opened: Opener) -> None:
     """Tokens, names and notes that would be markup or scripts are texts; those that hide are written out."""
     tab = opened("evil")

@@ -15,6 +15,7 @@ class Head {
     this.reach = this.info.windows.length ? new Reach(this.info.windows) : null;
     this.complete = isComplete(this.info, this.keys.count);
     this.entropy = this.info.entropy[head];
+    this.decided = decision(overview, site, head, maps);
     this.rows = maps.rows;
     this.columns = maps.columns;
     this.map = maps.values.subarray(head * maps.rows * maps.columns, (head + 1) * maps.rows * maps.columns);

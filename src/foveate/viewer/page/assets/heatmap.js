@@ -178,9 +178,10 @@ class Heatmap {
     if (this.scale.dataset.told === told) return;
     this.scale.dataset.told = told;
     const ticks = ["0", brief(this.brightest / 4), brief(this.brightest)];
+    const even = isEven(this.head.decided, this.head.keys.count);
     this.scale.replaceChildren(
       legend(this.page.theme, meaning, ticks),
-      make("span", { class: "muted note" }, this.head.exactness),
+      make("span", { class: "muted note" }, `${even ? "Nearly even weights. " : ""}${this.head.exactness}`),
     );
   }
 }

@@ -36,11 +36,12 @@ class Overview {
     const heads = sites.reduce((sum, site) => sum + site.heads, 0);
     const told = `${counted(heads, "head")} at ${counted(sites.length, "site")}. Choose one to see its weights.`;
     this.scale = make("div", {});
+    this.marked = make("p", { class: "muted marked" });
     const intro = make(
       "div",
       { class: "intro" },
       make("h1", {}, title),
-      make("div", { class: "intro-line" }, make("p", { class: "muted" }, told), this.scale),
+      make("div", { class: "intro-line" }, make("div", {}, make("p", { class: "muted" }, told), this.marked), this.scale),
     );
     if (notes.length)
       intro.append(make("ul", { class: "notes" }, ...notes.map((note) => make("li", { dir: "auto" }, note))));
@@ -164,28 +165,70 @@ class Overview {
 
   /** Paint the maps of a layer, or of all loaded layers. */
   paint(layer) {
-    const ticks = this.page.alike ? ["0", "0.25", "1"] : ["0", "¼", "largest"];
-    this.scale.replaceChildren(legend(this.page.theme, "weight on a cell", ticks));
     const layers = layer ? [layer] : this.element.querySelectorAll(".layer[data-site]");
     for (const each of layers) {
       const maps = this.maps.get(Number(each.dataset.site));
       if (!maps) continue;
-      const { rows, columns, values } = maps;
-      each.querySelectorAll("canvas").forEach((canvas, head) => {
-        const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
-        const top = this.page.alike ? 1 : largest(map) || 1;
-        paintMap(canvas, map, rows, columns, top, this.page.theme.scale);
-        canvas.classList.add("painted");
-      });
+      each.querySelectorAll(".thumb").forEach((thumb, head) => this.paintHead(thumb, head, maps));
     }
+    this.tellScale();
+    this.mark();
   }
 
-  /** Show the name of the head under the pointer or the focus. */
+  paintHead(thumb, head, maps) {
+    const { overview, theme, alike } = this.page;
+    const { rows, columns, values } = maps;
+    const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
+    const site = overview.sites[thumb.dataset.site];
+    thumb.top = largest(map);
+    thumb.decided = decision(overview, thumb.dataset.site, head, maps);
+    const even = isEven(thumb.decided, overview.sides[site.keys].count);
+    thumb.classList.toggle("even", even);
+    thumb.setAttribute("aria-label", `${site.name}, head ${head}${even ? ", nearly even" : ""}`);
+    paintMap(thumb.firstChild, map, rows, columns, alike ? 1 : thumb.top || 1, theme.scale);
+    thumb.firstChild.classList.add("painted");
+  }
+
+  /** The legend, with the numbers of the head under the pointer if each head has its own scale. */
+  tellScale(thumb = null) {
+    const tops = [...this.element.querySelectorAll(".thumb")].map(({ top }) => top).filter((top) => top > 0);
+    const [least, most] = tops.length ? [Math.min(...tops), Math.max(...tops)].map(brief) : ["", ""];
+    let ticks = this.page.alike ? ["0", "0.25", "1"] : ["0", "¼", "largest"];
+    let meaning = "weight on a cell";
+    if (!this.page.alike && thumb?.top) {
+      ticks = ["0", brief(thumb.top / 4), brief(thumb.top)];
+      meaning = `head ${thumb.dataset.head}, ${meaning}`;
+    } else if (!this.page.alike && most) {
+      meaning = `${meaning}; the largest of a head is ${least === most ? most : `${least} to ${most}`}`;
+    }
+    this.scale.replaceChildren(legend(this.page.theme, meaning, ticks));
+  }
+
+  /** Mark the most decided head, and say what the marks mean. */
+  mark() {
+    const thumbs = [...this.element.querySelectorAll(".thumb")].filter((each) => Number.isFinite(each.decided));
+    const best = thumbs.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
+    this.element.querySelector(".thumb.decided")?.classList.remove("decided");
+    const told = [];
+    if (best && thumbs.length > 1) {
+      best.classList.add("decided");
+      const name = `${this.page.overview.sites[best.dataset.site].name}, head ${best.dataset.head}`;
+      const open = make("button", { type: "button", class: "link" }, name);
+      open.addEventListener("click", () => best.click());
+      told.push("Most decided: ", open, ". ");
+    }
+    const even = thumbs.filter((each) => each.classList.contains("even")).length;
+    if (even) told.push(`≈ marks ${counted(even, "head")} with nearly even weights.`);
+    this.marked.replaceChildren(...told);
+  }
+
+  /** Show the name of the head under the pointer or the focus, and its scale. */
   tell(target) {
     const thumb = target.closest(".thumb");
+    this.tellScale(thumb);
     if (!thumb) return;
     const site = this.page.overview.sites[thumb.dataset.site];
-    thumb.title = `${site.name}, head ${thumb.dataset.head}\n${spread(site.entropy[thumb.dataset.head])}`;
+    thumb.title = `${thumb.getAttribute("aria-label")}\n${spread(site.entropy[thumb.dataset.head])}`;
   }
 
   key(event) {
@@ -218,31 +261,3 @@ const spread = (entropy) =>
   entropy === null
     ? "entropy on its way"
     : `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;
-
-const EXCERPT = 600;
-
-function excerpt(side, groups) {
-  const shown = side.labels
-    .slice(0, EXCERPT)
-    .map((_, place) => make("bdi", { class: "piece" }, cut(side.label(place), 40)));
-  if (side.count > EXCERPT) shown.push(make("span", { class: "muted" }, `… and ${count(side.count - EXCERPT)} more`));
-  return make(
-    "div",
-    { class: "input" },
-    make("h3", {}, "Tokens ", make("small", {}, `${count(side.count)} · ${groups.join(", ")}`)),
-    make("p", { class: "pieces" }, ...shown),
-  );
-}
-
-function thumbnail(side) {
-  const { picture } = side;
-  const image = picture.kind === "image";
-  const name = image ? "Image" : "Sound";
-  const told = image ? `${picture.height} × ${picture.width} patches` : `${picture.seconds.toFixed(1)} s`;
-  return make(
-    "div",
-    { class: `input ${picture.kind}` },
-    make("h3", {}, `${name} `, make("small", {}, told)),
-    make("img", { src: picture.url, alt: image ? "What the model saw" : "Spectrogram of what the model heard" }),
-  );
-}
