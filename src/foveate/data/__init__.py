@@ -2,7 +2,6 @@
 
 from foveate.data.batching import PairBatches, source_batches
 from foveate.data.labelled import Labelled, LabelledText
-from foveate.data.labelled_batches import LabelledBatches, text_batches
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
 from foveate.data.lines import read_lines, read_sentences, utf8
 from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
@@ -17,6 +16,7 @@ from foveate.data.prose_batches import (
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged
 from foveate.data.text import ParallelText
+from foveate.data.text_batches import text_batches
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, Tokens, load_tokenizer, train_bpe
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "WRONG",
     "Judged",
     "Labelled",
-    "LabelledBatches",
     "LabelledText",
     "Lexicon",
     "MatchBatches",

@@ -40,7 +40,7 @@ class BucketedBatches(Generic[E]):
             where = dataset[self._example(greatest)].place
             raise UserError(
                 f"{where} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
-                f"raise --batch, or leave it out"
+                f"raise --batch or --batch-tokens, or leave it out"
             )
 
     def resized(self, share: float) -> "BucketedBatches[E]":

@@ -8,9 +8,9 @@ import torch
 
 from foveate.contracts import PAD, Batch
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_batches import surroundings
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
+from foveate.data.text_batches import surroundings
 from foveate.data.tokenizer_processor import TokenizerProcessor
 
 

@@ -1,14 +1,22 @@
-"""What a classifier of texts keeps: its tokenizer and its labels."""
+"""Labelled texts become batches for a classifier."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
 
 from foveate.config import from_dict
-from foveate.contracts import Tokenizer
+from foveate.contracts import Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import load_text_tokenizer
-from foveate.data.processor import SavedProcessor
+from foveate.data.dataset import Dataset
+from foveate.data.labelled import LabelledText
+from foveate.data.processor import Processor
+from foveate.data.rows import Numbers, tokenised
+from foveate.data.text_batches import surroundings, text_inputs
 from foveate.files import read_json
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -22,15 +30,47 @@ class Labels:
     """How often each label occurs in the training text; the classes of the model in their order."""
 
 
+class LabelledTokens(NamedTuple):
+    """A text as numbers, with what surrounds it, and the number of its label: a tenth of the memory of the text."""
+
+    tokens: Numbers
+    label: int
+    line: int
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for messages."""
+        return f"line {self.line}"
+
+    def content(self) -> bytes:
+        """All that is learned from it."""
+        return self.tokens.tobytes() + self.label.to_bytes(4, "little")
+
+
 @dataclass
-class TextLabelProcessor(SavedProcessor):
-    """Batches to learn from come from `foveate.data.LabelledBatches`."""
+class TextLabelProcessor(Processor[LabelledTokens]):
+    """Turns labelled texts into inputs `tokens` (B, T) and `lengths` (B,), and labels (B, 1)."""
 
     tokenizer: Tokenizer
     labels: dict[str, int]
     """How often each label occurs in training; the classes of the model in their order."""
     unit: str = "tokens"
     """What texts are cut into, for the user."""
+
+    def encode(self, text: LabelledText, most: int) -> tuple[Dataset[LabelledTokens], int]:
+        """The texts of at most so many tokens, and how many others there are. The file is read once, in pieces."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        texts = ((example.text, (numbers[example.label], example.line)) for example in text)
+        rows, known, read = tokenised(texts, self.tokenizer, most, *surroundings(self.tokenizer))
+        fitting = zip(rows.take(np.arange(len(known))), known, strict=True)
+        return Dataset(text.name, [LabelledTokens(tokens, *one) for tokens, one in fitting], "texts"), read - len(known)
+
+    def cost(self, prepared: LabelledTokens) -> int:
+        return len(prepared.tokens)
+
+    def batch(self, prepared: Sequence[LabelledTokens], generator: np.random.Generator | None) -> Batch:
+        labels = torch.tensor([[one.label] for one in prepared])
+        return label_batch(text_inputs([one.tokens for one in prepared]), labels, "texts")
 
     def sizes(self) -> Mapping[str, int]:
         return {"vocabulary": len(self.tokenizer), "classes": len(self.labels)}

@@ -12,8 +12,8 @@ from foveate import models
 from foveate.data import TRAINERS, ParallelText, Splits, open_source
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_batches import surroundings
 from foveate.data.paired_texts import PairedTextProcessor, TextPair
+from foveate.data.text_batches import surroundings
 from foveate.errors import UserError, at_least
 from foveate.nn import skip_init
 from foveate.tasks.embedder import Embedded, Embedder, Embedding

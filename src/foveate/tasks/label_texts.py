@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from foveate.contracts import Picture, Tokenizer
 from foveate.data import text_batches
-from foveate.data.labelled_batches import surroundings
+from foveate.data.text_batches import surroundings
 from foveate.errors import printable
 from foveate.sight import look
 from foveate.tasks.labelling import choose_label
