@@ -44,6 +44,7 @@ TASKS: dict[str, Row] = {
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",)),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
+    "pair": Row("foveate.tasks.pair", "Pair", ("bert",)),
     "autoencode": Row(
         "foveate.tasks.autoencode",
         "Autoencode",

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, judged_pairs
 from foveate.data.match_processor import MatchProcessor
-from foveate.errors import TextError, UserError, quoted
+from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.match_rules import MEASURES, Rule, fit
 from foveate.tasks.measures import accuracy, macro_f1, roc_auc
-from foveate.tasks.pair_text import PairTask, PairText
+from foveate.tasks.pair_text import PairTask, PairText, split_pair
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.trained import NoOptions
@@ -108,11 +108,11 @@ class Match(PairTask[Architecture]):
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Judgement]:
         """The judgement about each `source<TAB>target`. Raises TextError for one that is no pair."""
-        pairs = [_pair(text, place) for place, text in enumerate(texts)]
+        pairs = [split_pair(text, place) for place, text in enumerate(texts)]
         return [Judgement(*pair, one) for pair, one in zip(pairs, probabilities(predictor, pairs), strict=True)]
 
     def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
-        sides = predictor.processor.encode([_pair(text) for text in texts])
+        sides = predictor.processor.encode([split_pair(text) for text in texts])
         lengths = enumerate(max(map(len, pair)) for pair in zip(*sides, strict=True))
         return [place for place, length in lengths if length > self.examples.max_length]
 
@@ -170,7 +170,7 @@ def pair_inputs(predictor: Predictor, text: str) -> tuple[dict[str, Tensor], lis
 
     Raises UserError for a text that is no pair.
     """
-    processor, pair = predictor.processor, _pair(text)
+    processor, pair = predictor.processor, split_pair(text)
     ((_, inputs),) = processor.inputs([pair], TOKENS_TOGETHER)
     sides = zip((processor.source, processor.target), processor.encode([pair]), strict=True)
     return predictor.on_device(inputs), [[*tokenizer.pieces(tokens), END_SIGN] for tokenizer, (tokens,) in sides]
@@ -185,11 +185,3 @@ def _metrics(scores: Sequence[float], threshold: float, pairs: Sequence[Judged])
         "macro_f1": macro_f1(found, right),
         "roc_auc": roc_auc(scores, [pair.right for pair in pairs]),
     }
-
-
-def _pair(text: str, place: int = 0) -> tuple[str, str]:
-    """Both sides of `source<TAB>target`; an empty line is an empty pair."""
-    source, *others = text.split("\t")
-    if len(others) != 1 and text.strip():
-        raise TextError(place, f"{quoted(text)} has {len(others)} tabs, where one tab must part two texts")
-    return source.strip(), "".join(others).strip()

@@ -10,7 +10,7 @@ import tyro
 
 from foveate.contracts import Tokenizer
 from foveate.data import TRAINERS, ParallelText, Splits, Tokens, open_source
-from foveate.errors import at_least
+from foveate.errors import TextError, at_least, quoted
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
@@ -89,3 +89,11 @@ class PairTask(Task[Architecture]):
     def open_source(self, name: str) -> Splits[Any]:
         source, target = self.examples.languages
         return open_source(name, source, target, task=self.task)
+
+
+def split_pair(text: str, place: int = 0) -> tuple[str, str]:
+    """Both sides of `source<TAB>target`; an empty line is an empty pair."""
+    source, *others = text.split("\t")
+    if len(others) != 1 and text.strip():
+        raise TextError(place, f"{quoted(text)} has {len(others)} tabs, where one tab must part two texts")
+    return source.strip(), "".join(others).strip()

@@ -1,0 +1,170 @@
+"""The task `pair`: two texts, read together by a BERT, get a label."""
+
+import random
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import tiny_bert
+import torch
+import transformers
+import verdicts
+from rich.console import Console
+
+import foveate
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.dataset import Dataset
+from foveate.data.labelled_pairs import LabelledPair, LabelledPairProcessor
+from foveate.errors import UserError
+from foveate.tasks.looking import open_model
+from foveate.tasks.pair import Pair, Pairs, fit_rules
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+
+CONSOLE = Console(file=StringIO())
+
+SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19, "dropout": 0.0}
+
+
+def pairs(count: int, seed: int) -> list[LabelledPair]:
+    """The label is the verdict of the second text; the first one's verdict is any."""
+    draw = random.Random(seed)
+    firsts, seconds = verdicts.examples(count, seed), verdicts.examples(count, seed + 1)
+    draw.shuffle(firsts)
+    both = zip(firsts, seconds, strict=True)
+    return [
+        LabelledPair(f"pair {number}", label, first, second)
+        for number, ((_, first), (label, second)) in enumerate(both)
+    ]
+
+
+def splits() -> Splits:
+    return Splits(*(Dataset(f"pairs.{count}", pairs(count, count), "pairs") for count in (400, 40, 60)))
+
+
+def recipe(out: Path, start: Path, steps: int = 120, **architecture: object) -> Pair:
+    training = Training(steps=steps, learning_rate=1e-2, warmup=5, average=1, validate_every=60, device="cpu")
+    sizes = SIZES | {"attention_dropout": 0.0} | architecture
+    examples = Pairs(batch_tokens=512, max_length=15)
+    return Pair(examples=examples, model="bert-base", start=start, out=out, training=training, architecture=sizes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert.write_folder(tmp_path_factory.mktemp("bert"), initial=True)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Predictor:
+    torch.manual_seed(0)
+    return recipe(tmp_path_factory.mktemp("pair") / "run", folder).learn(splits(), CONSOLE)
+
+
+def write(path: Path, examples: list[LabelledPair]) -> Path:
+    path.write_text("".join(f"{one.label}\t{one.first}\t{one.second}\n" for one in examples))
+    return path
+
+
+def test_both_texts_are_read_as_transformers_reads_them(folder: Path) -> None:
+    processor = LabelledPairProcessor(BertTokenizer.load(folder), {"no": 1, "yes": 1}, segments=True)
+    inputs = processor.inputs(processor.encode([("bad dogs", "a good film!"), ("cats", "fine")]))
+    theirs = transformers.BertTokenizer(str(folder / "vocab.txt"))
+    expected = theirs(["bad dogs", "cats"], ["a good film!", "fine"], padding=True, return_tensors="pt")
+    assert torch.equal(inputs["tokens"], expected["input_ids"])
+    assert torch.equal(inputs["token_types"], expected["token_type_ids"])
+    assert inputs["lengths"].tolist() == expected["attention_mask"].sum(1).tolist() == [9, 5]
+
+
+def test_it_learns_which_text_is_the_second(trained: Predictor, tmp_path: Path) -> None:
+    assert trained.run("bad dogs\ta good film").label == "praise"
+    assert trained.run("a good film\tbad dogs").label == "blame"
+    found = trained.evaluate([write(tmp_path / "test.tsv", pairs(60, 7))], NoOptions(), CONSOLE)
+    assert [row[0] for row in found.rows[:3]] == ["bert-base", "length ratio", "shared letter triples"]
+    own, *others = (ways["accuracy"] for ways in found.figures["ways"].values())
+    assert own > 90
+    assert max(others) < 75
+
+
+def test_a_folder_gives_the_same_model_and_nothing_for_nothing(trained: Predictor, folder: Path) -> None:
+    loaded = foveate.load(trained.task.out)
+    assert loaded.processor.rules == trained.processor.rules
+    texts = ["bad dogs\ta good film", "", "cats\t", "the cats\tpoor story"]
+    found = loaded.answer(texts, NoOptions())
+    assert found == trained.answer(texts, NoOptions())
+    assert [bool(one.line) for one in found] == [True, False, False, True]
+    assert loaded.too_long(["cats\tdogs", "cats\t" + "dogs " * 15]) == [1]
+    begun = recipe(trained.task.out, folder).trained_body
+    assert begun is not None
+    assert begun.config.width == 20
+
+
+def test_a_page_of_both_texts(trained: Predictor) -> None:
+    viewer = open_model(trained.task.out)
+    seen = viewer.look("bad dogs\ngood film\n", 20)
+    assert "[CLS] bad dogs [SEP] good film [SEP]" in {" ".join(keys) for _, keys in seen.tokens.values()}
+    assert trained.picture(trained.run("bad dogs\tgood film")) is not None
+    with pytest.raises(UserError, match="reads two texts: separate them by a newline or a tab"):
+        viewer.look("bad dogs", 20)
+
+
+def test_from_nothing_with_one_kind_of_tokens(tmp_path: Path) -> None:
+    """RoBERTa has no vectors of first and second texts."""
+    task = Pair(
+        model="roberta-base",
+        out=tmp_path,
+        architecture=SIZES,
+        examples=Pairs(vocabulary=80, max_length=15),
+        training=Training(steps=1, average=1, device="cpu"),
+    )
+    found = task.learn(splits(), CONSOLE)
+    assert found.processor.marks == 3
+    assert "token_types" not in found.processor.inputs([([5], [6, 7])])
+    assert found.run("bad dogs\tgood").label in ("praise", "blame")
+
+
+def test_three_labels_have_no_rules() -> None:
+    three = Dataset("three", [LabelledPair("", label, "a", "b") for label in "xyz"])
+    assert fit_rules(three) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("praise\tbad dogs\n", "line 1: two tabs must part a label, a text and another text"),
+        ("praise\tbad\tgood\nblame\t\tgood\n", "line 2: two tabs must part"),
+        ("\n", "there is no pair in it"),
+        ("praise\tbad\tgood\n" * 60, "every pair has the label 'praise'; deciding takes two labels"),
+    ],
+)
+def test_data_that_cannot_be(folder: Path, tmp_path: Path, text: str, message: str) -> None:
+    data = tmp_path / "pairs.tsv"
+    data.write_text(text)
+    task = recipe(tmp_path / "run", folder)
+    task.examples.data = task.examples.validation = (data,)
+    with pytest.raises(UserError, match=message):
+        task.learn(console=CONSOLE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bad dogs", "has 0 tabs, where one tab must part two texts"),
+        ("bad dogs\t" + "good " * 17, "takes 22 positions, but the model learned only 19"),
+    ],
+)
+def test_what_cannot_be_decided(trained: Predictor, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        trained.answer([text], NoOptions())
+
+
+def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, out = write(tmp_path / "pairs.tsv", pairs(60, 7)), str(tmp_path / "run")
+    sizes = [f"--architecture.{name.replace('_', '-')}={value}" for name, value in SIZES.items()]
+    arguments = ["--data", str(data), "--from", str(folder), "--model", "bert-base", *sizes, "--steps", "2"]
+    main(["train", "pair", *arguments, "--out", out, "--threads", "1"])
+    capsys.readouterr()
+    main(["run", out, "bad dogs\tgood film"])
+    assert capsys.readouterr().out.split("\t")[0] in ("praise", "blame")
