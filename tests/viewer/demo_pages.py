@@ -281,6 +281,11 @@ def even_page() -> Document:
     return make_document(sight_of({"h.0.attn": scores.masked_fill(later, -torch.inf).softmax(-1)[None]}), STORY[:20])
 
 
+def single_page() -> Document:
+    """One head alone, as of a model of Bahdanau et al."""
+    return make_document(sight_of({"decoder.cross": heads("n", 14, 12, False, 3)}), (TARGET, SOURCE))
+
+
 def odd_page() -> Document:
     """Emoji, a decomposed umlaut and a long text at layers with long names; and a portrait of one column."""
     portrait = Image.of(np.zeros((400, 100, 3), np.uint8), 8, 1)

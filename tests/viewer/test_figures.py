@@ -127,7 +127,8 @@ def test_small_weights_of_many_keys_are_visible_and_named_nearly_even() -> None:
     figure = plot_alignments(
         [Alignment(even, names, names, "head 0"), Alignment(torch.eye(40), names, names, "head 1")]
     )
-    assert [text.get_text() for text in figure.texts] == ["head 0, nearly even", "head 1"]
+    axes = ["reads →", "writes ↓"]
+    assert [text.get_text() for text in figure.texts] == [*axes, "head 0, nearly even", *axes, "head 1"]
     figure = plot_alignment(torch.full((40, 40), 1 / 40), names, names)
     x, y = figure.axes[0].transData.transform((20.5, 20.5))
     image = pixels(figure)

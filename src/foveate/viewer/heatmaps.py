@@ -37,6 +37,7 @@ _LINE = 0.16  # a line of text
 _PAD = 0.13  # between labels and cells, with the line that joins the pieces of a word
 _GAP, _MARGIN, _BAR = 0.4, 0.15, 0.1  # between maps, around all, and the colour bar's width
 _SLANT = 0.5**0.5  # height of a text at 45 degrees, relative to its length
+_TITLES = 0.6  # beside the cells, for the titles of the axes
 _LONGEST_BAR = 2.0
 _LEGEND = 0.95  # text beside the colour bar
 _MOST_PIXELS = 10_000  # per side; larger figures get a lower resolution, since memory is limited
@@ -107,11 +108,11 @@ class _Panel:
 
 
 def _measure(each: Alignment, style: dict[str, Any], cell: float) -> _Panel:
-    left = float(_lengths(each.target, _FONT, style).max()) + _PAD
+    left = max(_TITLES, float(_lengths(each.target, _FONT, style).max()) + _PAD)
     rise = _SLANT * (_lengths(each.source, _FONT, style) + _LINE)
     ends = cell * (np.arange(len(rise)) + 0.5) + rise
     title = float(_lengths([each.title], _TITLE_FONT, style)[0])
-    labels = float(rise.max()) + _PAD
+    labels = max(2 * _LINE + _PAD, float(rise.max()) + _PAD)
     top = labels + (2 * _LINE if each.title else 0)
     return _Panel(each, style, cell, left, top, max(cell * len(rise), float(ends.max()), title - left), labels)
 
@@ -140,6 +141,9 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
         for panel, left in zip(row, lefts, strict=False):
             _draw_map(place(left, top, panel.width, panel.height), panel, norm)
             corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
+            for line, name in ((2, "reads →"), (1, "writes ↓")):
+                above = (left - _PAD) / width, 1 - (top - line * _LINE + _LINE / 2) / height
+                figure.text(*above, name, fontsize=_FONT - 1, color=_GREY, ha="right")
             figure.text(*corner, panel.each.title, fontsize=_TITLE_FONT, **panel.style)
     _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
     return figure

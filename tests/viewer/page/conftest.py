@@ -16,6 +16,7 @@ from demo_pages import (
     image_page,
     long_page,
     odd_page,
+    single_page,
     sound_page,
     story_page,
     translation_page,
@@ -37,6 +38,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "evil": evil_page,
     "odd": odd_page,
     "even": even_page,
+    "single": single_page,
 }
 
 Opener = Callable[..., Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import expect, name_of, painted, settled
+from browsing import cell, expect, name_of, painted, settled
 from demo_pages import STORY
 
 from foveate.viewer import page
@@ -124,7 +124,7 @@ def test_all_heads_on_one_scale(opened: Opener, documents: dict[str, Document]) 
 def test_the_legend_has_numbers_and_even_heads_are_marked(opened: Opener, documents: dict[str, Document]) -> None:
     tab = opened("translation")
     tab.wait_for_selector(".thumb canvas:not(.painted)", state="detached")
-    assert re.search(r"the largest of a head is 0\.\d+ to 1", tab.inner_text(".legend"))
+    assert re.search(r"largest weight of a head is 0\.\d+ to 1\.", tab.inner_text(".marked"))
     best = tab.locator(".thumb.decided")
     assert best.count() == 1
     assert tab.inner_text(".marked .link") == best.get_attribute("aria-label")
@@ -141,6 +141,29 @@ def test_the_legend_has_numbers_and_even_heads_are_marked(opened: Opener, docume
     even.click(".thumb.even")
     even.wait_for_selector("canvas.map")
     assert "Nearly even" in even.inner_text(".map-scale")
+
+
+def test_a_token_is_lit_in_every_head(opened: Opener) -> None:
+    tab = opened("translation")
+    tab.hover(".piece[data-side='0'] >> nth=2")  # of the source: queries and keys of the encoder, keys of the others
+    assert tab.locator(".lit-row:visible").count() == 12
+    assert tab.locator(".lit-column:visible").count() == 24
+    assert tab.eval_on_selector(".lit-column", "(line) => line.style.left").startswith("16.6")
+    tab.hover("h1")
+    assert tab.locator(".lit:visible").count() == 0
+    tab.goto(tab.url.split("#")[0] + "#6/1")
+    tab.wait_for_selector("canvas.map")
+    settled(tab)
+    tab.mouse.move(*cell(tab, 14, 14, 3, 1))
+    settled(tab)
+    assert tab.locator(".film .lit-row:visible").count() == tab.locator(".film .lit-column:visible").count() == 4
+
+
+def test_the_only_head_is_open_at_once(opened: Opener) -> None:
+    tab = opened("single")
+    tab.wait_for_selector("canvas.map")
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector(".overview")
 
 
 def test_nothing_given_is_run(opened: Opener) -> None:

@@ -1,6 +1,7 @@
 // Around the plot of a map: its labels, and for each row the weight of keys that are not drawn.
 
 const LEGIBLE = 13; // pixels between two labels
+const TITLES = 66; // pixels beside the plot for the titles of the axes
 const REST = 34; // pixels of the strip with the remaining weight
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const SLANT = Math.SQRT1_2; // height of a text at 45 degrees, relative to its length
@@ -20,7 +21,7 @@ function arrange(map, width, height) {
     return Math.min(found + 2, most);
   };
   const parted = (...steps) => {
-    const [beside, slant] = [widest(head.queries, steps) + 14, widest(head.keys, steps)];
+    const [beside, slant] = [Math.max(TITLES, widest(head.queries, steps) + 14), widest(head.keys, steps)];
     const above = Math.ceil((slant + 12) * SLANT) + 10;
     const margin = Math.max(above, head.complete ? 0 : REST + 14);
     return { beside, slant, above, plot: [width - beside - margin, height - above - 8] };
@@ -71,6 +72,18 @@ function paintLabels(map, context) {
     paintLabel(map, context, "key", place, step, 0, 0, map.slant);
     context.restore();
   }
+}
+
+/** Titles of the axes, in the corner: each query writes its output from the keys that it reads. */
+function paintTitles(map, context) {
+  const { theme } = map.page;
+  context.font = `600 ${FONT}`;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillStyle = theme.key;
+  context.fillText("reads →", map.left - 8, map.top - 24);
+  context.fillStyle = theme.query;
+  context.fillText("writes ↓", map.left - 8, map.top - 9);
 }
 
 function paintLabel(map, context, name, place, step, x, y, space) {

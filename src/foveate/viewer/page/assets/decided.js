@@ -22,3 +22,29 @@ function decision(overview, site, head, { rows, columns, values }) {
 
 /** Whether a head with this decision is nearly even; with one or two keys there is nothing to decide. */
 const isEven = (decided, keys) => decided !== null && decided < EVEN && keys > 2;
+
+/** Mark the most decided head of the overview, and say what the marks mean and how large the weights are. */
+function markHeads({ element, marked, page }) {
+  const thumbs = [...element.querySelectorAll(".thumb")].filter((each) => Number.isFinite(each.decided));
+  const best = thumbs.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
+  element.querySelector(".thumb.decided")?.classList.remove("decided");
+  const told = [];
+  if (best && thumbs.length > 1) {
+    best.classList.add("decided");
+    const name = `${page.overview.sites[best.dataset.site].name}, head ${best.dataset.head}`;
+    const open = make("button", { type: "button", class: "link" }, name);
+    open.addEventListener("click", () => best.click());
+    told.push("Most decided: ", open, ". ");
+  }
+  const tops = thumbs.map(({ top }) => top).filter((top) => top > 0);
+  const [least, most] = [Math.min(...tops), Math.max(...tops)].map(brief);
+  if (tops.length) told.push(`The largest weight of a head is ${least === most ? most : `${least} to ${most}`}. `);
+  const even = thumbs.filter((each) => each.classList.contains("even")).length;
+  if (even) told.push(`≈ marks ${counted(even, "head")} with nearly even weights.`);
+  marked.replaceChildren(...told);
+}
+
+const spread = (entropy) =>
+  entropy === null
+    ? "entropy on its way"
+    : `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;

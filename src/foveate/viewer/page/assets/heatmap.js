@@ -118,6 +118,7 @@ class Heatmap {
     context.restore();
     if (this.near && !this.head.complete) paintRest(this, context);
     paintLabels(this, context);
+    paintTitles(this, context);
     this.tellScale();
   }
 

@@ -67,6 +67,7 @@ class Lines {
   hover(over) {
     if (over?.query === this.over?.query && over?.key === this.over?.key) return;
     this.over = over;
+    this.page.stage.light(over ?? this.page);
     this.draw();
   }
 

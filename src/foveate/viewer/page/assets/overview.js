@@ -11,6 +11,7 @@ class Overview {
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("focusin", (event) => this.tell(event.target));
     this.element.addEventListener("pointerover", (event) => this.tell(event.target));
+    this.element.addEventListener("pointerleave", () => this.light(null));
     const groups = this.groups().map(([name, sites]) => this.group(name, sites));
     this.element.append(this.intro(), make("div", { class: "groups" }, ...groups));
     const fit = ({ target, contentRect }) => this.fit(target, contentRect.width);
@@ -45,26 +46,9 @@ class Overview {
     );
     if (notes.length)
       intro.append(make("ul", { class: "notes" }, ...notes.map((note) => make("li", { dir: "auto" }, note))));
-    intro.append(...this.inputs());
+    const inputs = inputsOf(this.page.overview);
+    if (inputs) intro.append(inputs);
     return intro;
-  }
-
-  /** The inputs of the model: each text and picture once, a text with the names of its maps. */
-  inputs() {
-    const { sites, sides } = this.page.overview;
-    const shown = [];
-    const pictures = new Set();
-    sides.forEach((head, place) => {
-      const side = new Side(head);
-      if (side.picture) {
-        if (!pictures.has(side.picture.url)) shown.push(thumbnail(side));
-        pictures.add(side.picture.url);
-      } else if (side.told) {
-        const users = sites.filter((site) => site.queries === place || site.keys === place);
-        shown.push(excerpt(side, [...new Set(users.map((site) => site.group))]));
-      }
-    });
-    return shown.length ? [make("div", { class: "inputs" }, ...shown)] : [];
   }
 
   groups() {
@@ -172,7 +156,7 @@ class Overview {
       each.querySelectorAll(".thumb").forEach((thumb, head) => this.paintHead(thumb, head, maps));
     }
     this.tellScale();
-    this.mark();
+    markHeads(this);
   }
 
   paintHead(thumb, head, maps) {
@@ -191,44 +175,33 @@ class Overview {
 
   /** The legend, with the numbers of the head under the pointer if each head has its own scale. */
   tellScale(thumb = null) {
-    const tops = [...this.element.querySelectorAll(".thumb")].map(({ top }) => top).filter((top) => top > 0);
-    const [least, most] = tops.length ? [Math.min(...tops), Math.max(...tops)].map(brief) : ["", ""];
-    let ticks = this.page.alike ? ["0", "0.25", "1"] : ["0", "¼", "largest"];
-    let meaning = "weight on a cell";
-    if (!this.page.alike && thumb?.top) {
-      ticks = ["0", brief(thumb.top / 4), brief(thumb.top)];
-      meaning = `head ${thumb.dataset.head}, ${meaning}`;
-    } else if (!this.page.alike && most) {
-      meaning = `${meaning}; the largest of a head is ${least === most ? most : `${least} to ${most}`}`;
-    }
-    this.scale.replaceChildren(legend(this.page.theme, meaning, ticks));
-  }
-
-  /** Mark the most decided head, and say what the marks mean. */
-  mark() {
-    const thumbs = [...this.element.querySelectorAll(".thumb")].filter((each) => Number.isFinite(each.decided));
-    const best = thumbs.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
-    this.element.querySelector(".thumb.decided")?.classList.remove("decided");
-    const told = [];
-    if (best && thumbs.length > 1) {
-      best.classList.add("decided");
-      const name = `${this.page.overview.sites[best.dataset.site].name}, head ${best.dataset.head}`;
-      const open = make("button", { type: "button", class: "link" }, name);
-      open.addEventListener("click", () => best.click());
-      told.push("Most decided: ", open, ". ");
-    }
-    const even = thumbs.filter((each) => each.classList.contains("even")).length;
-    if (even) told.push(`≈ marks ${counted(even, "head")} with nearly even weights.`);
-    this.marked.replaceChildren(...told);
+    const { alike, theme } = this.page;
+    const top = alike ? 1 : thumb?.top;
+    const ticks = top ? ["0", brief(top / 4), brief(top)] : ["0", "¼", "largest"];
+    const meaning = thumb && !alike ? `head ${thumb.dataset.head}, weight on a cell` : "weight on a cell";
+    this.scale.replaceChildren(legend(theme, meaning, ticks));
   }
 
   /** Show the name of the head under the pointer or the focus, and its scale. */
   tell(target) {
     const thumb = target.closest(".thumb");
     this.tellScale(thumb);
+    this.light(target.closest(".piece"));
     if (!thumb) return;
     const site = this.page.overview.sites[thumb.dataset.site];
     thumb.title = `${thumb.getAttribute("aria-label")}\n${spread(site.entropy[thumb.dataset.head])}`;
+  }
+
+  /** Light the row and the column of a token of the inputs in every head. */
+  light(piece) {
+    if (piece === this.lit) return;
+    this.lit = piece;
+    const { sites, sides } = this.page.overview;
+    for (const thumb of this.element.querySelectorAll(".thumb")) {
+      const { queries, keys } = sites[thumb.dataset.site];
+      const place = (side) => (piece && Number(piece.dataset.side) === side ? Number(piece.dataset.place) : null);
+      lightPair(thumb, place(queries), place(keys), sides[queries].count, sides[keys].count);
+    }
   }
 
   key(event) {
@@ -256,8 +229,3 @@ class Overview {
     this.focus(this.element.querySelector(`.thumb[data-site="${site}"][data-head="${head}"]`) ?? this.first());
   }
 }
-
-const spread = (entropy) =>
-  entropy === null
-    ? "entropy on its way"
-    : `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;

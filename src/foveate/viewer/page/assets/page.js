@@ -39,6 +39,7 @@ class Page {
       Object.assign(this, { head: null, query: null, key: null, hovered: null });
       this.leave(); // what was open belongs to another input
       await this.route();
+      await this.openOnly();
     });
   }
 
@@ -75,6 +76,12 @@ class Page {
     if (this.overview.sites[site] && head < this.overview.sites[site].heads)
       await this.enter(Number(site), Number(head));
     else this.leave();
+  }
+
+  /** Open the head of a page that has no other. */
+  async openOnly() {
+    const { sites } = this.overview;
+    if (!location.hash && sites.length === 1 && sites[0].heads === 1) await this.enter(0, 0);
   }
 
   address(text) {

@@ -149,6 +149,15 @@ class Stage {
     if (!this.head) return;
     for (const name of this.shown) this.views[name].draw();
     if (details) this.details.draw();
+    const { hovered, query, key } = this.page;
+    this.light(hovered ?? { query, key });
+  }
+
+  /** Light the row and the column of a pair in every head of this site. */
+  light({ query, key }) {
+    const { queries, keys } = this.head;
+    for (const thumb of this.film.children)
+      lightPair(thumb, query ?? null, key ?? null, queries.count, keys.count);
   }
 
   reveal(query, key) {
