@@ -1,10 +1,13 @@
 """The page in a real browser: overview, ways through it, looks, and that nothing runs that is not its own."""
 
+import csv
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 from browsing import cell, expect, name_of, painted, settled
 from demo_pages import STORY
@@ -164,6 +167,42 @@ def test_the_only_head_is_open_at_once(opened: Opener) -> None:
     tab.wait_for_selector("canvas.map")
     tab.keyboard.press("Escape")
     tab.wait_for_selector(".overview")
+
+
+def test_a_link_keeps_head_token_and_view(opened: Opener) -> None:
+    tab = opened("translation", "#5/1")
+    tab.keyboard.press("2")
+    for _ in range(3):
+        tab.keyboard.press("ArrowDown")
+    tab.click("text=Copy link")
+    tab.wait_for_function("location.hash.includes('query')")
+    assert tab.url.endswith("#5/1?query=2&view=lines")
+    other = opened("translation", "#5/1?query=2&view=lines&scale=all")
+    settled(other)
+    assert other.inner_text(".chosen.query") == tab.inner_text(".chosen.query")
+    assert other.inner_text("role=tab[selected=true]") == "Lines"
+    assert other.get_attribute("#alike", "aria-pressed") == "true"
+    odd = opened("translation", "#5/1?query=999&key=-1&view=none")
+    assert odd.locator(".chosen").count() == 0
+
+
+def test_a_head_is_saved_as_picture_and_table(opened: Opener, documents: dict[str, Document], tmp_path: Path) -> None:
+    tab = opened("translation", "#6/1")
+    found = {}
+    for name in ("PNG", "CSV"):
+        with tab.expect_download() as download:
+            tab.click(f".tool >> text={name}")
+        found[name] = tmp_path / download.value.suggested_filename
+        download.value.save_as(found[name])
+    assert [path.name for path in found.values()] == ["decoder.1.cross-head-1.png", "decoder.1.cross-head-1.csv"]
+    rows = list(csv.DictReader(found["CSV"].read_text().splitlines()))
+    panel = documents["translation"].sites[6]
+    assert rows[13]["query_token"] == panel.queries.labels[1]
+    weights = np.array([float(row["weight"]) for row in rows]).reshape(14, 12)
+    np.testing.assert_allclose(weights, panel.rows.weights[1], rtol=1e-3)
+    with PIL.Image.open(found["PNG"]) as picture:
+        assert min(picture.size) > 300
+        assert picture.convert("L").getextrema()[0] < 60
 
 
 def test_nothing_given_is_run(opened: Opener) -> None:

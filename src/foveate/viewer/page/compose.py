@@ -52,6 +52,7 @@ SCRIPTS = (
     "picture.js",
     "details.js",
     "search.js",
+    "links.js",
     "stage.js",
     "keyboard.js",
     "page.js",

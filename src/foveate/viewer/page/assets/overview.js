@@ -6,6 +6,7 @@ class Overview {
   constructor(page) {
     this.page = page;
     this.maps = new Map();
+    this.over = null;
     this.element = make("div", { class: "overview" });
     this.seen = new IntersectionObserver((entries) => this.reveal(entries), { rootMargin: "400px" });
     this.element.addEventListener("keydown", (event) => this.key(event));
@@ -174,7 +175,8 @@ class Overview {
   }
 
   /** The legend, with the numbers of the head under the pointer if each head has its own scale. */
-  tellScale(thumb = null) {
+  tellScale(thumb = this.over) {
+    this.over = thumb; // a layer that is painted later keeps it
     const { alike, theme } = this.page;
     const top = alike ? 1 : thumb?.top;
     const ticks = top ? ["0", brief(top / 4), brief(top)] : ["0", "¼", "largest"];

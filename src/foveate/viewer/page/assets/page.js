@@ -69,13 +69,12 @@ class Page {
     return this.kept.get(site);
   }
 
-  /** Show the head in the address: "#3/5" is head 5 of site 3. */
+  /** Show what the address names, as `linkTo` writes it: "#3/5" is head 5 of site 3. */
   async route() {
     if (!this.overview) return;
-    const [, site, head] = /^#(\d+)\/(\d+)$/.exec(location.hash) ?? [];
-    if (this.overview.sites[site] && head < this.overview.sites[site].heads)
-      await this.enter(Number(site), Number(head));
-    else this.leave();
+    const link = parseLink(location.hash);
+    if (!link || !(link.head < this.overview.sites[link.site]?.heads)) this.leave();
+    else if (await this.enter(link.site, link.head)) applyLink(this, link);
   }
 
   /** Open the head of a page that has no other. */

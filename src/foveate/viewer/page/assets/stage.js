@@ -17,6 +17,7 @@ class Stage {
       " Overview",
     );
     back.addEventListener("click", () => page.back());
+    const tools = page.framed ? [] : [headTools(page)]; // a notebook has a single address, and allows no downloads
     this.name = make("h1", { class: "head-name" });
     this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
     this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
@@ -26,7 +27,7 @@ class Stage {
     this.element = make(
       "div",
       { class: "stage", tabIndex: -1 },
-      make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name),
+      make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name, ...tools),
       this.film,
       this.bar,
       make("div", { class: "panes" }, this.first, this.second),

@@ -1,0 +1,114 @@
+// What can be taken away from an open head: a link to it, its picture, its weights.
+
+/** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all". */
+function linkTo({ head, query, key, stage, view, alike }) {
+  const kept = new URLSearchParams();
+  if (query !== null) kept.set("query", query);
+  if (key !== null) kept.set("key", key);
+  if (view ?? stage.names.includes("picture")) kept.set("view", stage.chosen);
+  if (alike) kept.set("scale", "all");
+  const text = kept.toString();
+  return `#${head.site}/${head.head}${text && `?${text}`}`;
+}
+
+/** The parts of such a fragment; null if it is none. */
+function parseLink(fragment) {
+  const [, site, head, rest = ""] = /^#(\d+)\/(\d+)(?:\?(.*))?$/.exec(fragment) ?? [];
+  if (site === undefined) return null;
+  const kept = new URLSearchParams(rest);
+  const place = (name) => (/^\d+$/.test(kept.get(name) ?? "") ? Number(kept.get(name)) : null);
+  const [view, alike] = [kept.get("view"), kept.get("scale") === "all"];
+  return { site: Number(site), head: Number(head), query: place("query"), key: place("key"), view, alike };
+}
+
+/** Show the token, the view and the scale of a link to the open head. */
+function applyLink(page, { query, key, view, alike }) {
+  if (view !== null && page.stage.names.includes(view)) page.show(view);
+  if (alike) page.compare(true);
+  const fits = (place, side) => (place !== null && place < side.count ? place : null);
+  const chosen = { query: fits(query, page.head.queries), key: fits(key, page.head.keys) };
+  if (chosen.query !== null || chosen.key !== null) page.choose(chosen, true);
+}
+
+/** The buttons of an open head. */
+function headTools(page) {
+  const button = (name, title, action) => {
+    const made = make("button", { type: "button", class: "tool", title }, name);
+    const done = (told) => {
+      made.textContent = told;
+      page.say(told);
+      setTimeout(() => (made.textContent = name), 1500);
+    };
+    made.addEventListener("click", () => page.attempt(() => action(done)));
+    return made;
+  };
+  return make(
+    "div",
+    { class: "head-tools", role: "group", "aria-label": "Take away" },
+    button("Copy link", "A link to this head, token and view", (done) => copyLink(page, done)),
+    button("PNG", "The map as a picture", () => savePicture(page)),
+    button("CSV", "The weights of this head as a table", () => saveTable(page.head)),
+  );
+}
+
+async function copyLink(page, done) {
+  history.replaceState(null, "", linkTo(page));
+  try {
+    await navigator.clipboard.writeText(location.href);
+    done("Copied");
+  } catch {
+    done("It is in the address bar"); // not every browser lets a page write to the clipboard
+  }
+}
+
+function download(blob, name) {
+  const address = URL.createObjectURL(blob);
+  make("a", { href: address, download: name.replace(/[^\w.-]+/g, "_") }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+const nameOf = ({ info, head }) => `${info.name}-head-${head}`;
+
+/** Save the map as it is drawn, with the name of the head above and the range of its colours below. */
+async function savePicture(page) {
+  if (!page.stage.shown.includes("map")) page.show("map");
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  const { map } = page.stage.views;
+  const ratio = window.devicePixelRatio || 1;
+  const line = Math.round(28 * ratio);
+  const picture = make("canvas", { width: map.canvas.width, height: map.canvas.height + 2 * line });
+  const context = picture.getContext("2d");
+  context.fillStyle = page.theme.surface;
+  context.fillRect(0, 0, picture.width, picture.height);
+  context.drawImage(map.canvas, 0, line);
+  context.fillStyle = page.theme.text;
+  context.font = `${Math.round(13 * ratio)}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
+  context.fillText(`${page.head.info.name}, head ${page.head.head}`, 10 * ratio, line / 2);
+  const told = `0 to ${brief(map.brightest)}, by the square root`;
+  context.fillText(told, 130 * ratio, picture.height - line / 2);
+  page.theme.scale.css.forEach((colour, step, { length }) => {
+    context.fillStyle = colour;
+    const [from, to] = [step, step + 1].map((place) => Math.round((10 + (110 * place) / length) * ratio));
+    context.fillRect(from, picture.height - line / 2 - 5 * ratio, to - from, 10 * ratio);
+  });
+  const blob = await new Promise((resolve) => picture.toBlob(resolve));
+  download(blob, `${nameOf(page.head)}.png`);
+}
+
+/** Save the weights that are known: a line for each pair, in the order of queries and keys. */
+async function saveTable(head) {
+  await head.want(0, head.queries.count);
+  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+  const lines = ["query,query_token,key,key_token,weight"];
+  for (let query = 0; query < head.queries.count; query++) {
+    const row = head.row(query);
+    row?.keys.forEach((key, place) => {
+      if (key < 0) return;
+      const [from, to] = [quoted(head.queries.label(query)), quoted(head.keys.label(key))];
+      lines.push(`${query},${from},${key},${to},${Number(row.weights[place].toPrecision(5))}`);
+    });
+  }
+  const name = head.complete ? nameOf(head) : `${nameOf(head)}-top-${head.kept}`;
+  download(new Blob([`${lines.join("\n")}\n`], { type: "text/csv" }), `${name}.csv`);
+}
