@@ -1,19 +1,23 @@
 """Batches of passages, of sentences to write again, and of paragraphs sentence by sentence."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from operator import length_hint
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, Batch
+from foveate.data.buckets import BucketedBatches
+from foveate.data.dataset import Dataset
+from foveate.data.language_processor import LanguageProcessor
 from foveate.data.prose import Passage
 from foveate.data.prose_batches import (
-    ParagraphBatches,
-    PassageBatches,
-    SentenceBatches,
+    ParagraphProcessor,
+    SentenceProcessor,
     encode_sentences,
     paragraph_batches,
     paragraph_inputs,
@@ -54,11 +58,17 @@ def rows(batch: Batch, name: str) -> list[list[int]]:
     return [[token for token in row if token not in (PAD, IGNORE)] for row in batch.inputs[name].tolist()]
 
 
+KINDS = [LanguageProcessor, SentenceProcessor, ParagraphProcessor]
+
+
+def bucketed(processor: Any, passages: Iterable[Passage], budget: int, most: float = math.inf) -> BucketedBatches[Any]:
+    return BucketedBatches(Dataset("letters", processor.encode(passages, most)), processor, budget, 3)
+
+
 def test_passages_to_write() -> None:
     """Each between START and END; a condition that is not in the table is number 0, none."""
     passages = [passage("ab", "x"), passage("cab", "y"), passage("a", "z")]
-    batches = PassageBatches(passages, Letters(), tokens=100, conditions={"x": 1, "y": 2})
-    (batch,) = batches.epoch(0)
+    (batch,) = bucketed(LanguageProcessor(Letters(), conditions=["x", "y"]), passages, 100).epoch(0)
     by_length = batch.inputs["lengths"].argsort()
     assert batch.inputs["tokens"][by_length].tolist() == [
         [START, 4, PAD, PAD],
@@ -72,19 +82,18 @@ def test_passages_to_write() -> None:
     ]
     assert batch.inputs["condition"][by_length].tolist() == [0, 1, 2]
     assert batch.total_weight == 9
-    assert "condition" not in next(PassageBatches(passages, Letters(), 100).epoch(0)).inputs
-    assert batches.report == "3 passages"
+    assert "condition" not in next(bucketed(LanguageProcessor(Letters()), passages, 100).epoch(0)).inputs
 
 
-@pytest.mark.parametrize("kind", [PassageBatches, SentenceBatches, ParagraphBatches])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: type) -> None:
     passages = random_passages()
-    batches = kind(passages, Letters(), 80, 36, 3)
+    batches = bucketed(kind(Letters()), passages, 80)
     first, again, second = (list(batches.epoch(number)) for number in (0, 0, 1))
-    name = "tokens" if kind is PassageBatches else "target"
+    name = "tokens" if kind is LanguageProcessor else "target"
     targets = [sorted(tuple(row) for batch in epoch for row in rows(batch, name)) for epoch in (first, second)]
     texts = [one.text for one in passages]
-    if kind is ParagraphBatches:
+    if kind is ParagraphProcessor:
         texts = [sentence for one in passages for sentence in (*one.sentences, "")]
     assert targets[0] == targets[1] == sorted((START, *tokens) for tokens in Letters().encode(texts))
     assert all(batch.inputs[name].numel() <= 80 for batch in first)
@@ -95,17 +104,17 @@ def test_every_example_once_within_the_budget_in_an_order_of_the_epoch(kind: typ
 
 
 def test_sentences_to_write_again() -> None:
-    (batch,) = SentenceBatches([passage("ab c")], Letters(), 100, 9, 0).epoch(0)
+    (batch,) = bucketed(SentenceProcessor(Letters()), [passage("ab c")], 100).epoch(0)
     assert batch.inputs["source"].tolist() == [[4, 5, 6, END]]
     assert batch.inputs["source_lengths"].tolist() == batch.inputs["target_lengths"].tolist() == [4]
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6]]
     assert batch.labels.tolist() == [[4, 5, 6, END]]
-    assert batch.source == "1 passages, of letters, ab c"
+    assert batch.source == "letters, ab c of letters"
 
 
 def test_paragraphs_to_write_again() -> None:
     """Each sentence is a row, and so is the empty one after the last."""
-    (batch,) = ParagraphBatches([passage("abc b")], Letters(), 100, 9, 0).epoch(0)
+    (batch,) = bucketed(ParagraphProcessor(Letters()), [passage("abc b")], 100).epoch(0)
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6], [START, 5, PAD, PAD], [START, PAD, PAD, PAD]]
     assert batch.labels.tolist() == [[4, 5, 6, END], [5, END, IGNORE, IGNORE], [END, IGNORE, IGNORE, IGNORE]]
     expected = paragraph_inputs([[[4, 5, 6], [5], []]])
@@ -117,7 +126,7 @@ def test_some_paragraphs_of_a_batch() -> None:
     """As several processes share a batch: each has its paragraphs, as if there were no others."""
     words = ["abc", "b", "cc", "a", "ab"]
     passages = [passage(" ".join(words[:2])), passage(words[2]), passage(" ".join(words[3:]))]
-    (batch,) = ParagraphBatches(passages, Letters(), 100, 9, 0).epoch(0)
+    (batch,) = bucketed(ParagraphProcessor(Letters()), passages, 100).epoch(0)
     assert batch.examples == 3
     seen = []
     for chosen in (slice(0, None, 2), slice(1, None, 2)):
@@ -160,35 +169,30 @@ def test_paragraphs_to_read() -> None:
     assert seen == {place: [*paragraph, []] for place, paragraph in enumerate(paragraphs)}
 
 
-def test_what_is_too_long_is_left_out_and_counted() -> None:
+def test_what_is_too_long_is_left_out() -> None:
     passages = [passage("abc ab"), passage("a a a")]
-    assert PassageBatches(passages, Letters(), 100, 4).report == "1 of 2 passages left out for more than 4 tokens"
-    assert SentenceBatches(passages, Letters(), 100, 4, 0).report == "1 of 2 passages left out for more than 4 tokens"
-    assert (
-        ParagraphBatches(passages, Letters(), 100, 2, 0).report == "1 of 2 paragraphs left out for more than 2 tokens"
-    )
-    with pytest.raises(UserError, match="each of the 2 passages has more than 2 tokens; raise the longest"):
-        PassageBatches(passages, Letters(), 100, 2)
-    with pytest.raises(UserError, match="there are no passages to read"):
-        PassageBatches([], Letters(), 100)
+    for kind, most in ((LanguageProcessor, 4), (SentenceProcessor, 4), (ParagraphProcessor, 2)):
+        assert [one.place for one in kind(Letters()).encode(passages, most)] == ["letters, a a a"]
+        assert len(kind(Letters()).encode(passages, 5)) == 2
 
 
-def test_an_example_larger_than_the_budget_comes_alone() -> None:
-    found = list(PassageBatches([passage("aaaaaaa"), passage("a"), passage("bbbbbbb")], Letters(), 5).epoch(0))
-    assert sorted(len(batch.labels) for batch in found) == [1, 1, 1]
+@pytest.mark.parametrize(("kind", "places"), [(SentenceProcessor, 8), (ParagraphProcessor, 16)])
+def test_an_example_larger_than_the_budget_is_named(kind: type, places: int) -> None:
+    with pytest.raises(UserError, match=f"letters, aaaaaaa takes {places} places, but a batch has only 7"):
+        bucketed(kind(Letters()), [passage("a"), passage("aaaaaaa")], 7)
 
 
 def test_passages_with_their_batches() -> None:
     passages = random_passages()
     seen = []
-    for places, batch in PassageBatches(passages, Letters(), 40).in_order():
+    for places, batch in LanguageProcessor(Letters()).in_order(passages, 40):
         texts = [passages[place].text for place in places]
         assert rows(batch, "tokens") == [[START, *tokens] for tokens in Letters().encode(texts)]
         seen += places
     assert sorted(seen) == list(range(len(passages)))
 
 
-@pytest.mark.parametrize("kind", [PassageBatches, SentenceBatches, ParagraphBatches])
+@pytest.mark.parametrize("kind", KINDS)
 def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     class Noted(Letters):
         def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -196,22 +200,16 @@ def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monk
             return super().encode(texts)
 
     at_once: list[int] = []
-    whole, passages = kind(random_passages(), Letters(), 80, 9, 3), random_passages()
+    whole, passages = bucketed(kind(Letters()), random_passages(), 80, 9), random_passages()
     monkeypatch.setattr("foveate.data.rows.PIECE", 7)
-    parts = kind(iter(passages), Noted(), 80, 9, 3)
+    parts = bucketed(kind(Noted()), iter(passages), 80, 9)
     assert max(at_once) == 7
-    assert parts.report == whole.report
-    assert not parts.report.startswith("0")
     for one, other in zip(parts.epoch(0), whole.epoch(0), strict=True):
         assert one.source == other.source
         assert torch.equal(one.labels, other.labels)
 
 
 def test_it_is_known_how_many_batches_an_epoch_has() -> None:
-    passages = random_passages()
-    for batches in (
-        PassageBatches(passages, Letters(), 50),
-        SentenceBatches(passages, Letters(), 50, 40, 0),
-        ParagraphBatches(passages, Letters(), 50, 40, 0),
-    ):
+    for kind in KINDS:
+        batches = bucketed(kind(Letters()), random_passages(), 60)
         assert length_hint(batches) == len(list(batches.epoch(0))) > 2

@@ -7,9 +7,6 @@ from foveate.data.lines import read_lines, read_sentences, utf8
 from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
 from foveate.data.prose import Paragraph, Passage, Prose, joined, sentences
 from foveate.data.prose_batches import (
-    ParagraphBatches,
-    PassageBatches,
-    SentenceBatches,
     encode_sentences,
     paragraph_batches,
 )
@@ -32,12 +29,9 @@ __all__ = [
     "MatchBatches",
     "PairBatches",
     "Paragraph",
-    "ParagraphBatches",
     "ParallelText",
     "Passage",
-    "PassageBatches",
     "Prose",
-    "SentenceBatches",
     "Source",
     "Splits",
     "SubwordTokenizer",

@@ -34,19 +34,21 @@ class BucketedBatches(Generic[E]):
         self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
         self._prepared = processor.prepare(dataset)
         self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)
+        self._rows = np.array([processor.rows(one) for one in self._prepared], np.int64)
         groups = [processor.group(one) for one in self._prepared]
         self._groups = np.array(groups) if groups and None not in groups else None
-        if len(self._costs) and (greatest := int(self._costs.argmax())) >= 0 and self._costs[greatest] > budget:
+        places = self._costs * self._rows
+        if len(places) and places[greatest := int(places.argmax())] > budget:
             where = dataset[self._example(greatest)].place
             raise UserError(
-                f"{where} takes {self._costs[greatest]:,} places, but a batch has only {budget:,}: "
+                f"{where} takes {places[greatest]:,} places, but a batch has only {budget:,}: "
                 f"raise --batch or --batch-tokens, or leave it out"
             )
 
     def resized(self, share: float) -> "BucketedBatches[E]":
         """The same examples in batches of this share of the budget, or of the greatest cost."""
         other = copy(self)
-        other._budget = max(round(self._budget * share), int(self._costs.max(initial=1)))
+        other._budget = max(round(self._budget * share), int((self._costs * self._rows).max(initial=1)))
         return other
 
     def __length_hint__(self) -> int:
@@ -67,7 +69,7 @@ class BucketedBatches(Generic[E]):
 
     def in_order(self) -> Iterator[Batch]:
         """All examples once, in their order, with nothing at random: to measure on."""
-        for rows in within_budget(np.arange(len(self._costs)), self._costs, self._budget):
+        for rows in self._cut(np.arange(len(self._costs))):
             yield self._named(self._processor.batch([self._prepared[row] for row in rows], None), rows)
 
     def _plan(self, number: int) -> list[np.ndarray]:
@@ -76,9 +78,12 @@ class BucketedBatches(Generic[E]):
         if self._groups is not None:  # groups in random order, each with its members in random order
             order = order[np.argsort(generator.permutation(self._groups.max() + 1)[self._groups[order]], kind="stable")]
         if len(set(self._costs.tolist())) <= 1:
-            return within_budget(order, self._costs, self._budget)
-        groups = within_budget(order[np.argsort(self._costs[order], kind="stable")], self._costs, self._budget)
+            return self._cut(order)
+        groups = self._cut(order[np.argsort(self._costs[order], kind="stable")])
         return [groups[place] for place in generator.permutation(len(groups))]
+
+    def _cut(self, order: np.ndarray) -> list[np.ndarray]:
+        return within_budget(order, self._costs, self._budget, self._rows)
 
     def _batch(self, rows: np.ndarray, epoch: int, place: int) -> Batch:
         generator = np.random.default_rng((self._seed, epoch, place))

@@ -1,12 +1,21 @@
-"""What a language model keeps: its tokenizer, and the names of the kinds of text that it was trained to tell apart."""
+"""Passages become batches for a language model, which may be told what kind of text each is of."""
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import torch
+
+from foveate.contracts import Batch, label_batch
 from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.preferences import TOKENIZER
+from foveate.data.processor import Processor
+from foveate.data.prose import Passage
+from foveate.data.prose_batches import PassageTokens, encode_passages, to_write
+from foveate.data.rows import within_budget
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -15,8 +24,9 @@ CONDITIONS = "conditions.json"
 
 
 @dataclass
-class LanguageProcessor(TokenizerProcessor):
-    """A tokenizer and the names of conditions; none for a model without conditions."""
+class LanguageProcessor(TokenizerProcessor, Processor[PassageTokens]):
+    """Turns passages into inputs `tokens` (B, T), beginning with START, `lengths` (B,) and, with conditions,
+    `condition` (B,); labels (B, T) are the tokens one place on, with END, then IGNORE."""
 
     conditions: list[str] = field(default_factory=list)
 
@@ -24,6 +34,28 @@ class LanguageProcessor(TokenizerProcessor):
     def numbers(self) -> dict[str, int] | None:
         """The number of each condition, from 1; None for a model without conditions."""
         return {name: number for number, name in enumerate(self.conditions, 1)} if self.conditions else None
+
+    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[PassageTokens]:
+        """The passages of at most so many tokens."""
+        return encode_passages(passages, self.tokenizer, most, self.numbers or {})
+
+    def cost(self, prepared: PassageTokens) -> int:
+        return len(prepared.tokens) - 1
+
+    def batch(self, prepared: Sequence[PassageTokens], generator: np.random.Generator | None) -> Batch:
+        written, labels = to_write([one.tokens for one in prepared])
+        inputs = {"tokens": written["target"], "lengths": written["target_lengths"]}
+        if self.conditions:
+            inputs["condition"] = torch.tensor([one.condition for one in prepared])
+        return label_batch(inputs, labels, "passages")
+
+    def in_order(self, passages: Iterable[Passage], budget: int) -> Iterator[tuple[list[int], Batch]]:
+        """All passages once, shortest first: batches to measure on, each with the places of its passages."""
+        encoded = self.encode(passages)
+        lengths = np.array([len(one.tokens) for one in encoded], np.int64)
+        for group in within_budget(np.argsort(lengths, kind="stable"), lengths, budget):
+            places = group.tolist()
+            yield places, self.batch([encoded[place] for place in places], None)
 
     def sizes(self) -> Mapping[str, int]:
         return {**super().sizes(), "conditions": 1 + len(self.conditions)}

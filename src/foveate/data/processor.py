@@ -58,6 +58,10 @@ class Processor(SavedProcessor, Generic[E]):
         """What an example takes of a batch's budget: tokens, frames. By default 1."""
         return 1
 
+    def rows(self, prepared: Any) -> int:
+        """How many rows of a batch an example takes, each of its cost. By default 1."""
+        return 1
+
     def group(self, prepared: Any) -> int | None:
         """Examples of one group are put in the same batch, so that it can compute what they share once. By default none
         are."""

@@ -1,90 +1,66 @@
-"""Batches of prose: passages to learn to write, and paragraphs, sentence by sentence, to learn to write again."""
+"""Batches of prose to learn to write again: passages as one sequence, and paragraphs, sentence by sentence."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, count_labels, label_batch
+from foveate.data.processor import Processor
 from foveate.data.prose import Passage
 from foveate.data.rows import Numbers, padded, tokenised, within_budget
-from foveate.data.shuffled_batches import ShuffledBatches
-from foveate.errors import UserError
+from foveate.data.tokenizer_processor import TokenizerProcessor
 
 
-class PassageBatches(ShuffledBatches):
-    """Batches to train a language model on: passages of about one length, each between START and END.
+class PassageTokens(NamedTuple):
+    """A passage as numbers, between START and END, and the number of its condition; 0 for none."""
 
-    inputs: `tokens` (B, T), beginning with START, filled up with PAD; `lengths` (B,); with conditions,
-    `condition` (B,). labels (B, T): the tokens one place on, with END, then IGNORE.
+    tokens: Numbers
+    condition: int
+    place: str
 
-    `conditions` numbers the conditions of passages, from 1; without it the batches name none. The passages are read and
-    tokenised once, and kept as numbers, four bytes a token. Those with more than `max_length` tokens are left out,
-    counted, and told by `report`; UserError when none is left.
-    """
-
-    def __init__(
-        self,
-        passages: Iterable[Passage],
-        tokenizer: Tokenizer,
-        tokens: int,
-        max_length: int | None = None,
-        seed: int = 0,
-        conditions: Mapping[str, int] | None = None,
-    ) -> None:
-        """`tokens` is the budget: the most places of a batch, padding included."""
-        numbers = {} if conditions is None else conditions
-        texts = ((passage.text, (passage.place, numbers.get(passage.condition, 0))) for passage in passages)
-        most = math.inf if max_length is None else max_length
-        self._rows, known, read = tokenised(texts, tokenizer, most)
-        self.report = _left_out("passages", read, len(known), max_length)
-        super().__init__(self._rows.lengths - 1, tokens, seed)
-        self._places = [place for place, _ in known]
-        self._conditions = None if conditions is None else torch.tensor([number for _, number in known])
-
-    def in_order(self) -> Iterator[tuple[list[int], Batch]]:
-        """All batches once, each with the places of its passages among those that are not left out."""
-        order = np.argsort(self._rows.lengths, kind="stable")
-        for group in within_budget(order, self._rows.lengths, self._tokens):
-            yield group.tolist(), self._batch(group)
-
-    def _batch(self, places: Numbers) -> Batch:
-        written, labels = _to_write(self._rows.take(places))
-        inputs = {"tokens": written["target"], "lengths": written["target_lengths"]}
-        if self._conditions is not None:
-            inputs["condition"] = self._conditions[places]
-        return label_batch(inputs, labels, _named(self._places, places))
+    def content(self) -> bytes:
+        """All that is learned from it."""
+        return self.tokens.tobytes() + self.condition.to_bytes(4, "little")
 
 
-class SentenceBatches(ShuffledBatches):
-    """Batches to train a sequence auto-encoder on: each passage as one sequence, to be read and written again.
+def encode_passages(
+    passages: Iterable[Passage],
+    tokenizer: Tokenizer,
+    most: float = math.inf,
+    conditions: Mapping[str, int] = MappingProxyType({}),
+) -> list[PassageTokens]:
+    """The passages of at most so many tokens. They are read once, in pieces."""
+    texts = ((passage.text, (conditions.get(passage.condition, 0), passage.place)) for passage in passages)
+    rows, known, _ = tokenised(texts, tokenizer, most)
+    found = zip(rows.take(np.arange(len(known))), known, strict=True)
+    return [PassageTokens(tokens, *one) for tokens, one in found]
+
+
+@dataclass
+class SentenceProcessor(TokenizerProcessor, Processor[PassageTokens]):
+    """Turns passages into batches for a sequence auto-encoder: each is one sequence, to be read and written again.
 
     inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
     `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
-
-    Passages with more than `max_length` tokens are left out, counted, and told by `report`; UserError when none is
-    left.
     """
 
-    def __init__(
-        self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
-    ) -> None:
-        """`tokens` is the budget: the most places of a batch, padding included."""
-        texts = ((passage.text, passage.place) for passage in passages)
-        self._rows, self._places, read = tokenised(texts, tokenizer, max_length)
-        self.report = _left_out("passages", read, len(self._places), max_length)
-        super().__init__(self._rows.lengths - 1, tokens, seed)
+    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[PassageTokens]:
+        """The passages of at most so many tokens."""
+        return encode_passages(passages, self.tokenizer, most)
 
-    def _batch(self, passages: Numbers) -> Batch:
-        rows = self._rows.take(passages)
-        inputs, labels = _to_write(rows)
-        source, lengths = padded([row[1:] for row in rows], PAD)
-        return label_batch(
-            {"source": source, "source_lengths": lengths, **inputs}, labels, _named(self._places, passages)
-        )
+    def cost(self, prepared: PassageTokens) -> int:
+        return len(prepared.tokens) - 1
+
+    def batch(self, prepared: Sequence[PassageTokens], generator: np.random.Generator | None) -> Batch:
+        inputs, labels = to_write([one.tokens for one in prepared])
+        source, lengths = padded([one.tokens[1:] for one in prepared], PAD)
+        return label_batch({"source": source, "source_lengths": lengths, **inputs}, labels, "passages")
 
 
 @dataclass
@@ -107,42 +83,44 @@ class ParagraphBatch(Batch):
         return ParagraphBatch(inputs, {"labels": self.labels[sentences]}, self.weight[sentences], self.source)
 
 
-class ParagraphBatches(ShuffledBatches):
-    """Batches to train a hierarchical auto-encoder on: passages as paragraphs, whose sentences are rows.
+class ParagraphTokens(NamedTuple):
+    """The sentences of a paragraph as numbers."""
+
+    sentences: list[Numbers]
+    place: str
+
+    def content(self) -> bytes:
+        """All that is learned from it."""
+        return b"\0".join(sentence.tobytes() for sentence in self.sentences)
+
+
+@dataclass
+class ParagraphProcessor(TokenizerProcessor, Processor[ParagraphTokens]):
+    """Turns passages into batches for a hierarchical auto-encoder: paragraphs, whose sentences are rows.
 
     inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with START, filled up with PAD. labels
-    (P, T): the target one place on, with END, then IGNORE.
-
-    After its last sentence each paragraph has an empty one. Paragraphs with a sentence of more than `max_length` tokens
-    are left out, counted, and told by `report`; UserError when none is left.
+    (P, T): the target one place on, with END, then IGNORE. After its last sentence each paragraph has an empty one.
     """
 
-    def __init__(
-        self, passages: Iterable[Passage], tokenizer: Tokenizer, tokens: int, max_length: int, seed: int
-    ) -> None:
-        """`tokens` is the budget: the most places of a batch, padding included."""
-        numbered = enumerate(passages)
-        texts = ((text, (number, passage.place)) for number, passage in numbered for text in passage.sentences)
-        self._rows, known, _ = tokenised(texts, tokenizer, begin=(), end=())
-        counts = np.bincount(np.array([number for number, _ in known], np.int64))
-        ends = counts.cumsum()
-        longest = np.maximum.reduceat(self._rows.lengths, ends - counts)
-        fitting = np.flatnonzero(longest <= max_length)
-        self.report = _left_out("paragraphs", len(counts), len(fitting), max_length)
-        self._ends, self._counts = ends[fitting], counts[fitting]
-        self._places = [known[end - 1][1] for end in self._ends.tolist()]
-        super().__init__(longest[fitting] + 1, tokens, seed)
+    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[ParagraphTokens]:
+        """The passages of which no sentence has more tokens. They are read once, in pieces."""
+        texts = ((text, (number, one.place)) for number, one in enumerate(passages) for text in one.sentences)
+        rows, known, _ = tokenised(texts, self.tokenizer, begin=(), end=())
+        sentences = iter(rows.take(np.arange(len(known))))
+        found = [ParagraphTokens([next(sentences) for _ in same], place) for (_, place), same in groupby(known)]
+        return [one for one in found if max(map(len, one.sentences)) <= most]
 
-    def _cut(self, order: Numbers) -> list[Numbers]:
-        return _cut(order, self._lengths, self._tokens, self._counts + 1)
+    def cost(self, prepared: ParagraphTokens) -> int:
+        return max(map(len, prepared.sentences)) + 1
 
-    def _batch(self, group: Numbers) -> Batch:
-        sides = zip(self._ends[group], self._counts[group], strict=True)
-        rows = [self._rows.take(np.arange(end - count, end)) for end, count in sides]
-        paragraphs = [[*(row.tolist() for row in sentences), []] for sentences in rows]
-        targets, labels = _to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
+    def rows(self, prepared: ParagraphTokens) -> int:
+        return len(prepared.sentences) + 1
+
+    def batch(self, prepared: Sequence[ParagraphTokens], generator: np.random.Generator | None) -> Batch:
+        paragraphs = [[*(row.tolist() for row in one.sentences), []] for one in prepared]
+        targets, labels = to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
         inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
-        return ParagraphBatch(inputs, {"labels": labels}, count_labels(labels), _named(self._places, group))
+        return ParagraphBatch(inputs, {"labels": labels}, count_labels(labels), "paragraphs")
 
 
 def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[list[int]]]:
@@ -173,51 +151,15 @@ def paragraph_batches(
     An empty sentence is added to each paragraph.
     """
     ended = [[*paragraph, []] for paragraph in paragraphs]
-    longest, rows = _sizes(ended)
-    for group in _cut(np.argsort(longest, kind="stable"), longest, tokens, rows):
+    longest = np.array([max(map(len, paragraph)) + 1 for paragraph in ended])
+    rows = np.array([len(paragraph) for paragraph in ended])
+    for group in within_budget(np.argsort(longest, kind="stable"), longest, tokens, rows):
         places = group.tolist()
         yield places, paragraph_inputs([ended[place] for place in places])
 
 
-def _to_write(rows: Sequence[Numbers]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def to_write(rows: Sequence[Numbers]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """Inputs and labels to learn to write sequences from START to END."""
     target, lengths = padded([row[:-1] for row in rows], PAD)
     labels, _ = padded([row[1:] for row in rows], IGNORE)
     return {"target": target, "target_lengths": lengths}, labels
-
-
-def _sizes(paragraphs: Sequence[Sequence[Sequence[int]]]) -> tuple[Numbers, Numbers]:
-    """Of each paragraph the places of its longest sentence, and how many sentences there are."""
-    longest = np.array([max(map(len, paragraph)) + 1 for paragraph in paragraphs])
-    return longest, np.array([len(paragraph) for paragraph in paragraphs])
-
-
-def _cut(order: Numbers, longest: Numbers, budget: int, rows: Numbers) -> list[Numbers]:
-    """Examples, ordered by their longest row, cut where rows times longest row would exceed the budget.
-
-    An example that is larger than the budget comes alone.
-    """
-    cuts, count = [], 0
-    for place, example in enumerate(order.tolist()):
-        count += int(rows[example])
-        if count * int(longest[example]) > budget and count > rows[example]:
-            cuts.append(place)
-            count = int(rows[example])
-    return np.split(order, cuts)
-
-
-def _named(places: Sequence[str], group: Numbers) -> str:
-    """Where the examples of a batch stand, for messages."""
-    shown = ", ".join(dict.fromkeys(places[place] for place in group[:3].tolist()))
-    return f"{len(group)} passages, of {shown}" + (" and others" if len(group) > 3 else "")
-
-
-def _left_out(kind: str, read: int, kept: int, max_length: int | None) -> str:
-    """One line for the user: how many are over-long. Raises UserError when all of them are."""
-    if not read:
-        raise UserError(f"there are no {kind} to read")
-    if max_length is None:
-        return f"{read:,} {kind}"
-    if not kept:
-        raise UserError(f"each of the {read:,} {kind} has more than {max_length:,} tokens; raise the longest")
-    return f"{read - kept:,} of {read:,} {kind} left out for more than {max_length:,} tokens"

@@ -65,14 +65,18 @@ def tokenised(
     return Rows.joined(rows), known, read
 
 
-def within_budget(order: Numbers, lengths: Numbers, budget: int) -> list[Numbers]:
-    """The ordered rows, cut where one row more would make rows times longest row exceed the budget."""
-    cuts, begin, longest = [], 0, 0
-    for place, length in enumerate(lengths[order].tolist()):
-        longest = max(longest, length)
-        if (place + 1 - begin) * longest > budget and place > begin:
+def within_budget(order: Numbers, lengths: Numbers, budget: int, rows: Numbers | None = None) -> list[Numbers]:
+    """The ordered examples, cut where one more would make rows times longest row exceed the budget.
+
+    An example that is larger than the budget comes alone. Each has one row, or as many as `rows` says.
+    """
+    counts = np.ones(len(order), np.int64) if rows is None else rows[order]
+    cuts, count, longest = [], 0, 0
+    for place, (length, more) in enumerate(zip(lengths[order].tolist(), counts.tolist(), strict=True)):
+        count, longest = count + more, max(longest, length)
+        if count * longest > budget and count > more:
             cuts.append(place)
-            begin, longest = place, length
+            count, longest = more, length
     return np.split(order, cuts) if len(order) else []
 
 

@@ -58,12 +58,12 @@ class TextLabelProcessor(Processor[LabelledTokens]):
     """What texts are cut into, for the user."""
 
     def encode(self, text: LabelledText, most: int) -> tuple[Dataset[LabelledTokens], int]:
-        """The texts of at most so many tokens, and how many others there are. The file is read once, in pieces."""
+        """The texts of at most so many tokens, and how many there were in all. The file is read once, in pieces."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         texts = ((example.text, (numbers[example.label], example.line)) for example in text)
         rows, known, read = tokenised(texts, self.tokenizer, most, *surroundings(self.tokenizer))
         fitting = zip(rows.take(np.arange(len(known))), known, strict=True)
-        return Dataset(text.name, [LabelledTokens(tokens, *one) for tokens, one in fitting], "texts"), read - len(known)
+        return Dataset(text.name, [LabelledTokens(tokens, *one) for tokens, one in fitting], "texts"), read
 
     def cost(self, prepared: LabelledTokens) -> int:
         return len(prepared.tokens)

@@ -1,6 +1,5 @@
 """Auto-encoding: a sentence, or a paragraph sentence by sentence, is read into a vector and written again from it."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import FILES, AutoencodeText
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.rewriting import REWRITINGS, Rewriting
-from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
+from foveate.tasks.text_task import TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
 from foveate.tasks.texts import spread
 from foveate.tasks.trained import Reading, Writing, check_unchanged
@@ -131,11 +130,10 @@ class Autoencode(TextTask[Architecture]):
         return TokenizerProcessor(chosen.tokenizer(passage.text for passage in learn), chosen.tokens)
 
     def batches(self, learn: Dataset[Passage], processor: TokenizerProcessor) -> Batches:
-        chosen = self.examples
-        sizes = chosen.batch_tokens, chosen.max_length, self.training.seed
-        found = self.rewriting(processor).training_batches(learn, *sizes)
-        found.report = f"{learn.name}: {found.report}"
-        return found
+        """Of the passages with at most `max_length` tokens in a row. Raises UserError where there is none."""
+        most, rewriting = self.examples.max_length, self.rewriting(processor)
+        kept = Dataset(learn.name, rewriting.encode(learn, most), learn.unit)
+        return self.bucketed(kept, len(learn), rewriting, f"{most:,} tokens")
 
     def fitting(self, predictor: Predictor, passages: Sequence[Passage]) -> list[Passage]:
         """The passages that are not longer than those the model learns from."""
@@ -186,7 +184,7 @@ class Autoencode(TextTask[Architecture]):
     def reading(self, predictor: Predictor, text: str) -> Reading:
         """A text to be read and written again; its sentences are called by their first words."""
         passage, rewriting = passage_of(text), self.rewriting(predictor.processor)
-        (batch,) = rewriting.training_batches([passage], TOKENS_TOGETHER, sys.maxsize, seed=0).epoch(0)
+        batch = rewriting.batch(rewriting.encode([passage]), None)
         names = [*(" ".join(sentence.split()[:NAMED]) for sentence in passage.sentences), END_SIGN]
         inputs = predictor.on_device(batch.inputs)
         return Reading(inputs, names, int(inputs["source_lengths"].sum()))

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import tyro
 
 from foveate.data import TRAINERS, Labelled, LabelledText, Tokens
-from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.text_batches import surroundings
 from foveate.data.text_label_processor import TextLabelProcessor
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
@@ -110,12 +109,8 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
 
     def batches(self, learn: Any, processor: TextLabelProcessor) -> Batches:
         """Of the texts with at most `max_length` tokens. Raises UserError where there is none."""
-        most = self.examples.max_length
-        kept, left_out = processor.encode(learn, most)
-        if not len(kept):
-            raise UserError(f"{learn.name}: each text has more than {most:,} tokens; raise max_length")
-        line = f"{learn.name}: {left_out:,} of {len(kept) + left_out:,} texts left out for more than {most:,} tokens"
-        return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
+        kept, read = processor.encode(learn, self.examples.max_length)
+        return self.bucketed(kept, read, processor, f"{self.examples.max_length:,} tokens")
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Decision]:
         """The decision about each text; an empty one gets no label."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from foveate.config import from_dict
 from foveate.contracts import END, UNKNOWN
-from foveate.data import Passage, PassageBatches, Prose, Splits, open_source
+from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.language_processor import LanguageProcessor
 from foveate.decoding import Decoding
@@ -100,11 +100,10 @@ class Language(TextTask[Architecture]):
         return LanguageProcessor(tokenizer, chosen.tokens, conditions)
 
     def batches(self, learn: Dataset[Passage], processor: LanguageProcessor) -> Batches:
-        chosen = self.examples
-        sizes = chosen.batch_tokens, chosen.max_length, self.training.seed
-        found = PassageBatches(learn, processor.tokenizer, *sizes, processor.numbers)
-        found.report = f"{learn.name}: {found.report}"
-        return found
+        """Of the passages with at most `max_length` tokens. Raises UserError where there is none."""
+        most = self.examples.max_length
+        kept = Dataset(learn.name, processor.encode(learn, most), learn.unit)
+        return self.bucketed(kept, len(learn), processor, f"{most:,} tokens")
 
     def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
         if conditions := predictor.processor.conditions:
@@ -148,7 +147,7 @@ class Language(TextTask[Architecture]):
 
     def reading(self, predictor: Predictor, text: str) -> Reading:
         passage, processor = Passage("the input", "", (text,)), predictor.processor
-        ((_, batch),) = PassageBatches([passage], processor.tokenizer, 1, conditions=processor.numbers).in_order()
+        ((_, batch),) = processor.in_order([passage], 1)
         pieces = [START_SIGN, *processor.tokenizer.pieces(batch.inputs["tokens"][0, 1:].tolist())]
         return Reading(predictor.on_device(batch.inputs), pieces, len(pieces))
 
@@ -160,8 +159,7 @@ class Language(TextTask[Architecture]):
     ) -> list[Scored]:
         """How surprising each passage is to the model, which may be told other conditions."""
         processor: LanguageProcessor = predictor.processor
-        batches = PassageBatches(passages, processor.tokenizer, TOKENS_TOGETHER, conditions=processor.numbers)
-        return scores(predictor.model, passages, batches.in_order(), condition)
+        return scores(predictor.model, passages, processor.in_order(passages, TOKENS_TOGETHER), condition)
 
     def _otherwise(self, predictor: Predictor, passages: Sequence[Passage]) -> dict[str, Perplexity]:
         """What the model makes of the passages if it is told no condition, or a wrong one drawn at random."""

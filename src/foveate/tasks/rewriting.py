@@ -1,5 +1,6 @@
 """The two ways in which auto-encoders read and write: a sentence at once, or a paragraph sentence by sentence."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,16 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, PAD, Tokenizer
+from foveate.contracts import END, PAD, Batch
 from foveate.data import (
-    ParagraphBatches,
     Passage,
     Prose,
-    SentenceBatches,
     encode_sentences,
     paragraph_batches,
     source_batches,
 )
+from foveate.data.prose_batches import ParagraphProcessor, SentenceProcessor
 from foveate.data.rows import padded, tokenised
 from foveate.decoding import Decoding, decode
 
@@ -40,10 +40,11 @@ class Rewriting(Protocol):
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
         """How many tokens of each passage the model reads in a row, at most."""
 
-    def training_batches(
-        self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int
-    ) -> SentenceBatches | ParagraphBatches:
-        """Batches to train on, with a `report` of what was left out."""
+    def encode(self, passages: Iterable[Passage], most: float = math.inf) -> Sequence[Any]:
+        """The passages to learn from, without those that have more tokens in a row."""
+
+    def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
+        """A batch of encoded passages."""
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         """The places of passages in batches of like length, and what the model reads of them."""
@@ -54,11 +55,8 @@ class Rewriting(Protocol):
         """The token ids of each sentence of what the model writes again; the `generator` makes random draws repeat."""
 
 
-class SentenceRewriting:
+class SentenceRewriting(SentenceProcessor):
     """A passage is one sequence, whatever its sentences."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
 
     @staticmethod
     def passages(prose: Prose, words: int | None) -> Iterator[Passage]:
@@ -67,9 +65,6 @@ class SentenceRewriting:
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
         rows, _, _ = tokenised(((passage.text, None) for passage in passages), self.tokenizer, begin=(), end=())
         return rows.lengths.tolist()
-
-    def training_batches(self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int) -> SentenceBatches:
-        return SentenceBatches(passages, self.tokenizer, tokens, max_length, seed)
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         return source_batches(self.tokenizer.encode([passage.text for passage in passages]), tokens)
@@ -81,11 +76,8 @@ class SentenceRewriting:
         return [[best.tokens] for best, *_ in found]
 
 
-class ParagraphRewriting:
+class ParagraphRewriting(ParagraphProcessor):
     """A passage is a paragraph; each of its sentences is searched for before the next one is begun."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
 
     @staticmethod
     def passages(prose: Prose, words: int | None) -> Iterator[Passage]:
@@ -93,11 +85,6 @@ class ParagraphRewriting:
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
         return [max(map(len, sentences), default=0) for sentences in encode_sentences(passages, self.tokenizer)]
-
-    def training_batches(
-        self, passages: Iterable[Passage], tokens: int, max_length: int, seed: int
-    ) -> ParagraphBatches:
-        return ParagraphBatches(passages, self.tokenizer, tokens, max_length, seed)
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
         return paragraph_batches(encode_sentences(passages, self.tokenizer), tokens)

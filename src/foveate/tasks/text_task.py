@@ -97,11 +97,15 @@ class TextTask(Task[Architecture]):
             if length <= most and positions <= room
         ]
         limit = f"{most:,} {self.tokens_name}" + (f" or {room:,} positions" if room < math.inf else "")
-        if not fitting:
-            raise UserError(f"{learn.name}: each of the {learn.unit} has more than {limit}; raise max_length")
-        left_out = f"{len(learn) - len(fitting):,} of {len(learn):,} {learn.unit}"
-        line = f"{learn.name}: {left_out} left out for more than {limit}"
-        kept = Dataset(learn.name, fitting, learn.unit, learn.notes)
+        return self.bucketed(Dataset(learn.name, fitting, learn.unit, learn.notes), len(learn), processor, limit)
+
+    def bucketed(self, kept: Dataset[Any], read: int, processor: Any, limit: str) -> Batches:
+        """Batches of what was kept of the examples that were read: those within `limit`. Raises UserError where that
+        is none."""
+        if not len(kept):
+            raise UserError(f"{kept.name}: each of the {read:,} {kept.unit} has more than {limit}; raise max_length")
+        left_out = f"{read - len(kept):,} of {read:,} {kept.unit}"
+        line = f"{kept.name}: {left_out} left out for more than {limit}"
         return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
 
     def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
