@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 from rich.console import Console
 
 from foveate.errors import UserError
@@ -85,6 +86,9 @@ def _plot(found: dict[str, list[ImageRow]]) -> Figure:
         line(grid[0][1], number, [row.seconds for row in each], accuracy, name)
     for axes, label in zip(grid[0], ("TFLOP of the training", "seconds of one processor"), strict=True):
         axes.set(xlabel=label, xscale="log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.minorticks_off()
     grid[0][0].set_ylabel("accuracy, %")
     legend_below(figure, grid[0][0], 3)
     return figure
