@@ -10,14 +10,18 @@ import torch
 import transformers
 import verdicts
 from rich.console import Console
+from tiny_folders import byte_tokenizer
+from tiny_prose import write_files
 
 import foveate
 from foveate.cli import main
+from foveate.contracts import END, START
 from foveate.data import Splits
 from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_pairs import LabelledPair, LabelledPairProcessor
 from foveate.errors import UserError
+from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.tasks.looking import open_model
 from foveate.tasks.pair import Pair, Pairs, fit_rules
 from foveate.tasks.predictor import Predictor
@@ -78,6 +82,14 @@ def test_both_texts_are_read_as_transformers_reads_them(folder: Path) -> None:
     assert inputs["lengths"].tolist() == expected["attention_mask"].sum(1).tolist() == [9, 5]
 
 
+def test_two_separators_of_roberta() -> None:
+    processor = LabelledPairProcessor(BertTokenizer(byte_tokenizer().backend_tokenizer), {}, segments=False)
+    begin, end = processor.tokenizer.begin[0], processor.tokenizer.end[0]
+    (pair,) = processor.encode([("lamp", "the keeper")])
+    assert processor.join(pair)[0] == [begin, *pair[0], end, end, *pair[1], end]
+    assert processor.marks == 4
+
+
 def test_it_learns_which_text_is_the_second(trained: Predictor, tmp_path: Path) -> None:
     assert trained.run("bad dogs\ta good film").label == "praise"
     assert trained.run("a good film\tbad dogs").label == "blame"
@@ -108,6 +120,21 @@ def test_a_page_of_both_texts(trained: Predictor) -> None:
     assert trained.picture(trained.run("bad dogs\tgood film")) is not None
     with pytest.raises(UserError, match="reads two texts: separate them by a newline or a tab"):
         viewer.look("bad dogs", 20)
+
+
+def test_from_a_run_of_cloze(tmp_path: Path) -> None:
+    """Without --model, with the tokenizer and the sizes of the run; texts stand between START and END."""
+    settings = Training(steps=2, average=1, device="cpu")
+    text = ClozeText(data=tuple(write_files(tmp_path)), vocabulary=60, max_length=12, validation_examples=5)
+    sizes = SIZES | {"heads": 2, "layers": 1, "max_length": 80, "norm": "pre", "positions": "rotary"}
+    Cloze(examples=text, model="bert-tiny", out=tmp_path / "cloze", architecture=sizes, training=settings).learn(
+        console=CONSOLE
+    )
+    task = Pair(start=tmp_path / "cloze", out=tmp_path / "run", training=settings, architecture={"pooling": "mean"})
+    found = task.learn(splits(), CONSOLE)
+    assert (task.model, found.model.config.width, found.model.config.head) == ("bert-tiny", 20, "pair")
+    assert found.processor.join(([7], [8, 9])) == ([START, 7, END, 8, 9, END], [0, 0, 0, 1, 1, 1])
+    assert foveate.load(tmp_path / "run").run("A cow\tThe ship") == found.run("A cow\tThe ship")
 
 
 def test_from_nothing_with_one_kind_of_tokens(tmp_path: Path) -> None:
