@@ -10,6 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from foveate.viewer.figures import Alignment
 from foveate.viewer.fonts import find_fonts
@@ -31,6 +32,9 @@ LATER = "·"
 EVEN = 0.16
 """A map is nearly even if its rows are, on average, within so many nats of the same weight on each of their keys."""
 
+EVEN_MARK = "  nearly even"
+"""What follows the title of such a map, in grey."""
+
 _FONT, _TITLE_FONT = 9, 11  # points; all lengths below are in inches
 _LARGE_CELL, _SMALL_CELL = 0.4, 0.23
 _LINE = 0.16  # a line of text
@@ -48,7 +52,7 @@ def draw(maps: Sequence[Alignment], columns: int) -> Figure:
     """The figure of `foveate.viewer.plot_alignments`."""
     small = all(max(each.weights.shape) <= SMALL for each in maps)
     scale = PowerNorm(0.5, 0, max(float(each.weights.max()) for each in maps) or 1.0)  # as on the page
-    maps = [each._replace(title=f"{each.title}, nearly even".lstrip(", ")) if _even(each) else each for each in maps]
+    maps = [each._replace(title=each.title + EVEN_MARK) if _even(each) else each for each in maps]
     maps, style = _drawable(maps)
     panels = [_measure(each, style, _LARGE_CELL if small else _SMALL_CELL) for each in maps]
     return _draw([panels[start : start + columns] for start in range(0, len(panels), columns)], scale)
@@ -141,12 +145,22 @@ def _draw(rows: list[list[_Panel]], norm: PowerNorm) -> Figure:
         for panel, left in zip(row, lefts, strict=False):
             _draw_map(place(left, top, panel.width, panel.height), panel, norm)
             corner = (left - panel.left) / width, 1 - (top - panel.labels - _LINE) / height
-            for line, name in ((2, "reads →"), (1, "writes ↓")):
-                above = (left - _PAD) / width, 1 - (top - line * _LINE + _LINE / 2) / height
-                figure.text(*above, name, fontsize=_FONT - 1, color=_GREY, ha="right")
-            figure.text(*corner, panel.each.title, fontsize=_TITLE_FONT, **panel.style)
+            title = panel.each.title.removesuffix(EVEN_MARK)
+            figure.text(*corner, title, fontsize=_TITLE_FONT, **panel.style)
+            for x, y, told in _remarks(panel, title, left, top):
+                figure.add_artist(Text(x / width, 1 - y / height, told, color=_GREY, fontsize=_FONT - 1))
     _draw_scale(place(scale, tops[0], _BAR, min(last.height, _LONGEST_BAR)), norm)
     return figure
+
+
+def _remarks(panel: _Panel, title: str, left: float, top: float) -> list[tuple[float, float, str]]:
+    """The titles of the axes in the corner, and whether the map is nearly even; with where they begin, in inches."""
+    corner = left - _TITLES
+    found = [(corner, top - 1.5 * _LINE, "reads →"), (corner, top - _LINE / 2, "writes ↓")]
+    if panel.each.title != title:
+        after = float(_lengths([title], _TITLE_FONT, panel.style)[0]) + _PAD if title else 0
+        found.append((left - panel.left + after, top - panel.labels - _LINE, EVEN_MARK.strip()))
+    return found
 
 
 def _starts(extents: list[tuple[float, float]]) -> list[float]:

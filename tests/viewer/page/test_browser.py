@@ -175,7 +175,7 @@ def test_a_link_keeps_head_token_and_view(opened: Opener) -> None:
     for _ in range(3):
         tab.keyboard.press("ArrowDown")
     tab.click("text=Copy link")
-    tab.wait_for_function("location.hash.includes('query')")
+    tab.wait_for_selector(".tool:text-matches('Copied|address bar')")
     assert tab.url.endswith("#5/1?query=2&view=lines")
     other = opened("translation", "#5/1?query=2&view=lines&scale=all")
     settled(other)

@@ -36,6 +36,8 @@ class FakeViewer:
     """Reads words; `before` is called in the thread that looks, for tests of what happens meanwhile."""
 
     name = "Layers from <nowhere> & </script>"
+    max_length = 1500
+    examples = ("one two </script>", "three")
 
     def __init__(self, takes: InputKind = "text") -> None:
         torch.manual_seed(3)

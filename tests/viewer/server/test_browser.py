@@ -83,6 +83,20 @@ def test_type_see_and_open(served: Serve, opened: Opener) -> None:
     assert "Every weight is exact." in tab.inner_text(".details")
 
 
+def test_examples_and_enter_and_the_limit_of_the_model(served: Serve, opened: Opener) -> None:
+    tab = opened(served())
+    assert "up to 1,500 tokens" in tab.inner_text(".prompt-head")
+    tab.click(".prompt-example >> nth=0")
+    tab.wait_for_selector(".thumb canvas.painted")
+    assert tab.inner_text("h1") == "one two </script>"
+    tab.fill("#given", "four")
+    tab.press("#given", "Shift+Enter")
+    assert tab.input_value("#given") == "four\n"
+    tab.fill("#given", "four five")
+    tab.press("#given", "Enter")
+    tab.wait_for_selector("h1:text-is('four five')")
+
+
 def test_a_long_text_is_zoomed_to_exact_weights(served: Serve, opened: Opener) -> None:
     """521 tokens: a map that is sent in parts. The number under the pointer is the weight of the sight."""
     client = served()

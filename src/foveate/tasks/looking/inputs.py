@@ -13,6 +13,13 @@ MAX_BYTES = 64 * 2**20
 MAX_TITLE = 70
 """Maximum number of characters of a title."""
 
+EXAMPLES = (
+    "The animal did not cross the street because it was too tired.",
+    "The keys to the old cabinet are on the table.",
+    "She poured the milk from the jug into the glass until it was full.",
+)
+"""English texts to begin with in the explorer, with words that refer to others."""
+
 
 def read_input(argument: str, takes: InputKind) -> Input:
     """The input that a command line argument names: standard input for "-", an existing file, or the text itself.

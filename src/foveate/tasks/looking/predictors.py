@@ -1,12 +1,18 @@
 """The viewer of a trained task that says itself what a look at it is."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from foveate import tasks
 from foveate.errors import UserError
+from foveate.nn import longest_sequence
+from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
 from foveate.viewer.protocol import Input, LookResult
+
+READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")
+"""Tasks whose input is one text without a form of its own."""
 
 
 class PredictorViewer:
@@ -17,6 +23,10 @@ class PredictorViewer:
         self.predictor = tasks.load(folder, device)
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
+        reads_text = self.predictor.description["recipe"].get("task") in READS_TEXT
+        longest = longest_sequence(self.predictor.model) if reads_text else math.inf
+        self.max_length = int(longest) if longest < math.inf else None
+        self.examples = EXAMPLES if reads_text else ()
         if not self.predictor.task.attends(self.predictor):
             raise UserError(f"{self.name} does not attend: there is nothing to see")
 

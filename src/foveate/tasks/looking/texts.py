@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from foveate.errors import UserError
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight, look
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
 from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import SidePair
@@ -112,6 +112,7 @@ class TextViewer:
     def __init__(self, model: Any, folder: Path) -> None:
         self.model, self.tokenizer = model, FolderTokenizer(folder)
         self.name = f"{type(model).__name__} from {folder}"
+        self.max_length, self.examples = positions(model), EXAMPLES
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         text = require_text(given, self.name)

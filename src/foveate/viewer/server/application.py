@@ -90,7 +90,9 @@ class Explorer:
         self._viewer, self._limits, self._worker = viewer, limits, worker
         self._sessions = SessionCache(limits.sights, limits.sight_bytes)
         self._jobs: dict[str, Job] = {}
-        self._page = make_page(ServerInfo(viewer.name, viewer.takes, limits.tokens, limits.file_bytes))
+        longest = getattr(viewer, "max_length", None) or limits.tokens  # no viewer has to know
+        tokens, examples = min(limits.tokens, longest), tuple(getattr(viewer, "examples", ()))
+        self._page = make_page(ServerInfo(viewer.name, viewer.takes, tokens, limits.file_bytes, examples))
 
     async def page(self, request: Request) -> Response:
         return HTMLResponse(self._page.text, headers={"content-security-policy": self._page.policy})

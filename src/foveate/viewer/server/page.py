@@ -23,6 +23,8 @@ class ServerInfo:
     """Maximum length of an input."""
     bytes: int
     """Maximum size of a file."""
+    examples: tuple[str, ...] = ()
+    """Texts to begin with."""
 
 
 class Page(NamedTuple):

@@ -15,7 +15,7 @@ class Prompt {
     this.before.addEventListener("change", () => this.again(this.before.value));
     this.field = about.takes === "text" ? this.text() : this.file();
     this.question = about.takes === "question" ? this.asked() : null;
-    const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Ctrl+Enter" : "");
+    const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Enter; Shift+Enter for a new line" : "");
     const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, about.name));
     const more = make("span", { class: "muted" }, this.limit());
     this.element = make(
@@ -23,6 +23,7 @@ class Prompt {
       { class: "prompt", "aria-label": "What the model shall read" },
       make("div", { class: "prompt-head" }, name, more),
       make("div", { class: "prompt-field" }, this.field, ...(this.question ? [this.question] : []), this.button),
+      ...this.examples(),
       make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.before),
     );
     this.element.addEventListener("submit", (event) => {
@@ -37,11 +38,26 @@ class Prompt {
     const placeholder = "What shall the model read?";
     const field = make("textarea", { id: "given", rows: 2, spellcheck: false, placeholder });
     field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       this.look();
     });
     return field;
+  }
+
+  /** Texts to begin with; a choice is looked at once. */
+  examples() {
+    const { takes, examples } = this.about;
+    if (takes !== "text" || !examples.length) return [];
+    const buttons = examples.map((text) => {
+      const button = make("button", { type: "button", class: "prompt-example", title: text }, cut(text, 60));
+      button.addEventListener("click", () => {
+        this.field.value = text;
+        this.look();
+      });
+      return button;
+    });
+    return [make("div", { class: "prompt-examples" }, make("span", { class: "muted" }, "Try:"), ...buttons)];
   }
 
   file() {
