@@ -162,6 +162,15 @@ def test_a_token_is_lit_in_every_head(opened: Opener) -> None:
     assert tab.locator(".film .lit-row:visible").count() == tab.locator(".film .lit-column:visible").count() == 4
 
 
+def test_the_tooltip_ends_with_its_view_and_the_scale_has_a_name(opened: Opener) -> None:
+    tab = opened("translation", "#6/1", width=400)
+    assert tab.locator(".tools-name").is_visible()
+    tab.mouse.move(*cell(tab, 14, 14, 3, 1))
+    tab.locator("#tip").wait_for()
+    tab.keyboard.press("2")
+    assert tab.locator("#tip").is_hidden()
+
+
 def test_the_only_head_is_open_at_once(opened: Opener) -> None:
     tab = opened("single")
     tab.wait_for_selector("canvas.map")

@@ -183,6 +183,7 @@ class Page {
   }
 
   show(view) {
+    this.hover(null); // the pair under the pointer is that of the view before
     this.view = view;
     this.stage.arrange();
   }
