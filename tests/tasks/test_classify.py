@@ -156,6 +156,7 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
         assert refused(open_model(tmp_path).look, "bad cats", 9).endswith("does not attend: there is nothing to see")
     else:
         assert [text.get_text() for text in figure.texts] == [title]
+        assert open_model(tmp_path).examples  # for the explorer
 
 
 def test_looking_at_it(classifier: Predictor, folder: Path) -> None:

@@ -23,7 +23,7 @@ class PredictorViewer:
         self.predictor = tasks.load(folder, device)
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
-        reads_text = self.predictor.description["recipe"].get("task") in READS_TEXT
+        reads_text = self.predictor.task.task in READS_TEXT
         longest = longest_sequence(self.predictor.model) if reads_text else math.inf
         self.max_length = int(longest) if longest < math.inf else None
         self.examples = EXAMPLES if reads_text else ()
