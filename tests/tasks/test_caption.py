@@ -1,5 +1,6 @@
 """Captions from a table of images: training, the folder, answers, measures, the strip of words."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from foveate.errors import UserError
 from foveate.models.multimodal.rnn_captioner import CaptionOutput
 from foveate.tasks.caption import Captions, CaptionTask, CaptionWriting
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.word_maps import named_shares
 from foveate.training import CrossEntropy, Training
 from foveate.training.coverage import DoublyStochastic
 from foveate.viewer.protocol import File
@@ -113,6 +115,15 @@ def test_it_has_learned_the_colours(predictor: Predictor) -> None:
     right = sum(answer == one.captions[0] for answer, one in zip(measured.answers, examples, strict=True))
     assert right > 26
     assert measured.metrics["uniform_in_box"] == pytest.approx(100 * 48 / 256)
+
+
+def test_a_name_that_is_the_end_of_a_word(predictor: Predictor) -> None:
+    """As "avion" is of "d'avion": it has the attention of the whole word."""
+    example = next(iter(images("test", 1, seed=9)))
+    (region, *_) = example.regions
+    inner = replace(example, regions=(replace(region, start=region.start + 1),))
+    whole = replace(example, regions=(region,))
+    assert named_shares(predictor, [inner]) == named_shares(predictor, [whole])
 
 
 def test_a_look_names_words_and_places(predictor: Predictor, tmp_path: Path) -> None:

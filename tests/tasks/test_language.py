@@ -56,7 +56,8 @@ def test_what_is_told(tmp_path: Path) -> None:
     assert lines[0].startswith("prose.300: 300 passages (")
     assert lines[2] == "prose.300: 0 of 300 passages left out for more than 512 tokens"
     assert lines[3].endswith("subwords, 2 conditions")
-    assert "validation: perplexity" in lines[4]
+    assert lines[4].startswith("the training ends after 2 steps, inside its warm-up of 5")
+    assert "validation: perplexity" in lines[5]
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json", "conditions.json"} <= names
 

@@ -77,6 +77,7 @@ def named_shares(predictor: Predictor, examples: Sequence[CaptionedImage]) -> li
     for example, own in zip(chosen, drawn_word_maps(predictor, palette.encode(pixels), captions), strict=True):
         for region in example.regions:
             ends = tokenizer.encode([example.captions[0][: region.start], example.captions[0][: region.end]])
-            span = own[len(ends[0]) : len(ends[1])]
+            first = min(len(ends[0]), len(ends[1]) - 1)  # of "d'avion" the whole word is the name
+            span = own[first : len(ends[1])]
             found.append((share_in_box(span.mean(0), region.box), area(region.box)))
     return np.mean(found, 0).tolist()

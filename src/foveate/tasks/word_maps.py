@@ -81,7 +81,8 @@ def named_shares(predictor: Any, examples: Sequence[Any]) -> list[tuple[float, f
         for example, own in zip(group, maps, strict=True):
             for region in example.regions:
                 ends = tokenizer.encode([example.captions[0][: region.start], example.captions[0][: region.end]])
-                span = own[len(ends[0]) : len(ends[1])]
+                first = min(len(ends[0]), len(ends[1]) - 1)  # of "d'avion" the whole word is the name
+                span = own[first : len(ends[1])]
                 found.append((share_in_box(span.mean(0), region.box), area(region.box)))
     return found
 
