@@ -187,7 +187,9 @@ def load(folder: Path | str) -> Bundle:
     if checkpoint is None and not (folder / WEIGHTS).is_file():
         raise UserError(f"{folder} has no {WEIGHTS}; {_contents(folder)}")
     digest = description.pop("weights", None)
-    opened = Bundle(folder, description, checkpoint, digest if isinstance(digest, str) and checkpoint is None else None)
+    if not isinstance(digest, str | None):
+        raise UserError(f"{folder / CONFIG}: weights is {digest!r}, but must be their digest")
+    opened = Bundle(folder, description, checkpoint, digest if checkpoint is None else None)
     _opened(opened.weights)
     return opened
 

@@ -85,6 +85,7 @@ ALONE = {
         "tasks/completion/measures.py",
         "tasks/detect.py",
         "tasks/match.py",
+        "tasks/pair.py",
         "tasks/public_bert.py",
         "experiments/elmo_features.py",
         # Attention in the operators that ONNX has, in exported graphs alone:

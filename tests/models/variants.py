@@ -225,6 +225,8 @@ class Variant:
             return 3, config.classes
         if self.predicts_each_token and hasattr(config, "head"):
             return 3, 7, {"words": config.vocabulary, "tokens": config.classes, "none": config.width}[config.head]
+        if getattr(config, "head", None) == "vector":
+            return 3, 1, config.width
         if hasattr(config, "classes"):
             return 3, 1, config.classes
         if hasattr(config, "compare"):

@@ -155,7 +155,7 @@ def test_ppo_takes_clipped_steps_on_the_same_texts(folders: tuple[Path, Path], t
 
 def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path], tmp_path: Path) -> None:
     training = Training(
-        steps=20, learning_rate=5e-3, warmup=1, average=1, validate_every=10, save_every=10, precision="float32",
+        steps=30, learning_rate=5e-3, warmup=1, average=1, validate_every=15, save_every=15, precision="float32",
     )  # fmt: skip
     splits = Splits(pairs(), pairs(), pairs())
     out = tmp_path / "run"

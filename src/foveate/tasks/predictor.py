@@ -15,7 +15,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
-from foveate.tasks.trained import Evaluation, Prediction, describe, opened
+from foveate.tasks.trained import Evaluation, Prediction, describe, opened, said
 
 if TYPE_CHECKING:
     from foveate.tasks.task import Task
@@ -125,6 +125,7 @@ class Predictors:
     def load(self, folder: Path | str, device: str = "cpu") -> Predictor:
         """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = opened(folder, device)
+        said(found.files.description, "examples")  # without it defaults would stand for what was trained
         task = self.kind.from_json(describe(found.files).recipe, found.where)
         processor: SavedProcessor = self.kind.processor.load(found.files.folder)
         self._check_sizes(processor, found.description.architecture, found.where)
