@@ -93,6 +93,7 @@ class Predictor:
 
         Raises UserError where there is nothing to measure on.
         """
+        said(self.description, "examples")  # without it defaults would stand for what was trained
         task = self.task
         dataset = task.examples_to_measure(data, options)
         console.print(dataset.report, markup=False, highlight=False)
@@ -125,7 +126,6 @@ class Predictors:
     def load(self, folder: Path | str, device: str = "cpu") -> Predictor:
         """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = opened(folder, device)
-        said(found.files.description, "examples")  # without it defaults would stand for what was trained
         task = self.kind.from_json(describe(found.files).recipe, found.where)
         processor: SavedProcessor = self.kind.processor.load(found.files.folder)
         self._check_sizes(processor, found.description.architecture, found.where)
