@@ -73,7 +73,7 @@ def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
 def usual_commands(task: str) -> list[str]:
     """Examples of a task's command: on files, on data by name, with another model."""
     kind = task_class(task)
-    own = f"foveate train {task} --data {getattr(kind, 'files', 'SRC TGT').split(' or ')[0]}"
+    own = f"foveate train {task} --data {kind.files.split(' or ')[0]}"
     source = next((name for name, source in SOURCES.items() if task in source.tasks), None)
     by_name = [] if source is None else [f"foveate train {task} {source} --minutes 10"]
     another = next(name for name in kind.presets() if name != kind.model)

@@ -14,11 +14,9 @@ from foveate.config import from_dict
 from foveate.contracts import END, PAD, START, Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.lines import read_sentences
-from foveate.data.preferences import TOKENIZER
+from foveate.data.preferences import TOKENIZER, read_table
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
-from foveate.errors import UserError
 from foveate.files import read_json
 
 LABELS = "labels.json"
@@ -39,20 +37,8 @@ class LabelledPair:
 
 def read_labelled_pairs(paths: Sequence[Path]) -> Dataset[LabelledPair]:
     """Files of `label<TAB>first<TAB>second` on each line. Raises UserError, which names the line, for any other."""
-    examples = []
-    for path in paths:
-        for number, line in enumerate(read_sentences(path), 1):
-            if not line.strip():
-                continue
-            parts = [part.strip() for part in line.split("\t")]
-            if len(parts) != 3 or not all(parts):
-                raise UserError(
-                    f"{path}, line {number}: two tabs must part a label, a text and another text; none may be empty"
-                )
-            examples.append(LabelledPair(f"line {number} of {path.name}", *parts))
-    if not examples:
-        raise UserError(f"{paths[0]}: there is no pair in it")
-    return Dataset(paths[0].name, examples, "pairs")
+    wrong = "two tabs must part a label, a text and another text; none may be empty"
+    return read_table(paths, lambda place, parts: LabelledPair(place, *parts), 3, wrong)
 
 
 def count_pair_labels(pairs: Dataset[LabelledPair]) -> dict[str, int]:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Example
 from foveate.data.lines import read_sentences
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
@@ -17,6 +17,8 @@ from foveate.data.tokenizers import load_tokenizer
 from foveate.errors import UserError
 
 TOKENIZER = "tokenizer.json"
+
+Made = TypeVar("Made", bound=Example)
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,26 @@ class Preference:
 
 def read_preferences(paths: Sequence[Path]) -> Dataset[Preference]:
     """Files of `better<TAB>worse` on each line. Raises UserError, which names the line, for any other."""
+    wrong = "one tab must stand between the better text and the worse one"
+    return read_table(paths, lambda place, parts: Preference(place, *parts), 2, wrong)
+
+
+def read_table(
+    paths: Sequence[Path], make: Callable[[str, Sequence[str]], Made], columns: int, wrong: str
+) -> Dataset[Made]:
+    """An example made of each line's place and its texts, parted by tabs; empty lines are left out.
+
+    Raises UserError, which names the line and says what is `wrong`, for one that has not so many texts.
+    """
     examples = []
     for path in paths:
         for number, line in enumerate(read_sentences(path), 1):
             if not line.strip():
                 continue
             parts = [part.strip() for part in line.split("\t")]
-            if len(parts) != 2 or not all(parts):
-                raise UserError(f"{path}, line {number}: one tab must stand between the better text and the worse one")
-            examples.append(Preference(f"line {number} of {path.name}", *parts))
+            if len(parts) != columns or not all(parts):
+                raise UserError(f"{path}, line {number}: {wrong}")
+            examples.append(make(f"line {number} of {path.name}", parts))
     if not examples:
         raise UserError(f"{paths[0]}: there is no pair in it")
     return Dataset(paths[0].name, examples, "pairs")
