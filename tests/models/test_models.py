@@ -81,7 +81,7 @@ def test_create_fills_and_replaces_fields() -> None:
         ),
         (
             lambda: foveate.create("xyz"),
-            "unknown model 'xyz'; known: alexnet, alexnet-one-tower, attentive-reader, ",
+            "unknown model 'xyz'; known: alexnet, alexnet-one-tower, alexnet-small-images, ",
         ),
         (
             lambda: foveate.create("rnn", witdh=3, **VOCABULARIES),

@@ -87,61 +87,6 @@ def test_weights_are_those_of_the_processor_without_a_fused_kernel(name: str) ->
         torch.testing.assert_close(sight[site].weights()[0], weights, atol=1e-5, rtol=0)
 
 
-def attention(**options: Any) -> Any:
-    sizes = {"query_dim": 16, "heads": 2, "dim_head": 8} | options
-    torch.manual_seed(0)
-    return processors.Attention(**sizes).eval()
-
-
-def fused(layer: Any) -> Any:
-    layer.fuse_projections()
-    return layer
-
-
-JOINT_LAYER = {"added_kv_proj_dim": 12, "context_pre_only": False, "out_dim": 16}
-
-PROCESSORS = {
-    "AttnProcessor2_0": (lambda: attention(cross_attention_dim=12), [(16, WORDS)]),
-    "FusedAttnProcessor2_0": (lambda: fused(attention(cross_attention_dim=12)), [(16, WORDS)]),
-    "AttnAddedKVProcessor2_0": (lambda: attention(added_kv_proj_dim=12, norm_num_groups=4), [(16, WORDS + 16)]),
-    "JointAttnProcessor2_0": (lambda: attention(**JOINT_LAYER), [(16 + WORDS, 16 + WORDS)]),
-    "FusedJointAttnProcessor2_0": (lambda: fused(attention(**JOINT_LAYER)), [(16 + WORDS, 16 + WORDS)]),
-    "AuraFlowAttnProcessor2_0": (lambda: attention(**JOINT_LAYER), [(16 + WORDS, 16 + WORDS)]),
-    "FusedAuraFlowAttnProcessor2_0": (lambda: fused(attention(**JOINT_LAYER)), [(16 + WORDS, 16 + WORDS)]),
-    "HunyuanAttnProcessor2_0": (lambda: attention(cross_attention_dim=12), [(16, WORDS)]),
-    "FusedHunyuanAttnProcessor2_0": (lambda: fused(attention(cross_attention_dim=12)), [(16, WORDS)]),
-    "PAGIdentitySelfAttnProcessor2_0": (lambda: attention(), [(16, 16)]),
-}
-
-
-@pytest.mark.parametrize("name", PROCESSORS)
-def test_processors_with_a_fused_kernel(name: str) -> None:
-    make, shapes = PROCESSORS[name]
-    layer = make()
-    layer.set_processor(getattr(processors, name)())
-    places = torch.randn(2, 16, 16)
-    text = None if "Identity" in name else torch.randn(2, WORDS, 12)
-    if "AddedKV" in name:
-        places = torch.randn(2, 16, 4, 4)
-    model = nn.ModuleDict({"attn": layer})
-    model.forward = lambda: layer(places, encoder_hidden_states=text)
-    with torch.no_grad(), look(model) as sight:
-        model()
-    assert [sight[site].shape[2:] for site in sight.sites] == shapes
-    assert all(site.startswith("attn") and sight[site].output_error() < 1e-5 for site in sight.sites)
-
-
-def test_two_sources_have_two_sites() -> None:
-    layer = attention(cross_attention_dim=12)
-    layer.set_processor(processors.IPAdapterAttnProcessor2_0(16, 12, num_tokens=(4,)))
-    model = nn.ModuleDict({"attn": layer})
-    text, images = torch.randn(2, WORDS, 12), [torch.randn(2, 1, 4, 12)]
-    model.forward = lambda: layer(torch.randn(2, 16, 16), encoder_hidden_states=(text, images))
-    with torch.no_grad(), look(model) as sight:
-        model()
-    assert {site: sight[site].shape for site in sight.sites} == {"attn": (2, 2, 16, WORDS), "attn#2": (2, 2, 16, 4)}
-
-
 @pytest.mark.parametrize("processor", ["AttnProcessor", "SlicedAttnProcessor"])
 def test_processors_without_a_fused_kernel_are_named(processor: str) -> None:
     model, inputs, text = case("unet")

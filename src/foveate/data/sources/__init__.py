@@ -54,6 +54,7 @@ SOURCES: dict[str, Source] = {
         moby_dick.SOURCE,
         fashion_mnist.SOURCE,
         stamps.SOURCE,
+        stamps.CAPTIONS,
         emoji_captions.SOURCE,
         emoji_captions.FRENCH_SOURCE,
         emoji_captions.HELD_OUT_SOURCE,

@@ -1,7 +1,10 @@
-"""Few photographs of twelve topics: the stamps of Tux Paint, a drawing program, from a Debian package."""
+"""Few photographs of twelve topics, and photographs with captions: the stamps of Tux Paint, a drawing program, from a
+Debian package."""
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 
+from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
 from foveate.data.images import LabelledImage, labelled_images
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
@@ -64,4 +67,46 @@ SOURCE = Source(
     size="161 MB",
     licence="GPL-2+",
     open=open_stamps,
+)
+
+
+TABLE = "captions.tsv"
+
+UNUSED = re.compile(r"/(cartoon|symbols)/")
+"""Folders whose captions are left out: drawings, letters, coins."""
+
+
+def open_stamp_captions(before_fetch: BeforeFetch) -> Splits[Dataset[CaptionedImage]]:
+    """The stamps outside of `UNUSED` folders that have a description, three tenths of them to test on."""
+    folder = fetched("stamp-captions", _fetch_captions, before_fetch)
+    with undamaged(folder):
+        images = captioned_images([folder / TABLE])
+    parts: dict[str, list[CaptionedImage]] = {"train": [], "dev": [], "test": []}
+    for place, image in enumerate(images):
+        parts["test" if place % 10 in TEST else "dev" if place % 10 in DEV else "train"].append(image)
+    return Splits(*(Dataset(f"stamp-captions.{part}", found, "images") for part, found in parts.items()))
+
+
+def _fetch_captions(folder: Path) -> None:
+    captions: dict[str, str] = {}
+    with debian_packages([PACKAGE], folder) as (package,):
+        for name, content in members(package, f"{ROOT}*.txt"):
+            captions[name.removesuffix(".txt")] = " ".join(content.decode("utf-8").partition("\n")[0].split())
+        written = []
+        for name, content in members(package, f"{ROOT}*.png"):
+            caption = captions.get(name.removesuffix(".png"))
+            if caption and not UNUSED.search(name):
+                file = "-".join(PurePosixPath(name).parts[4:])
+                (folder / file).write_bytes(content)
+                written.append(f"{file}\t{caption}\n")
+    (folder / TABLE).write_text("".join(sorted(written)), encoding="utf-8")
+
+
+CAPTIONS = Source(
+    name="stamp-captions",
+    tasks=("caption",),
+    about="photographs and drawings of all kinds with a short description each, too few to learn to describe others",
+    size="161 MB",
+    licence="GPL-2+",
+    open=open_stamp_captions,
 )

@@ -17,6 +17,7 @@ FAMILIES = (
                 57_012_034,
                 "8 layers in one tower, without response normalization (Krizhevsky 2014): the public weights' sizes",
             ),
+            "alexnet-small-images": (710_978, "8 layers in two towers, for images from 15 x 15 pixels"),
         },
     ),
     Family(
@@ -178,6 +179,7 @@ FAMILIES = (
         "foveate.models.vision.zfnet",
         {
             "zfnet": (58_268_802, "8 layers (Zeiler and Fergus 2014)"),
+            "zfnet-small-images": (997_698, "8 layers, for images from 18 x 18 pixels"),
         },
     ),
 )

@@ -25,11 +25,17 @@ class AlexNetConfig:
     """Channels of the images: 3 for colour, 1 for grey."""
     widths: tuple[int, ...] = (96, 256, 384, 384, 256)
     """Width of each of the five convolutions, in channels."""
+    kernel: int = 11
+    """Height and width of the first convolution's kernel, in pixels."""
+    step: int = 4
+    """Stride of the first convolution, in pixels."""
     towers: int = 2
     """Parts that the second, fourth and fifth convolution are divided into. Each part reads its own part of the layer
     before it, as on the two GPUs of the paper."""
     norm: Literal["response", "none"] = "response"
     """Whether the first two layers are divided by how active their neighbouring channels are."""
+    side: int = 6
+    """The classifier reads the feature map averaged to this many rows and columns."""
     hidden: int = 4096
     """Width of the two hidden layers of the classifier."""
     dropout: float = 0.5
@@ -37,9 +43,7 @@ class AlexNetConfig:
 
 
 class AlexNet(nn.Module):
-    """Reads images of at least 63 x 63 pixels; made for 224 x 224."""
-
-    stride = 32
+    """At the paper's sizes it reads images of at least 63 x 63 pixels; made for 224 x 224."""
 
     def __init__(self, config: AlexNetConfig) -> None:
         super().__init__()
@@ -50,14 +54,15 @@ class AlexNet(nn.Module):
         towers, pool = config.towers, nn.MaxPool2d(3, stride=2)
         norm = ResponseNorm() if config.norm == "response" else nn.Identity()
         self.features = nn.Sequential(
-            *(nn.Conv2d(config.channels, first, 11, stride=4, padding=2), nn.ReLU(), norm, pool),
+            *(nn.Conv2d(config.channels, first, config.kernel, stride=config.step, padding=2), nn.ReLU(), norm, pool),
             *(nn.Conv2d(first, second, 5, padding=2, groups=towers), nn.ReLU(), norm, pool),
             *(nn.Conv2d(second, third, 3, padding=1), nn.ReLU()),
             *(nn.Conv2d(third, fourth, 3, padding=1, groups=towers), nn.ReLU()),
             *(nn.Conv2d(fourth, fifth, 3, padding=1, groups=towers), nn.ReLU(), pool),
         )
-        self.grid_width = fifth
-        self.head = FullyConnectedHead(fifth, 6, config.hidden, config.classes, config.dropout)
+        self.grid_width, self.stride = fifth, 8 * config.step
+        self.least = 14 * config.step + config.kernel - 4  # one place after three poolings
+        self.head = FullyConnectedHead(fifth, config.side, config.hidden, config.classes, config.dropout)
         initialize_convolutions(self)
 
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
@@ -66,7 +71,7 @@ class AlexNet(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
-        at_least_pixels(63, pixels)
+        at_least_pixels(self.least, pixels)
         return self.features(pixels)
 
 
@@ -75,4 +80,13 @@ MODEL, CONFIG = AlexNet, AlexNetConfig
 PRESETS: dict[str, dict[str, Any]] = {
     "alexnet": {},
     "alexnet-one-tower": {"widths": (64, 192, 384, 256, 256), "towers": 1, "norm": "none"},
+    "alexnet-small-images": {
+        "widths": (64, 128, 192, 128, 128),
+        "kernel": 5,
+        "step": 1,
+        "norm": "none",
+        "side": 2,
+        "hidden": 256,
+        "dropout": 0.0,
+    },
 }

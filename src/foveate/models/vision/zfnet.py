@@ -25,6 +25,12 @@ class ZFNetConfig:
     """Channels of the images: 3 for colour, 1 for grey."""
     widths: tuple[int, ...] = (96, 256, 384, 384, 256)
     """Width of each of the five convolutions, in channels."""
+    kernels: tuple[int, int] = (7, 5)
+    """Height and width of the kernels of the first two convolutions."""
+    steps: tuple[int, int] = (2, 2)
+    """Strides of the first two convolutions."""
+    side: int = 6
+    """The classifier reads the feature map averaged to this many rows and columns."""
     hidden: int = 4096
     """Width of the two hidden layers of the classifier."""
     dropout: float = 0.5
@@ -32,25 +38,26 @@ class ZFNetConfig:
 
 
 class ZFNet(nn.Module):
-    """Reads images of at least 47 x 47 pixels; made for 224 x 224."""
-
-    stride = 32
+    """At the paper's sizes it reads images of at least 47 x 47 pixels; made for 224 x 224."""
 
     def __init__(self, config: ZFNetConfig) -> None:
         super().__init__()
         self.config = config
         one_for_each("convolution", 5, "widths", config.widths)
         first, second, third, fourth, fifth = config.widths
+        (kernel, step), (next_kernel, next_step) = zip(config.kernels, config.steps, strict=True)
         pool, norm = nn.MaxPool2d(3, stride=2, ceil_mode=True), ResponseNorm()
         self.features = nn.Sequential(
-            *(nn.Conv2d(config.channels, first, 7, stride=2, padding=1), nn.ReLU(), pool, norm),
-            *(nn.Conv2d(first, second, 5, stride=2), nn.ReLU(), pool, norm),
+            *(nn.Conv2d(config.channels, first, kernel, stride=step, padding=1), nn.ReLU(), pool, norm),
+            *(nn.Conv2d(first, second, next_kernel, stride=next_step), nn.ReLU(), pool, norm),
             *(nn.Conv2d(second, third, 3, padding=1), nn.ReLU()),
             *(nn.Conv2d(third, fourth, 3, padding=1), nn.ReLU()),
             *(nn.Conv2d(fourth, fifth, 3, padding=1), nn.ReLU(), pool),
         )
-        self.grid_width = fifth
-        self.head = FullyConnectedHead(fifth, 6, config.hidden, config.classes, config.dropout)
+        self.grid_width, self.stride = fifth, 8 * step * next_step
+        pooled = 3 * next_step + next_kernel  # what gives the last pooling two rows
+        self.least = (2 * pooled - 1) * step + kernel - 2
+        self.head = FullyConnectedHead(fifth, config.side, config.hidden, config.classes, config.dropout)
         initialize_convolutions(self)
 
     def forward(self, pixels: Float[Tensor, "B c h w"]) -> Output:
@@ -59,7 +66,7 @@ class ZFNet(nn.Module):
 
     def grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B C i j"]:
         """The last feature map."""
-        at_least_pixels(47, pixels)
+        at_least_pixels(self.least, pixels)
         return self.features(pixels)
 
 
@@ -67,4 +74,12 @@ MODEL, CONFIG = ZFNet, ZFNetConfig
 
 PRESETS: dict[str, dict[str, Any]] = {
     "zfnet": {},
+    "zfnet-small-images": {
+        "widths": (64, 128, 192, 128, 128),
+        "kernels": (5, 5),
+        "steps": (1, 1),
+        "side": 2,
+        "hidden": 256,
+        "dropout": 0.0,
+    },
 }
