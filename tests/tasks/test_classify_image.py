@@ -1,6 +1,7 @@
 """Image classification from end to end: trained, saved, loaded, used, measured."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -148,6 +149,19 @@ def test_a_resumed_training_has_the_same_weights(folder: Path, tmp_path: Path) -
     whole, resumed = (weights(place) for place in (folder, tmp_path / "run"))
     assert len(whole) > 5
     torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
+
+
+def test_a_resumed_training_sees_the_same_changed_images(tmp_path: Path) -> None:
+    """Stopped within an epoch: crops, colours, RandAugment, erasing and mixup go on as if nothing had happened."""
+    splits, found = Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3)), []
+    for stops in ((11,), (5, 11)):
+        for steps in stops:
+            task = recipe(tmp_path / str(len(stops)), "cnn-tiny")
+            task.examples = Images(source="fashion-mnist", batch=16, colour=0.2, erase=0.3, operations=2, mixup=0.4)
+            task.training = replace(task.training, steps=steps, save_every=5, validate_every=5, average=1)
+            task.learn(splits, CONSOLE)
+        found.append(weights(tmp_path / str(len(stops))))
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -1,6 +1,9 @@
 """Random changes of images in training: (N, C, h, w) in 8 bits. All that is random comes from one generator."""
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 LEAST_AREA, MOST_AREA = 0.02, 0.33
 """Share of an image that is erased (Zhong et al. 2020, https://arxiv.org/abs/1708.04896)."""
@@ -52,3 +55,16 @@ def erase(pixels: np.ndarray, share: float, generator: np.random.Generator) -> n
         noise = generator.integers(0, 256, (pixels.shape[1], rows, columns), dtype=np.uint8)
         erased[image, :, top : top + rows, left : left + columns] = noise
     return erased
+
+
+def mixup(
+    pixels: Float[Tensor, "B C h w"], strength: float, generator: np.random.Generator
+) -> tuple[Float[Tensor, "B C h w"], np.ndarray, float]:
+    """Images with a share of other ones of the batch added; the numbers of those, and the share, at most a half.
+
+    The share follows a beta distribution with both parameters `strength` (Zhang et al. 2018), one for all of a batch.
+    """
+    share = generator.beta(strength, strength)
+    share = min(share, 1 - share)
+    partners = generator.permutation(len(pixels))
+    return torch.lerp(pixels, pixels[partners], share), partners, share

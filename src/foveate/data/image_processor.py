@@ -11,11 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.contracts import Batch, label_batch
-from foveate.data.augmentation import augment, erase, recolour
+from foveate.data.augmentation import augment, erase, mixup, recolour
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode
 from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, read_size_and_mode
 from foveate.data.processor import Processor
+from foveate.data.random_augment import random_augment
 
 GREY = {"L", "1"}
 """Pillow's modes of images without colour."""
@@ -83,6 +84,12 @@ class ImageProcessor(Processor[LabelledImage]):
     """In training, brightness, contrast and saturation change by up to this share."""
     erase: float = 0.0
     """Share of the images of which a random rectangle is replaced by noise in training."""
+    operations: int = 0
+    """How many operations of RandAugment change each image in training."""
+    magnitude: float = 9.0
+    """How far they go, from 0 to 30."""
+    mixup: float = 0.0
+    """In training, images are mixed in pairs, by shares from a beta distribution with this parameter; 0: not mixed."""
 
     def prepare(self, dataset: Dataset[LabelledImage]) -> PreparedImages:
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -91,15 +98,22 @@ class ImageProcessor(Processor[LabelledImage]):
 
     def batch(self, prepared: Sequence[tuple[np.ndarray, int]], generator: np.random.Generator | None) -> Batch:
         pixels = np.stack([image for image, _ in prepared])
+        labels = torch.tensor([[label] for _, label in prepared])
         if generator is not None:
             if self.augment:
                 pixels = augment(pixels, generator)
+            if self.operations:
+                pixels = random_augment(pixels, self.operations, self.magnitude, generator)
             if self.colour:
                 pixels = recolour(pixels, self.colour, generator)
             if self.erase:
                 pixels = erase(pixels, self.erase, generator)
-        labels = torch.tensor([[label] for _, label in prepared])
-        return label_batch({"pixels": normalize(pixels)}, labels, "images")
+        if generator is None or not self.mixup:
+            return label_batch({"pixels": normalize(pixels)}, labels, "images")
+        mixed, partners, share = mixup(normalize(pixels), self.mixup, generator)
+        batch = label_batch({"pixels": mixed}, labels, "images")
+        batch.targets |= {"mixed_labels": labels[partners], "mixed_share": torch.full((len(labels),), share)}
+        return batch
 
     def pixels(self, images: Sequence[PIL.Image.Image]) -> Tensor:
         """Images as a model reads them, (B, C, h, w)."""

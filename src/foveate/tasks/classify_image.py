@@ -1,5 +1,6 @@
 """Image classification: an image gets one of several labels."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import LabelledImage, labelled_images, read_image
+from foveate.data.random_augment import MOST
 from foveate.errors import UserError, at_least
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_or_report
@@ -20,7 +22,8 @@ from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromWeights, open_start
 from foveate.tasks.task import Examples
-from foveate.training import Training
+from foveate.training import Objective, Training
+from foveate.training.mixup import MixedLabels
 from foveate.viewer.figures import plot_image_attention
 from foveate.viewer.protocol import Input, LookResult
 
@@ -39,6 +42,13 @@ class Images(Examples):
     """In training, change brightness, contrast and saturation by up to this share."""
     erase: float = 0.0
     """Share of the images of which a random rectangle is replaced by noise in training."""
+    operations: int = 0
+    """How many operations of RandAugment change each image in training: rotations, shears, contrast, ..."""
+    magnitude: float = 9.0
+    """How far these go, from 0 to 30."""
+    mixup: float = 0.0
+    """In training, mix images and their labels in pairs, by shares from a beta distribution with this parameter; 0.2
+    is usual, 0 mixes nothing."""
 
     def check(self) -> None:
         super().check()
@@ -47,6 +57,11 @@ class Images(Examples):
         for name in ("colour", "erase"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise UserError(f"{name} is {share:g}, but must be from 0 to 1")
+        at_least(0, "operations", self.operations)
+        if not 0 <= self.magnitude <= MOST:
+            raise UserError(f"magnitude is {self.magnitude:g}, but must be from 0 to {MOST}")
+        if not 0 <= self.mixup < math.inf:
+            raise UserError(f"mixup is {self.mixup:g}, but must be at least 0")
 
 
 @dataclass
@@ -92,8 +107,19 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
 
     def fit(self, learn: Dataset[LabelledImage]) -> ImageProcessor:
         chosen = self.examples
-        shares = chosen.augment, chosen.colour, chosen.erase
-        return ImageProcessor(choose_format(learn, chosen.size), label_counts(learn), *shares)
+        return ImageProcessor(
+            choose_format(learn, chosen.size),
+            label_counts(learn),
+            chosen.augment,
+            chosen.colour,
+            chosen.erase,
+            chosen.operations,
+            chosen.magnitude,
+            chosen.mixup,
+        )
+
+    def objective(self) -> Objective:
+        return MixedLabels(super().objective())
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return image_files(places)

@@ -1,0 +1,26 @@
+"""Mixup: images and their labels are mixed in pairs (Zhang et al. 2018, https://arxiv.org/abs/1710.09412)."""
+
+from dataclasses import replace
+
+from foveate.contracts import Batch, Output
+from foveate.training.objectives import Loss, Objective
+
+
+class MixedLabels:
+    """Another objective for the labels of a batch and for the labels that are mixed in, by their share.
+
+    The targets `mixed_labels` (B, T) are the latter, `mixed_share` (B,) their share, the same for all rows. A batch
+    without them has the other objective alone. What is logged is that of the batch's own labels, whose share is at
+    least a half.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        loss = self.objective(output, batch)
+        if "mixed_labels" not in batch.targets:
+            return loss
+        other = self.objective(output, replace(batch, targets={"labels": batch.targets["mixed_labels"]}))
+        share = batch.targets["mixed_share"].mean()
+        return Loss((1 - share) * loss.total + share * other.total, loss.log)
