@@ -108,3 +108,18 @@ def test_dropout_is_between_layers() -> None:
 def test_two_directions_need_an_even_width() -> None:
     with pytest.raises(UserError, match="a bidirectional layer needs an even width, not 7"):
         Recurrent("gru", E, 7, bidirectional=True)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_outputs_of_padded_sequences_are_those_of_packed_ones(bidirectional: bool) -> None:
+    torch.manual_seed(3)
+    recurrent = Recurrent("lstm", 5, 6, 2, bidirectional)
+    x, lengths = torch.randn(3, 11, 5, requires_grad=True), torch.tensor([7, 11, 1])
+    packed, _ = recurrent(x, lengths=lengths)
+    padded = recurrent.outputs(x, lengths)
+    torch.testing.assert_close(padded, packed, atol=1e-6, rtol=0)
+    found, expected = (
+        torch.autograd.grad(one.square().sum(), [x, *recurrent.parameters()]) for one in (padded, packed)
+    )
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

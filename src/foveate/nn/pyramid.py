@@ -35,8 +35,9 @@ class PyramidalEncoder(nn.Module):
         self, x: Float[Tensor, "B S F"], lengths: Int[Tensor, "B"]
     ) -> tuple[Float[Tensor, "B Z C"], Int[Tensor, "B"]]:
         """The encoded sequence and its lengths."""
-        x, _ = self.base(x, lengths=lengths)
+        x = self.base.outputs(x, lengths)
         for layer in self.pyramids:
             x, lengths = halve_time(self.dropout(x), lengths)
-            x, _ = layer(x, lengths=lengths)
+            assert isinstance(layer, Recurrent)
+            x = layer.outputs(x, lengths)
         return self.dropout(x), lengths

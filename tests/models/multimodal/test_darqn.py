@@ -16,13 +16,14 @@ PIXELS = torch.randn(3, 4, 2, 13, 17, generator=torch.Generator().manual_seed(3)
 
 @pytest.fixture(
     scope="module",
-    params=[(False, "additive"), (True, "additive"), (True, "biaffine")],
-    ids=["plain", "coordinates", "biaffine"],
+    params=[(False, "additive", 1), (True, "additive", 1), (True, "biaffine", 1), (True, "biaffine", 3)],
+    ids=["plain", "coordinates", "biaffine", "three glimpses"],
 )
 def model(request) -> DARQN:
     torch.manual_seed(7)
-    coordinates, score = request.param
-    return DARQN(DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), coordinates, 23, score=score)).eval()
+    coordinates, score, glimpses = request.param
+    config = DARQNConfig(11, 5, 2, (5, 3), (2, 1), (7, 19), coordinates, 23, score=score, glimpses=glimpses)
+    return DARQN(config).eval()
 
 
 def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
@@ -40,12 +41,15 @@ def naive_logits(model: DARQN, tokens: Tensor, images: Tensor) -> Tensor:
             grid = torch.cat([grid, columns.expand(1, 3, 5), rows[:, None].expand(1, 3, 5)])
         vectors = grid.flatten(1).T
         query = torch.cat([h, instruction])
-        if model.config.score == "biaffine":
-            scores = torch.stack([one @ model.score.weight @ query for one in vectors])
-        else:
-            hidden = torch.stack([torch.tanh(model.score.key(one) + model.score.query(query)) for one in vectors])
-            scores = hidden @ model.score.direction
-        glimpse = scores.softmax(0) @ vectors
+        queries = [query] if model.queries is None else model.queries(query).split(46)
+        glimpses = []
+        for one in queries:
+            if model.config.score == "biaffine":
+                scores = vectors @ model.score.weight @ one
+            else:
+                scores = torch.tanh(model.score.key(vectors) + model.score.query(one)) @ model.score.direction
+            glimpses.append(scores.softmax(0) @ vectors)
+        glimpse = torch.cat(glimpses)
         state = torch.func.functional_call(cell, weights, (torch.cat([glimpse, instruction])[None], (h[None], c[None])))
         h, c = state[0][0], state[1][0]
         logits.append(model.output(h))

@@ -20,7 +20,7 @@ FAMILIES = (
                 1_685_360,
                 "DARQN for views of 7 x 7 tiles of 8 pixels, each a place of the grid with its coordinates",
             ),
-            "darqn-symbols": (1_662_016, "DARQN for views of 7 x 7 symbols, each a place with its coordinates"),
+            "darqn-symbols": (1_886_272, "DARQN for views of 7 x 7 symbols, with four glimpses in each step"),
         },
     ),
     Family(

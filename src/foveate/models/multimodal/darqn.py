@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from foveate.attention import Additive, Biaffine, Score, attend
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError, check_literals
+from foveate.errors import UserError, at_least, check_literals
 from foveate.models.vision.sizes import one_for_each_stage
 from foveate.nn import Dropout, MeanPooling, Recurrent, initialize_convolutions
 from foveate.nn.recurrent import RecurrentState
@@ -48,6 +48,9 @@ class DARQNConfig:
     """Share of the glimpses and states that is dropped in training."""
     score: Literal["additive", "biaffine"] = "additive"
     """How places are scored. The product of place and query finds "the red ball" among symbols sooner than a sum."""
+    glimpses: int = 1
+    """Places that are looked at in each step, each with a query of its own: the goal, and what stands in the way. The
+    paper has one."""
 
 
 @dataclass
@@ -68,6 +71,7 @@ class DARQN(nn.Module):
     def __init__(self, config: DARQNConfig) -> None:
         super().__init__()
         check_literals(config)
+        at_least(1, "glimpses", config.glimpses)
         self.config = config
         sizes = {name: getattr(config, name) for name in ("kernels", "strides", "widths")}
         one_for_each_stage(**sizes)
@@ -83,8 +87,9 @@ class DARQN(nn.Module):
             self.score = Additive(2 * width, channels, width)
         else:
             self.score = Biaffine(2 * width, channels)
+        self.queries = nn.Linear(2 * width, config.glimpses * 2 * width) if config.glimpses > 1 else None
         self.dropout = Dropout(config.dropout)
-        self.recurrent = Recurrent("lstm", channels + width, width)
+        self.recurrent = Recurrent("lstm", config.glimpses * channels + width, width)
         self.output = nn.Linear(width, config.actions)
         initialize_convolutions(self)
 
@@ -132,9 +137,13 @@ class DARQN(nn.Module):
         return grid.flatten(2).mT
 
     def _advance(self, grid: Float[Tensor, "R S D"], state: AgentState) -> Float[Tensor, "R A"]:
-        query = torch.cat([state.hidden[0][-1], state.instruction], -1)[:, None]
-        glimpse = self.dropout(attend(query, grid, grid, score=self.score)[:, 0])
-        x = torch.cat([glimpse, state.instruction], -1)[:, None]
+        query = torch.cat([state.hidden[0][-1], state.instruction], -1)
+        if self.queries is not None:
+            query = self.queries(query)
+        queries = query.unflatten(-1, (self.config.glimpses, -1))[:, None]
+        # Glimpses are heads over one grid, so that each step has one row of weights for each.
+        glimpses = attend(queries.transpose(1, 2), grid[:, None], grid[:, None], score=self.score)
+        x = torch.cat([self.dropout(glimpses.flatten(1)), state.instruction], -1)[:, None]
         outputs, state.hidden = self.recurrent(x, state.hidden)
         return self.output(self.dropout(outputs[:, 0]))
 
@@ -159,5 +168,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "width": 96,
         "score": "biaffine",
         "coordinates": True,
+        "glimpses": 4,
     },
 }
