@@ -1,36 +1,44 @@
 """Configurations: dataclasses filled from tables of plain values, as JSON and TOML hold them."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import dacite
 import tyro
 
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError, shown, unknown
 
 FromData = Annotated[int, tyro.conf.Suppress]
 """The type of a model's field that the data decides, such as a vocabulary's size: not for a user to set by a flag."""
 
 Config = TypeVar("Config")
 
+LARGEST = 2**63
+"""No whole number in a file is as large: torch could not count to it."""
 
-def from_dict(kind: type[Config], values: Any, where: str) -> Config:
+
+def from_dict(kind: type[Config], values: Any, where: str, others: bool = False) -> Config:
     """The dataclass `kind` (a tree of them) filled from a table of plain values; `where` names their origin in errors.
 
-    Raises UserError on a field that does not exist, is missing or has another type, and on what is no table.
+    Raises UserError on a field that does not exist, is missing or has another type, and on what is no table. With
+    `others`, fields that do not exist are left out: a file of another program's may have more than we read.
     """
     if not isinstance(values, dict):
-        raise UserError(f"{where}: {values!r} stands where a table of fields must be")
+        raise UserError(f"{where}: {shown(values)} stands where a table of fields must be")
+    if others:
+        values = {part.name: values[part.name] for part in fields(kind) if part.name in values}  # type: ignore[arg-type]
     try:
-        return dacite.from_dict(kind, _tuples(values), dacite.Config(strict=True, type_hooks=HOOKS))
+        found = dacite.from_dict(kind, _tuples(values), dacite.Config(strict=not others, type_hooks=HOOKS))
     except dacite.UnexpectedDataError as error:
         raise _unknown_field(min(error.keys), kind, where) from None
     except dacite.WrongTypeError as error:
         needed = _told(error.field_type)
-        raise UserError(f"{where}: {error.field_path} is {error.value!r}, but must be {needed}") from None
+        raise UserError(f"{where}: {error.field_path} is {shown(error.value)}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
     except UserError:
@@ -39,6 +47,49 @@ def from_dict(kind: type[Config], values: Any, where: str) -> Config:
         raise UserError(f"{where}: a number is larger than any that can be meant") from None
     except (TypeError, ValueError):  # dacite makes a tuple of what it finds, without looking
         raise UserError(f"{where}: a table stands where a list or a single value must be") from None
+    wrong = _wrong_number(kind, found)
+    if wrong is not None:
+        name, value, wanted = wrong
+        raise UserError(f"{where}: {name.lstrip('.')} is {shown(value)}, but must be {_told(wanted)}")
+    return found
+
+
+def _wrong_number(kind: Any, value: Any, name: str = "") -> tuple[str, Any, Any] | None:
+    """The first true or false that stands for a number, or a number that is too large: its place, and the type that is
+    due. To Python, and so to dacite, true is the whole number 1."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _wrong_number(parts[0], value, name)
+    if origin in (Union, UnionType):
+        ways = [_wrong_number(part, value, name) for part in parts if _is_instance(value, part)]
+        return ways[0] if ways and None not in ways else None
+    if is_dataclass(value) and isinstance(kind, type):
+        hints = _hints(kind)
+        inside = [
+            (hints.get(part.name, Any), getattr(value, part.name), f"{name}.{part.name}") for part in fields(value)
+        ]
+    elif isinstance(value, Mapping) and len(parts) == 2:
+        inside = [(parts[1], part, f"{name}.{key}") for key, part in value.items()]
+    elif isinstance(value, list | tuple) and parts:
+        kinds = parts if len(parts) == len(value) and ... not in parts else [parts[0]] * len(value)
+        inside = [(one, part, name) for one, part in zip(kinds, value, strict=True)]
+    elif kind in (int, float) and (isinstance(value, bool) or (isinstance(value, int) and abs(value) >= LARGEST)):
+        return name, value, kind
+    else:
+        return None
+    return next((found for one in inside if (found := _wrong_number(*one)) is not None), None)
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _is_instance(value: Any, kind: Any) -> bool:
+    """Whether a value may be one of a union's: the outer type alone is looked at."""
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    kind = get_origin(kind) or kind
+    return not isinstance(kind, type) or isinstance(value, kind)
 
 
 def _tuples(value: Any) -> Any:

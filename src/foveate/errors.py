@@ -42,6 +42,13 @@ def quoted(text: str) -> str:
     return f"'{text}'" if len(text) <= QUOTED else f"'{text[:QUOTED]}…'"
 
 
+def shown(value: object) -> str:
+    """Any value as an error shows it, in one line and no longer than reads well."""
+    large = isinstance(value, int) and not -(10**30) < value < 10**30
+    text = "a number of more than 30 digits" if large else printable(repr(value).replace("\n", " "))
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+
+
 def printable(text: str) -> str:
     """A text in which no control character, such as one that a terminal obeys, is more than its escape."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)

@@ -61,9 +61,10 @@ def clear_unfinished(folder: Path) -> None:
         shutil.rmtree(workshop, ignore_errors=True)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`. Raises UserError where it is damaged, or beyond the limits of `foveate.limits`."""
-    value = read_json_value(path)
+def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
+    """The JSON object in `path`, of at most so many bytes. Raises UserError where it is damaged, or beyond the limits
+    of `foveate.limits`."""
+    value = read_json_value(path, most)
     if not isinstance(value, dict):
         raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
     if path.name == "config.json":
@@ -71,9 +72,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def read_json_value(path: Path) -> Any:
+def read_json_value(path: Path, most: int = limits.FILE) -> Any:
     """The JSON value in `path`, likewise."""
-    limits.check_file(path)
+    limits.check_file(path, most)
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except OSError as error:

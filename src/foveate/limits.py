@@ -9,6 +9,12 @@ from foveate.errors import UserError
 FILE = 128 * 2**20
 """Bytes of a file that is read into memory at once: JSON, vocabularies, tables of settings."""
 
+TABLE = 2**30
+"""Bytes of a file that lists a user's examples in one JSON or XML document, such as COCO's."""
+
+ARRAYS = 2**29
+"""Bytes of the arrays in one file, as they are in memory."""
+
 DEPTH = 100
 """Lists and tables in each other, in a JSON file."""
 

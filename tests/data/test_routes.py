@@ -161,7 +161,7 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     (tmp_path / "map.xml").write_text("<map")
     with pytest.raises(UserError, match="is no map"):
         read_map(tmp_path / "map.xml")
-    with pytest.raises(UserError, match=r"cannot read .*missing\.json"):
+    with pytest.raises(UserError, match=r"could not read .*missing\.json"):
         read_routes([tmp_path / "missing.json"])
     file.write_text("{}[")
     with pytest.raises(UserError, match="has no routes"):

@@ -181,3 +181,11 @@ def test_an_unknown_word_keeps_its_space():
         "the ⁇ sees the boat .",
         "⁇ sees ⁇",
     ]
+
+
+@pytest.mark.parametrize("cut", [train_bpe, train_words, train_characters])
+def test_lower_case_is_that_of_python(cut):
+    """A sigma at the end of a word is ς, also before an apostrophe; one that is written σ stays."""
+    texts = ["ΟΔΟΣ ΣΟΦΟΣ, Σ ΑΣ'Α ΑΣ' σοφοσ ΠΑΣ", "İstanbul Straße"] * 2
+    tokenizer = cut(texts, 97, True)
+    assert tokenizer.decode(tokenizer.encode(texts)) == [text.lower() for text in texts]

@@ -1,5 +1,7 @@
 """`torchrun --nproc-per-node 2 -m foveate train`: killed, interrupted and resumed, it ends as one process does."""
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -105,6 +107,73 @@ def test_killed_interrupted_and_resumed(data: Path, tmp_path: Path, capfd: pytes
     assert one.keys() == two.keys()
     for name in one:
         torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-4)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    """The rows of `metrics.jsonl` without times."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name not in TIMES} for line in lines]
+
+
+TIMES = ("seconds", "tokens_per_second")
+
+
+@pytest.mark.slow
+def test_a_terminated_launcher_ends_without_a_traceback(data: Path, tmp_path: Path) -> None:
+    """The rows of its metrics are those of an unbroken training."""
+    broken, whole, steps = tmp_path / "broken", tmp_path / "whole", 60
+    program = [sys.executable, "-m", "foveate"]
+    arguments = [*command(data, broken, steps), "--processes", "2"]
+    with subprocess.Popen([*program, *arguments], stderr=subprocess.PIPE, text=True, env=QUIET) as process:
+        while reached(broken) < 5:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.terminate()
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in err
+    assert err.count("foveate: stopped after step") == 1
+    assert reached(broken) < steps
+    for folder in (broken, whole):
+        subprocess.run([*program, *command(data, folder, steps), "--processes", "2"], check=True, env=QUIET)
+    assert rows(broken) == rows(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the processes of torchrun by /proc")
+@pytest.mark.parametrize("met", [False, True])
+def test_processes_end_with_their_launcher(met: bool, data: Path, tmp_path: Path) -> None:
+    """Before they have met, one of them is stopped, so that the other one waits for it."""
+    arguments = [*torchrun(2), *command(data, tmp_path / "run", 1_000_000)]
+    with subprocess.Popen(arguments, stderr=subprocess.DEVNULL, env=QUIET) as process:
+        workers: list[int] = []
+        while len(workers) < 2 or (met and not reached(tmp_path / "run")):
+            assert process.poll() is None
+            time.sleep(0.05)
+            with contextlib.suppress(LookupError):
+                workers = [process_of(rank, process.pid) for rank in range(2)]
+        if not met:
+            os.kill(workers[1], signal.SIGSTOP)
+            time.sleep(20)
+        process.kill()
+        process.wait(20)
+        if not met:
+            os.kill(workers[1], signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while any(map(runs, workers)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = [worker for worker in workers if runs(worker)]
+        for worker in left:
+            os.kill(worker, signal.SIGKILL)
+        assert not left
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there, and more than its exit status."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize(("local_rank", "said"), [("0", ["foveate: steps is 0, but must be at least 1"]), ("1", [])])

@@ -1,6 +1,6 @@
-"""Puts the fuzzing program beside its test on the path."""
+"""Puts the fuzzing program beside its test, and what makes tiny models of others, on the path."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tasks")]

@@ -17,17 +17,21 @@ import warnings
 import wave
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import PIL.Image
 
+sys.path.append(str(Path(__file__).parents[1] / "tasks"))
+
 from foveate.cli import main
 from foveate.data.images import read_image
 from foveate.data.sounds import read_sound
 from foveate.errors import UserError
 from foveate.tasks import task_class
+from foveate.tasks.completion.multiple_choice import read_questions
 
 SECONDS = 15
 """The longest that a try may take."""
@@ -40,6 +44,16 @@ VALUES = [
     *("\ud800", "\0", "../x", [], {}, [None], {"a": 1}, [[1, 2], [3]], "gelu", "text", ["a", "b"], {"0": "a"}),
 ]
 """Values that stand where others belong."""
+
+
+MAP = """<map name="l"><node x="0" y="0" item="C"/><node x="1" y="0" item=""/>
+<edge node1="0,0" node2="1,0" floor="brick" wall="fish"/></map>"""
+
+ROUTES = """<examples><example id="one" map="L"><instruction>go on</instruction>
+<path>(0,0,90) (1,0,90)</path></example></examples>"""
+
+VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24</height></size>
+<object><name>cat</name><bndbox><xmin>2</xmin><ymin>3</ymin><xmax>9</xmax><ymax>8</ymax></bndbox></object></annotation>"""
 
 
 def nested(depth: int) -> str:
@@ -91,9 +105,18 @@ def damage_json(text: str, draw: random.Random) -> str:
     return json.dumps(tree).replace('"DEEP"', nested(draw.choice([3, 500, 100_000])))
 
 
+def damage_header(data: bytes, draw: random.Random) -> bytes:
+    """A safetensors file whose header, which is JSON, is damaged."""
+    size = int.from_bytes(data[:8], "little")
+    header = damage_json(data[8 : 8 + size].decode(), draw).encode("utf-8", "surrogatepass")
+    return len(header).to_bytes(8, "little") + header + data[8 + size :]
+
+
 def damage_file(path: Path, draw: random.Random) -> None:
     if path.suffix == ".json" and draw.random() < 0.7:
         path.write_text(damage_json(path.read_text(), draw))
+    elif path.suffix == ".safetensors" and draw.random() < 0.5:
+        path.write_bytes(damage_header(path.read_bytes(), draw))
     else:
         path.write_bytes(damage_bytes(path.read_bytes(), draw))
 
@@ -124,6 +147,14 @@ class Subjects:
             image.save(self.folder / name)
         image.save(self.folder / "scans.jpg", progressive=True)
 
+    def public(self, name: str) -> Path:
+        """A Hugging Face folder of a tiny random model."""
+        from tiny_folders import make
+
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make(name, self.folder)
+
     def run_folder(self, draw: random.Random, place: Path) -> None:
         shutil.copytree(self.folder / "run", place / "run")
         files = sorted(path for path in (place / "run").iterdir() if path.name != "metrics.jsonl")
@@ -152,6 +183,72 @@ class Subjects:
         damage_file(place / "tone.wav", draw)
         read_sound(place / "tone.wav").at(16_000)
 
+    def public_run(self, draw: random.Random, place: Path) -> None:
+        self._public(draw, place, draw.choice(["gpt2", "llama", "whisper"]), "run")
+
+    def public_look(self, draw: random.Random, place: Path) -> None:
+        self._public(draw, place, draw.choice(["gpt2", "llama", "bert", "vit", "whisper"]), "look")
+
+    def _public(self, draw: random.Random, place: Path, name: str, verb: str) -> None:
+        shutil.copytree(self.public(name), place / name)
+        damage_file(draw.choice(sorted((place / name).iterdir())), draw)
+        given = {"vit": self.folder / "image.png", "whisper": self.folder / "tone.wav"}.get(name, "the keeper lit")
+        more = ["--out", str(place / "page.html")] if verb == "look" else []
+        if verb == "run" and name != "whisper":
+            more = ["--max-new-tokens", "3"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of transformers, which looks at models of others
+            main([verb, str(place / name), str(given), *more])
+
+    def examples(self, draw: random.Random, place: Path) -> None:
+        """Files of examples of other kinds: JSON, XML, arrays, tables."""
+        shutil.copy(self.folder / "image.png", place / "a.png")
+        name, content, task = draw.choice([*self._examples.values()])
+        (place / "maps").mkdir()
+        (place / "maps" / "map-l.xml").write_text(MAP)
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+        damage_file(draw.choice([place / name, place / name, place / "maps" / "map-l.xml"]), draw)
+        given = place / name if task != "control" else (place / name).parent
+        if task == "questions":
+            return void(read_questions(given))
+        made = task_class(task)(out=place / "out")
+        return void(list(made.read((place if name.endswith("voc.xml") else given,))))
+
+    @cached_property
+    def _examples(self) -> dict[str, tuple[str, bytes, str]]:
+        images = [{"id": 1, "file_name": "a.png", "width": 31, "height": 24}]
+        box = {"id": 5, "image_id": 1, "category_id": 2, "bbox": [3, 4, 10.5, 8], "iscrowd": 0}
+        boxes = {"images": images, "annotations": [box], "categories": [{"id": 2, "name": "cat"}]}
+        captions = {"images": images, "annotations": [{"image_id": 1, "caption": "a cat"}]}
+        route = {"instruction": "go on", "map": "maps/map-l.xml", "path": [[0, 0, 90], [1, 0, 90]]}
+        array, question = io.BytesIO(), {"query": "the old", "choices": ["keeper", "lamp"], "gold": 1}
+        np.savez_compressed(array, pixels=np.zeros((3, 7, 7, 3), np.uint8), actions=np.array([0, 1, 2]))
+        rows = {
+            "boxes.json": (boxes, "detect"),
+            "captions.json": (captions, "caption"),
+            "routes.json": ([route], "walk"),
+            "questions.jsonl": (question, "questions"),
+            "routes.xml": (ROUTES, "walk"),
+            "voc.xml": (VOC, "detect"),
+            "captions.tsv": ("a.png\ta cat\n", "caption"),
+            "answers.tsv": ("a.png\twhat is it?\tcat\n", "answer"),
+            "pairs.tsv": ("yes\tfirst text\tsecond text\n" * 9, "pair"),
+            "episodes/one.npz": (array.getvalue(), "control"),
+        }
+        return {name: (name, _encoded(value), task) for name, (value, task) in rows.items()}
+
+
+def _encoded(value: object) -> bytes:
+    """The content of a file: what is no text or bytes is written as JSON."""
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def void(_: object) -> None:
+    """Nothing of what was read."""
+
 
 SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "folder": Subjects.run_folder,
@@ -159,6 +256,9 @@ SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "table": Subjects.table,
     "image": Subjects.image,
     "sound": Subjects.sound,
+    "examples": Subjects.examples,
+    "public-run": Subjects.public_run,
+    "public-look": Subjects.public_look,
 }
 
 

@@ -117,11 +117,11 @@ def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.Captur
     ("changes", "message"),
     [
         ({"model_type": "gpt2"}, "is of a model of the type 'gpt2', but must be bert or roberta"),
-        ({"hidden_act": "swish"}, "has the activation 'swish'; foveate has gelu, "),
+        ({"hidden_act": "swish"}, "has the hidden_act 'swish'; foveate's models have gelu, "),
         ({"is_decoder": True}, "is of a decoder"),
         ({"num_hidden_layers": 3}, r"the tensor 'encoder\.layer\.2\.attention\.self\.query\.weight' is missing"),
         ({"num_hidden_layers": 1}, r"the tensor 'encoder\.layer\.1\.[a-zA-Z.]*' is unknown"),
-        ({"num_attention_heads": "five"}, "heads is 'five', but must be int"),
+        ({"num_attention_heads": "five"}, "has the num_attention_heads 'five', which cannot be"),
     ],
 )
 def test_folders_that_cannot_be(folder: Path, tmp_path: Path, changes: dict, message: str) -> None:

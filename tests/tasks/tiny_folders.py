@@ -75,6 +75,10 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
         sizes = {"n_layer": 3, "n_head": 2, "n_embd": 14, "n_positions": 83}
         config = transformers.GPT2Config(vocab_size=count, bos_token_id=1, eos_token_id=2, **sizes)
         return transformers.GPT2LMHeadModel(config), byte_tokenizer(), None
+    if name == "llama":
+        sizes = {**SIZES, "num_key_value_heads": 1, "max_position_embeddings": 61}
+        config = transformers.LlamaConfig(vocab_size=count, bos_token_id=1, eos_token_id=2, **sizes)
+        return transformers.LlamaForCausalLM(config), byte_tokenizer(), None
     if name == "bert":
         config = transformers.BertConfig(vocab_size=12, max_position_embeddings=31, **SIZES)
         return transformers.BertForMaskedLM(config), word_tokenizer(), None

@@ -154,6 +154,7 @@ def test_control_c_saves_and_says_how_to_go_on(tmp_path: Path, whole: Any, capfd
     assert (tmp_path / "checkpoints" / "step-00000031.safetensors").exists()
     assert same(run(tmp_path), whole[:2])
     assert checkpoint(tmp_path, 60) == checkpoint(whole[2], 60)
+    assert rows(tmp_path) == rows(whole[2])
 
 
 def test_an_ignored_signal_stays_ignored():

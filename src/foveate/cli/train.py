@@ -1,5 +1,6 @@
 """`foveate train TASK ...`: train a model."""
 
+import os
 import shlex
 import sys
 import tomllib
@@ -12,19 +13,25 @@ from foveate import models
 from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
-from foveate.errors import UserError
+from foveate.errors import UserError, quoted
 from foveate.files import parse_json
 from foveate.limits import check_file
 from foveate.tasks import TASKS, task_class
 from foveate.tasks import train as train_task
 from foveate.training import main_process
+from foveate.training.parallel.launcher import launch
 
 USAGE = f"""usage: foveate train TASK ...
 
 tasks: {", ".join(TASKS)}
 
 `foveate train TASK --help` explains the options that matter most, `--help-all` every option; the options of a model are
-those of its preset, so `foveate train TASK --model PRESET --help-all` shows another model's."""
+those of its preset, so `foveate train TASK --model PRESET --help-all` shows another model's.
+
+`--processes N` trains by N processes of this machine, which share out each step (docs/training.md)."""
+
+PROCESSES, MOST_PROCESSES = "--processes", 1024
+"""The flag of the number of processes on this machine, and the most."""
 
 MATTER = (
     *("--data", "--validation", "--text.data", "--text.validation", "--model", "--from", "--out"),
@@ -37,7 +44,10 @@ def main(arguments: Sequence[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return
-    task, *rest = arguments
+    count, arguments = _taken(arguments, PROCESSES)
+    if count is not None and "RANK" not in os.environ and (processes := _processes(count)) > 1:
+        sys.exit(launch(processes, ["train", *arguments]))
+    task, *rest = arguments or [""]
     kind, default = _begun(task, rest)
     if {"-h", "--help"} & set(rest):
         print(short_help(full_help(kind, f"train {task}", {"default": default}), MATTER, usual_commands(task)))
@@ -46,6 +56,12 @@ def main(arguments: Sequence[str]) -> None:
     train_task(recipe)
     if main_process():
         print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
+
+
+def _processes(count: str) -> int:
+    if not count.isdecimal() or not 1 <= int(count) <= MOST_PROCESSES:
+        raise UserError(f"{PROCESSES} is {quoted(count)}, but must be a number from 1 to {MOST_PROCESSES}")
+    return int(count)
 
 
 def settings(task: str, arguments: Sequence[str]) -> Any:

@@ -1,19 +1,20 @@
 """Images with boxes around objects, of a user's COCO JSON or Pascal VOC files."""
 
-import json
 import math
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import PIL.Image
 
+from foveate.data.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
+from foveate.data.lines import Paths, as_paths
 from foveate.errors import UserError
+from foveate.limits import TABLE, check_file
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels."""
@@ -37,12 +38,13 @@ class BoxedImage:
         return f"{self.boxes}{self.labels}\0".encode() + pixels
 
 
-def boxed_images(paths: Sequence[Path]) -> Dataset[BoxedImage]:
+def boxed_images(paths: Paths) -> Dataset[BoxedImage]:
     """The images of a COCO JSON file, or of a folder with Pascal VOC annotations (.xml) and images in it.
 
     Boxes are cut at the border of their image; those without area are left out, and counted in the notes. Raises
     UserError for anything that is neither, and for missing images.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"images with boxes are one COCO JSON file or one folder; {len(paths)} were given")
     (path,) = paths
@@ -84,6 +86,7 @@ def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
 
 
 def _parse_xml(path: Path) -> ElementTree.Element:
+    check_file(path, TABLE)
     try:
         root = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError, ValueError) as error:
@@ -129,42 +132,27 @@ def _number(element: ElementTree.Element, path: str, default: float = math.nan) 
 
 
 def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
-    table = _parse_json(path)
-    try:
-        names = {category["id"]: str(category["name"]) for category in table["categories"]}
-        objects: dict[Any, list[tuple[str, Box]]] = {image["id"]: [] for image in table["images"]}
-        if len(objects) < len(table["images"]):
-            raise UserError(f"{path} has two images with the same id")
-        for annotation in table["annotations"]:
-            if annotation.get("iscrowd"):
-                left_out["boxes around crowds"] += 1
-                continue
-            left, top, width, height = map(float, annotation["bbox"])
-            if annotation["image_id"] not in objects or annotation["category_id"] not in names:
-                raise UserError(f"{path} has an annotation of an image or a category that it does not list")
-            box = left, top, left + width, top + height
-            objects[annotation["image_id"]].append((names[annotation["category_id"]], box))
-        examples = []
-        for image in table["images"]:
-            size = (float(image.get("width") or 0), float(image.get("height") or 0))
-            examples.append(_example(_find(path, str(image["file_name"])), size, objects[image["id"]], left_out))
-    except UserError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{path} is not in COCO's format: {type(error).__name__} {error}") from None
+    table = CocoFile(path, "file of COCO boxes", ("images", "annotations", "categories"))
+    names = {category.id: category.name for category in table.rows("categories", CocoCategory)}
+    images = list(table.rows("images", CocoImage))
+    objects: dict[Id, list[tuple[str, Box]]] = {image.id: [] for image in images}
+    if len(objects) < len(images):
+        raise UserError(f"{path} has two images with the same id")
+    for annotation in table.rows("annotations", CocoBox):
+        if annotation.iscrowd:
+            left_out["boxes around crowds"] += 1
+            continue
+        left, top, width, height = annotation.bbox
+        if annotation.image_id not in objects or annotation.category_id not in names:
+            raise UserError(f"{path} has an annotation of an image or a category that it does not list")
+        box = left, top, left + width, top + height
+        objects[annotation.image_id].append((names[annotation.category_id], box))
+    examples = []
+    for image in images:
+        size = image.width or 0.0, image.height or 0.0
+        examples.append(_example(_find(path, image.file_name), size, objects[image.id], left_out))
     _check_names(path, [example.place for example in examples])
     return examples
-
-
-def _parse_json(path: Path) -> Any:
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read as JSON: {' '.join(str(error).split())}") from None
-    missing = [name for name in ("images", "annotations", "categories") if name not in table]
-    if not isinstance(table, dict) or missing:
-        raise UserError(f"{path} is not in COCO's format: it has no {' and no '.join(missing or ['tables'])}")
-    return table
 
 
 def _find(path: Path, name: str) -> Path:

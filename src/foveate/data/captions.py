@@ -1,17 +1,17 @@
 """Captioned images: a table, captions in the JSON of COCO, or scenes of a named source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import PIL.Image
 
+from foveate.data.coco import CocoCaption, CocoFile, CocoImage
 from foveate.data.dataset import Dataset
 from foveate.data.images import read_image
-from foveate.data.lines import read_sentences
-from foveate.errors import UserError
-from foveate.files import read_json
+from foveate.data.lines import Paths, as_paths, read_sentences
+from foveate.errors import UserError, shown
 
 LONGEST = 2_000
 """Most characters of a caption."""
@@ -51,12 +51,13 @@ class CaptionedImage:
         return f"{captions}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-def captioned_images(paths: Sequence[Path]) -> Dataset[CaptionedImage]:
+def captioned_images(paths: Paths) -> Dataset[CaptionedImage]:
     """A table with `path<TAB>caption` on each line, or a JSON file of COCO captions.
 
     An image may have several lines. Paths of a table are relative to its folder; images of a JSON file are beside it or
     in a folder `images` there. Raises UserError for anything else, and for missing images.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"captioned images are one table or one JSON file; {len(paths)} were given")
     path = paths[0]
@@ -92,14 +93,13 @@ def _check_length(caption: str, where: str) -> None:
 
 def _of_coco(path: Path) -> tuple[dict[Path, list[str]], int]:
     """The captions of each image, and how many are empty."""
-    table = read_json(path)
-    try:
-        files = {one["id"]: str(one["file_name"]) for one in table["images"]}
-        captions = [(files[one["image_id"]], " ".join(str(one["caption"]).split())) for one in table["annotations"]]
-    except (TypeError, LookupError):
-        raise UserError(
-            f"{path} is no file of COCO captions: it needs images (id, file_name) and annotations (image_id, caption)"
-        ) from None
+    table = CocoFile(path, "file of COCO captions", ("images", "annotations"))
+    files = {one.id: one.file_name for one in table.rows("images", CocoImage)}
+    captions = []
+    for one in table.rows("annotations", CocoCaption):
+        if one.image_id not in files:
+            raise UserError(f"{path} has a caption of the image {shown(one.image_id)}, which it does not list")
+        captions.append((files[one.image_id], " ".join(one.caption.split())))
     found: dict[Path, list[str]] = {}
     for name, caption in captions:
         if caption:

@@ -1,7 +1,9 @@
 """Episodes to imitate: an instruction, images, and the action after each; and how they become tensors."""
 
 import hashlib
+import math
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +18,11 @@ from torch import Tensor
 from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
+from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.data.routes import words_of
 from foveate.errors import UserError
+from foveate.limits import ARRAYS
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,13 @@ class Recording:
         return f"{self.instruction}\0{self.actions}\0{pixels}".encode()
 
 
-def read_recordings(paths: Sequence[Path]) -> Dataset[Recording]:
+def read_recordings(paths: Paths) -> Dataset[Recording]:
     """A folder of .npz files, each with `pixels` (T, h, w, c) in 8 bits, `actions` (T), and, if there is one, the text
     `instruction`.
 
     All images must have the same size. Raises UserError for anything else.
     """
+    paths = as_paths(paths)
     if len(paths) != 1 or not paths[0].is_dir():
         raise UserError("recorded episodes are one folder of .npz files with pixels, actions and instruction")
     files = sorted(paths[0].glob("*.npz"))
@@ -79,10 +84,15 @@ def _pixels(file: Path) -> np.ndarray:
 
 def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
     try:
+        _check_sizes(file)
         with np.load(file, allow_pickle=False) as archive:
             pixels, actions = archive["pixels"], archive["actions"]
             instruction = str(archive["instruction"]) if "instruction" in archive else ""
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except UserError:
+        raise
+    except (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error) as error:
+        raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
+    except zipfile.BadZipFile as error:
         raise UserError(f"{file} is no episode: {error}") from None
     if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not len(actions):
         raise UserError(
@@ -92,6 +102,22 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
     if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0:
         raise UserError(f"{file}: actions must be numbers from 0 on")
     return pixels, actions, instruction
+
+
+def _check_sizes(file: Path) -> None:
+    """Raise UserError for arrays that take more memory than the limit, and for one whose header claims another size
+    than it has: numpy would allocate what is claimed."""
+    with zipfile.ZipFile(file) as archive:
+        for part in archive.infolist():
+            with archive.open(part) as opened:
+                version = np.lib.format.read_magic(opened)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = read(opened)
+                claimed = math.prod(shape) * kind.itemsize
+                if claimed > ARRAYS or part.file_size > ARRAYS:
+                    raise UserError(f"{file}: {part.filename} takes more than {ARRAYS // 2**20:,} MiB, the limit")
+                if claimed != part.file_size - opened.tell():
+                    raise ValueError(f"{part.filename} has another size than its header says")
 
 
 @dataclass

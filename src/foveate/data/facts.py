@@ -1,11 +1,9 @@
 """Questions about texts: a table, or facts of a named source."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 
@@ -26,8 +24,9 @@ class TextQuestion:
         return f"{self.text}\0{self.question}\0{self.answer}".encode()
 
 
-def text_questions(paths: Sequence[Path]) -> Dataset[TextQuestion]:
+def text_questions(paths: Paths) -> Dataset[TextQuestion]:
     """A table with `text<TAB>question<TAB>answer` on each line; UserError for anything else."""
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"questions about texts are one table; {len(paths)} were given")
     path, found = paths[0], []

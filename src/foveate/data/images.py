@@ -14,7 +14,7 @@ from PIL import ImageOps
 from PIL.Image import Transpose
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -122,11 +122,12 @@ class LabelledImage:
         return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-def labelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
+def labelled_images(paths: Paths) -> Dataset[LabelledImage]:
     """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
 
     Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
     examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0])

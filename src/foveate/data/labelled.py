@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.sides import together, within
 from foveate.data.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -55,13 +55,15 @@ class LabelledText(StreamedText):
         self._counts: LabelledCounts | None = None
 
     @classmethod
-    def from_file(cls, path: Path) -> "LabelledText":
+    def from_file(cls, path: Path | str) -> "LabelledText":
         """A file, plain or .gz, with `label<TAB>text` on each line."""
+        path = Path(path)
         return cls(path.name, lambda: _read(path))
 
     @classmethod
-    def from_paths(cls, paths: Sequence[Path]) -> "LabelledText":
+    def from_paths(cls, paths: Paths) -> "LabelledText":
         """What a user names: one file."""
+        paths = as_paths(paths)
         if len(paths) != 1:
             raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")
         return cls.from_file(paths[0])

@@ -14,6 +14,7 @@ from foveate.config import from_dict
 from foveate.contracts import END, PAD, START, Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.dataset import Dataset
+from foveate.data.lines import Paths, as_paths
 from foveate.data.preferences import TOKENIZER, read_table
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
@@ -35,8 +36,9 @@ class LabelledPair:
         return f"{self.label}\0{self.first}\0{self.second}".encode()
 
 
-def read_labelled_pairs(paths: Sequence[Path]) -> Dataset[LabelledPair]:
+def read_labelled_pairs(paths: Paths) -> Dataset[LabelledPair]:
     """Files of `label<TAB>first<TAB>second` on each line. Raises UserError, which names the line, for any other."""
+    paths = as_paths(paths)
     wrong = "two tabs must part a label, a text and another text; none may be empty"
     return read_table(paths, lambda place, parts: LabelledPair(place, *parts), 3, wrong)
 

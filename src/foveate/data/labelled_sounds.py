@@ -1,11 +1,10 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.sounds import ENDINGS, Sound, read_sound
 from foveate.errors import UserError
 
@@ -33,13 +32,14 @@ class LabelledSound:
         return self.label.encode() + b"\0" + self.path.read_bytes()
 
 
-def labelled_sounds(paths: Sequence[Path], name: str | None = None) -> Dataset[LabelledSound]:
+def labelled_sounds(paths: Paths, name: str | None = None) -> Dataset[LabelledSound]:
     """A folder with one folder of sounds for each class, or a table with `path<TAB>label` on each line.
 
     Paths of a table are relative to its folder. `name` stands for the examples in messages. Sounds that cannot be used,
     such as silent ones, are left out, and the dataset's notes say so. Raises UserError for anything else, for missing
     files, and where no sound is left.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
     (origin,) = paths

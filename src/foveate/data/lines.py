@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from foveate.errors import UserError
+from foveate.errors import UserError, shown
 
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
@@ -32,8 +32,19 @@ def files_below(folder: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.name.endswith(endings) and file.is_file())
 
 
-def paths(given: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
-    """One path or several, as they are written in Python."""
+Paths = str | Path | Iterable[str | Path]
+"""One path or several, as they are written in Python."""
+
+
+def as_paths(given: Paths) -> tuple[Path, ...]:
+    """The paths. Raises UserError for what is none."""
+    try:
+        return _as_paths(given)
+    except TypeError:
+        raise UserError(f"{shown(given)} is no path, and no list of paths") from None
+
+
+def _as_paths(given: Paths) -> tuple[Path, ...]:
     return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
 
 

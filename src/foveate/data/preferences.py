@@ -10,7 +10,7 @@ import torch
 
 from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
 from foveate.data.dataset import Dataset, Example
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
 from foveate.data.tokenizers import load_tokenizer
@@ -33,19 +33,19 @@ class Preference:
         return f"{self.better}\0{self.worse}".encode()
 
 
-def read_preferences(paths: Sequence[Path]) -> Dataset[Preference]:
+def read_preferences(paths: Paths) -> Dataset[Preference]:
     """Files of `better<TAB>worse` on each line. Raises UserError, which names the line, for any other."""
+    paths = as_paths(paths)
     wrong = "one tab must stand between the better text and the worse one"
     return read_table(paths, lambda place, parts: Preference(place, *parts), 2, wrong)
 
 
-def read_table(
-    paths: Sequence[Path], make: Callable[[str, Sequence[str]], Made], columns: int, wrong: str
-) -> Dataset[Made]:
+def read_table(paths: Paths, make: Callable[[str, Sequence[str]], Made], columns: int, wrong: str) -> Dataset[Made]:
     """An example made of each line's place and its texts, parted by tabs; empty lines are left out.
 
     Raises UserError, which names the line and says what is `wrong`, for one that has not so many texts.
     """
+    paths = as_paths(paths)
     examples = []
     for path in paths:
         for number, line in enumerate(read_sentences(path), 1):

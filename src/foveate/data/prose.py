@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.lines import TEXTS, files_below, read_sentences
+from foveate.data.lines import TEXTS, Paths, as_paths, files_below, read_sentences
 from foveate.data.scripts import count_words, word_spans
 from foveate.data.sides import together, within
 from foveate.errors import UserError
@@ -97,11 +97,12 @@ class Prose:
         self._counts: Counts | None = None
 
     @classmethod
-    def from_paths(cls, paths: Sequence[Path]) -> "Prose":
+    def from_paths(cls, paths: Paths) -> "Prose":
         """Plain text files (or .gz), and folders of `.txt` files: empty lines part their paragraphs.
 
         The condition of a paragraph is the name of its file, without .txt and .gz.
         """
+        paths = as_paths(paths)
         files = [file for path in paths for file in _files(path)]
         name = files[0].name if len(files) == 1 else f"{len(files)} files"
         return cls(name, lambda: (paragraph for file in files for paragraph in _paragraphs(file)))

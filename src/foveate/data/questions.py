@@ -1,15 +1,14 @@
 """Questions about images: a table, or scenes of a named source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import PIL.Image
 
 from foveate.data.dataset import Dataset
 from foveate.data.images import read_image
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 
@@ -39,11 +38,12 @@ class ImageQuestion:
         return f"{text}{image.mode}{image.size}\0".encode() + image.tobytes()
 
 
-def image_questions(paths: Sequence[Path]) -> Dataset[ImageQuestion]:
+def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
     """A table with `image<TAB>question<TAB>answer` on each line; paths of images are relative to its folder.
 
     Raises UserError for anything else, and for missing images.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"questions are one table; {len(paths)} were given")
     path, found = paths[0], []

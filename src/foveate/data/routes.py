@@ -1,6 +1,5 @@
 """Instructions with the paths that follow them on a map, and how they become tensors."""
 
-import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -13,11 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from foveate.config import from_dict
 from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
 from foveate.data.dataset import Dataset
+from foveate.data.lines import Paths, as_paths
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.processor import Processor
 from foveate.errors import UserError
+from foveate.files import read_json_value
+from foveate.limits import TABLE, check_file
 
 UNKNOWN_SHARE = 0.1
 """Share of the words that are replaced by UNKNOWN in training, so that unknown words do little harm."""
@@ -36,13 +39,14 @@ class Route:
         return f"{self.instruction}\0{self.walk_map.content()}\0{self.path}".encode()
 
 
-def read_routes(paths: Sequence[Path], leave_out: Sequence[str] = (), only: Sequence[str] = ()) -> Dataset[Route]:
+def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str] = ()) -> Dataset[Route]:
     """Routes of one file: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, or XML as
     the SAIL corpus has it, with `maps/map-NAME.xml` beside it.
 
     `leave_out` and `only` choose by names of maps. A path without any heading, or that no actions lead through, is left
     out; a first pose without a heading is skipped. Raises UserError for anything else.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"routes are one file, JSON or XML; {len(paths)} were given")
     try:
@@ -106,12 +110,26 @@ def _mirror_map(walk_map: WalkMap) -> WalkMap:
     return WalkMap(walk_map.name, {(-x, y): item for (x, y), item in walk_map.items.items()}, halls)
 
 
+@dataclass
+class _Route:
+    """A row of a file of routes."""
+
+    instruction: str
+    map: str
+    path: tuple[tuple[int, int, int], ...]
+
+
 def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
-    for number, route in enumerate(json.loads(file.read_bytes()), 1):
-        yield f"route {number}", str(route["instruction"]), file.parent / route["map"], route["path"]
+    rows = read_json_value(file, TABLE)
+    if not isinstance(rows, list):
+        raise UserError(f"{file} has no routes: it is no list")
+    for number, values in enumerate(rows, 1):
+        route = from_dict(_Route, values, f"{file} has no routes: route {number}", others=True)
+        yield f"route {number}", route.instruction, file.parent / route.map, list(route.path)
 
 
 def _of_xml(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
+    check_file(file, TABLE)
     for example in ET.fromstring(file.read_bytes()).iter("example"):
         map_path = file.parent / "maps" / f"map-{example.attrib['map'].lower()}.xml"
         instruction = " ".join((example.findtext("instruction") or "").split())

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import read_sentences
+from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 
@@ -33,12 +33,13 @@ class Tagged:
         return cls(line, tuple(map(sys.intern, words)), tuple(map(sys.intern, tags)))
 
 
-def tagged_text(paths: Sequence[Path]) -> Dataset[Tagged]:
+def tagged_text(paths: Paths) -> Dataset[Tagged]:
     """The sentences of one file, plain or .gz, with `word<TAB>tag` on each line; empty lines part the sentences.
 
     Words and tags are in Unicode NFC, without surrounding space. Raises UserError for what is wrong with the file,
     which names the line, and where it holds no sentence.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"tagged text is one file of word<TAB>tag lines; {len(paths)} files were given")
     return tagged_dataset(paths[0].name, _read(paths[0]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foveate.data.catalogues import Catalogues
-from foveate.data.lines import CATALOGUES, file_lines
+from foveate.data.lines import CATALOGUES, Paths, as_paths, file_lines
 from foveate.data.sides import draws, within
 from foveate.data.streamed_text import StreamedText
 from foveate.errors import UserError
@@ -68,13 +68,15 @@ class ParallelText(StreamedText):
         self._counts: Counts | None = None
 
     @classmethod
-    def from_files(cls, source: Path, target: Path) -> "ParallelText":
+    def from_files(cls, source: Path | str, target: Path | str) -> "ParallelText":
         """Two files, plain or .gz, whose line N are translations of each other."""
+        source, target = Path(source), Path(target)
         return cls(source.name, lambda: _read_aligned(source, target))
 
     @classmethod
-    def from_tsv(cls, path: Path, name: str | None = None) -> "ParallelText":
+    def from_tsv(cls, path: Path | str, name: str | None = None) -> "ParallelText":
         """One file, plain or .gz, with `source<TAB>target` on each line."""
+        path = Path(path)
         return cls(name or path.name, lambda: _read_tsv(path))
 
     @classmethod
@@ -87,8 +89,9 @@ class ParallelText(StreamedText):
         return cls(name, catalogues, left_out=lambda: catalogues.left_out)
 
     @classmethod
-    def from_paths(cls, paths: Sequence[Path], languages: tuple[str, str] | None = None) -> "ParallelText":
+    def from_paths(cls, paths: Paths, languages: tuple[str, str] | None = None) -> "ParallelText":
         """What a user names: one TSV, a source and a target file, or folders of catalogues in two languages."""
+        paths = as_paths(paths)
         if paths and all(path.is_dir() for path in paths):
             if languages is None:
                 raise UserError(f"{paths[0]} is a folder: name the two languages of its catalogues")

@@ -125,6 +125,12 @@ UNKNOWN_WORD = decoders.Replace(SPECIAL[UNKNOWN], f"{SPACE}{SPECIAL[UNKNOWN]}")
 """Gives an unknown word the space that words have before them, which a vocabulary of words keeps with the word."""
 
 
+_CASED, _IGNORED = r"[\p{Lu}\p{Ll}\p{Lt}]", r"[\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'’.:·‘․‧︓﹒﹕＇．：]"
+
+FINAL_SIGMA = rf"{_CASED}{_IGNORED}*\KΣ(?!{_IGNORED}*{_CASED})"
+"""A Greek capital sigma at the end of a word, by Unicode's rule. `str.lower` writes it ς, the library σ."""
+
+
 def _trained(
     model: Any, trainer: Any, units: str, texts: Iterable[str], lowercase: bool, *before_joining: Any
 ) -> SubwordTokenizer:
@@ -133,7 +139,7 @@ def _trained(
     Decoding applies the decoders `before_joining` to the entries.
     """
     tokenizer = Tokenizer(model)
-    case = [normalizers.Lowercase()] if lowercase else []
+    case = [normalizers.Replace(Regex(FINAL_SIGMA), "ς"), normalizers.Lowercase()] if lowercase else []
     spaces = [normalizers.Replace(Regex(rf"[\s{SPACE}]+"), " "), normalizers.Strip()]
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *case, *spaces])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

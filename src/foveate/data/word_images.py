@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +13,7 @@ from foveate.contracts import Batch, label_batch
 from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forcing
 from foveate.data.dataset import Dataset
 from foveate.data.images import labelled_images, on_white, turn_upright
+from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.errors import UserError
 
@@ -37,11 +37,12 @@ class WordImage(Protocol):
     def content(self) -> bytes: ...
 
 
-def word_images(paths: Sequence[Path]) -> Dataset[WordImage]:
+def word_images(paths: Paths) -> Dataset[WordImage]:
     """A table with `image<TAB>text` on each line, or a folder with such a table, `labels.tsv`.
 
     Paths of images are relative to the table's folder. Raises UserError for anything else, and for missing images.
     """
+    paths = as_paths(paths)
     if len(paths) != 1:
         raise UserError(f"images of words are one table, image<TAB>text on each line; {len(paths)} files were given")
     table = paths[0] / TABLE if paths[0].is_dir() else paths[0]

@@ -1,10 +1,11 @@
 """What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.errors import UserError
+from foveate.errors import UserError, shown
 from foveate.interop.key_map import KeyMap
 
 
@@ -33,18 +34,19 @@ class ConfigReader:
     def get(self, name: str, default: Any) -> Any:
         """A number, a switch or None; the default where it is left out. UserError for another type."""
         value = self._values.get(name, default)
-        kinds = (int, float) if isinstance(default, float) else (type(default), int)
-        if value is not None and default is not None and not isinstance(value, kinds):
-            raise UserError(f"{self._where} has the {name} {value!r}, which cannot be")
-        if value is None and default is not None:
+        if value is None:
             return default
+        kind = int if default is None else type(default)
+        fits = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
+        if not fits or (not isinstance(value, bool) and not (math.isfinite(value) and value >= 0)):
+            raise UserError(f"{self._where} has the {name} {shown(value)}, which cannot be")
         return value
 
     def choice(self, name: str, default: str, known: Mapping[str, str]) -> Any:
         """Our name of a choice. UserError for one that our models do not have."""
         value = self._values.get(name, default)
-        if value not in known:
-            raise UserError(f"{self._where} has the {name} '{value}'; foveate's models have {', '.join(known)}")
+        if not isinstance(value, str) or value not in known:
+            raise UserError(f"{self._where} has the {name} {shown(value)}; foveate's models have {', '.join(known)}")
         return known[value]
 
     def require(self, **values: Any) -> None:
@@ -52,23 +54,23 @@ class ConfigReader:
         for name, value in values.items():
             found = self._values.get(name, value)
             if found != value and found is not None:
-                raise UserError(f"{self._where} has {name} {found!r}; foveate's models have {value!r} only")
+                raise UserError(f"{self._where} has {name} {shown(found)}; foveate's models have {value!r} only")
 
     def rotary_base(self, default: float) -> float:
         """The base of rotary positions, under its old name or its new one. UserError for scaled positions."""
         parameters = self._values.get("rope_parameters") or self._values.get("rope_scaling") or {}
         if not isinstance(parameters, Mapping):
-            raise UserError(f"{self._where} has the rope_parameters {parameters!r}, which cannot be")
+            raise UserError(f"{self._where} has the rope_parameters {shown(parameters)}, which cannot be")
         kind = parameters.get("rope_type", parameters.get("type", "default"))
         if kind != "default":
             raise UserError(
                 f"{self._where} has rotary positions of type '{kind}'; foveate's models have 'default' only"
             )
-        older = self._values.get("rope_theta", self._values.get("rotary_emb_base", default))
-        return float(parameters.get("rope_theta", older))
+        older = self.get("rope_theta", self.get("rotary_emb_base", default))
+        return float(ConfigReader(parameters, self._where).get("rope_theta", older))
 
     def rotary_share(self, default: float) -> float:
         """The share of each head's width that turns."""
         parameters = self._values.get("rope_parameters") or {}
-        older = self._values.get("rotary_pct", self._values.get("partial_rotary_factor", default))
-        return float(parameters.get("partial_rotary_factor", older))
+        older = self.get("rotary_pct", self.get("partial_rotary_factor", default))
+        return float(ConfigReader(parameters, self._where).get("partial_rotary_factor", older))

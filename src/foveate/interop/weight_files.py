@@ -1,9 +1,11 @@
 """The files with a model's weights, in one part or in several (shards). Only safetensors are opened."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json
 
@@ -44,12 +46,16 @@ def no_weights(folder: Path) -> UserError:
     return UserError(f"{folder} has no model.safetensors: there are no weights")
 
 
-def shard_names(index: Path) -> list[Any]:
+@dataclass
+class _Index:
+    """What is read of an index: the file of each tensor."""
+
+    weight_map: dict[str, str]
+
+
+def shard_names(index: Path) -> list[str]:
     """The file of each tensor that an index lists. Raises UserError if the index is damaged."""
-    shards = read_json(index).get("weight_map")
-    if not isinstance(shards, dict):
-        raise UserError(f"{index} is damaged: it has no weight_map")
-    return list(shards.values())
+    return list(from_dict(_Index, read_json(index), f"{index} is damaged", others=True).weight_map.values())
 
 
 def check_names(names: Iterable[Any], where: str, folder: Path) -> None:

@@ -14,7 +14,7 @@ from torch import nn
 from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.config import from_dict
-from foveate.data.lines import check_readable_again, digest, paths
+from foveate.data.lines import as_paths, check_readable_again, digest
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
@@ -82,7 +82,7 @@ class Recipe(Generic[Architecture]):
         if self.training is AS_USUAL:
             self.training = replace(self.usual, **preset.training)
         self.examples = replace(
-            self.examples, data=paths(self.examples.data), validation=paths(self.examples.validation)
+            self.examples, data=as_paths(self.examples.data), validation=as_paths(self.examples.validation)
         )
 
     @classmethod

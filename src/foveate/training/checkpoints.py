@@ -32,6 +32,9 @@ from foveate.training.settings import FREE, Progress, Training
 FORMAT = "foveate-checkpoint/1"
 CHANGED = "the architecture of the model has changed since this training started"
 
+CHANGED_DEFAULTS = ("warmup", "schedule")
+"""Settings whose defaults were others in earlier versions."""
+
 CONTENT = " (content of "
 """Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
@@ -206,6 +209,10 @@ class Checkpoints:
                 other = f"that started with another {file.removesuffix(')')}: restore it"
             elif name == "task":
                 other = f"of another task, {before}: use that"
+            elif name in CHANGED_DEFAULTS:
+                other = (
+                    f"with {name} {before!r}, not {now!r} (an earlier version's default?): resume it with {before!r}"
+                )
             else:
                 other = f"with {name} {before!r}, not {now!r}: resume it with {before!r}"
             raise UserError(f"{run} has a training {other}, or train in another folder")

@@ -105,7 +105,9 @@ def train(
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
-        with closing(MetricsLog(_writers(folder, settings, progress, display, processes))) as metrics_log:
+        with closing(
+            MetricsLog(_writers(folder, settings, progress, display, processes), progress.window)
+        ) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
             for rate, group in _groups(batches, progress, settings):
                 run.step(rate, group, interruption)
@@ -152,8 +154,10 @@ class _Run:
             self.metrics_log.training(progress)
         if progress.step % settings.validate_every == 0:
             self._validate()
-        if settings.saves(progress.step) or asked:
+        if settings.saves(progress.step):
             self._save()
+        elif asked:
+            self._save(between_rows=True)
         if asked:
             raise self._interrupted(int(asked))
 
@@ -227,8 +231,11 @@ class _Run:
         self.metrics_log.validation(self.progress, metrics)
         self.metrics_log.pause()
 
-    def _save(self) -> None:
-        self.metrics_log.training(self.progress)  # otherwise a resumed training would lose these rows
+    def _save(self, between_rows: bool = False) -> None:
+        """Write a checkpoint; its sums of a row go on after a resume, so rows are those of an unbroken training."""
+        if not between_rows:
+            self.metrics_log.training(self.progress)
+        self.progress.window = dict(self.metrics_log.window)
         self.checkpoints.save(self.placement, self.updater.optimizer, self.progress)
         self.metrics_log.pause()
 

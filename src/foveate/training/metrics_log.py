@@ -7,7 +7,6 @@ one is {"step", "epoch", "seconds", "final": {...}}. Losses are per target token
 
 import json
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,6 +16,9 @@ from foveate.training.settings import Progress
 from foveate.training.update import Update
 
 Row = dict[str, Any]
+
+STEPS, WEIGHT, NORM, RATE, SUM = "steps", "weight", "gradient_norm", "learning_rate", "sum."
+"""What the names of the sums of a row are or begin with."""
 
 
 @runtime_checkable
@@ -73,32 +75,36 @@ class TensorBoard:
 class MetricsLog:
     """Sums steps into rows and passes them to its writers."""
 
-    def __init__(self, writers: list[Writer]) -> None:
+    def __init__(self, writers: list[Writer], window: dict[str, float] | None = None) -> None:
+        """`window` holds the sums of a row that a training had begun when it was stopped."""
         self.writers = writers
-        self._begin()
+        self._begin(window or {})
 
     def add(self, update: Update) -> None:
         """Add one step to the next row."""
-        self._updates.append(update)
+        window = self.window
+        values = {STEPS: 1, WEIGHT: update.weight, NORM: update.gradient_norm}
+        for name, value in {**values, **{SUM + name: value for name, value in update.sums.items()}}.items():
+            window[name] = window.get(name, 0) + value
+        window[RATE] = update.learning_rate
+        self._timed += update.weight
 
     def pause(self) -> None:
         """Restart the clock of the next row, after something else than training."""
-        self._since = time.perf_counter()
+        self._since, self._timed = time.perf_counter(), 0
 
     def training(self, progress: Progress) -> None:
         """Write a row for the steps since the last one, if any."""
-        if not self._updates:
+        window = self.window
+        if not window:
             return
-        tokens = sum(update.weight for update in self._updates)
-        sums: Counter[str] = Counter()
-        for update in self._updates:
-            sums.update(update.sums)
-        row = {name: total / tokens for name, total in sums.items()}
-        row["tokens_per_second"] = tokens / (time.perf_counter() - self._since)
-        row["learning_rate"] = self._updates[-1].learning_rate
-        row["gradient_norm"] = sum(update.gradient_norm for update in self._updates) / len(self._updates)
+        sums = {name.removeprefix(SUM): value for name, value in window.items() if name.startswith(SUM)}
+        row = {name: total / window[WEIGHT] for name, total in sums.items()}
+        row["tokens_per_second"] = self._timed / (time.perf_counter() - self._since)
+        row["learning_rate"] = window[RATE]
+        row["gradient_norm"] = window[NORM] / window[STEPS]
         self._write(progress, {"tokens": progress.tokens, **row})
-        self._begin()
+        self._begin({})
 
     def validation(self, progress: Progress, metrics: dict[str, float]) -> None:
         self._write(progress, {"validation": metrics})
@@ -110,9 +116,10 @@ class MetricsLog:
         for writer in self.writers:
             writer.close()
 
-    def _begin(self) -> None:
-        self._updates: list[Update] = []
-        self._since = time.perf_counter()
+    def _begin(self, window: dict[str, float]) -> None:
+        self.window = dict(window)
+        """The sums since the last row; empty where there was no step."""
+        self.pause()
 
     def _write(self, progress: Progress, values: Row) -> None:
         epoch = progress.epoch + (progress.position > 0)

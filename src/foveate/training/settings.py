@@ -190,6 +190,8 @@ class Progress:
     best_step: int = 0
     stale: int = 0
     """Validations since the best one."""
+    window: dict[str, float] = field(default_factory=dict)
+    """The sums of the next row of `metrics.jsonl`, where a training was stopped between two rows."""
 
     def done(self, settings: Training) -> float:
         """The completed share of training, 0 to 1, by the nearest limit."""

@@ -8,9 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.interop.layout import ConfigReader
 from foveate.models.text.bert import BertConfig
+
+_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
 
 _EMBEDDINGS = {
     "embedding": "word_embeddings",
@@ -114,27 +116,23 @@ def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> Be
         raise UserError(f"{where} is of a model of the type {values.get('model_type')!r}, but must be bert or roberta")
     if values.get("position_embedding_type", "absolute") != "absolute" or values.get("is_decoder"):
         raise UserError(f"{where} is of a decoder, or has relative positions, which foveate's BERT has not")
-    activations = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
-    if (activation := values.get("hidden_act", "gelu")) not in activations:
-        raise UserError(f"{where} has the activation {activation!r}; foveate has {', '.join(activations)}")
-    offset = 2 if roberta else 0
-    found = {
-        "vocabulary": values.get("vocab_size", 50265 if roberta else 30522),
-        "width": values.get("hidden_size", 768),
-        "heads": values.get("num_attention_heads", 12),
-        "layers": values.get("num_hidden_layers", 12),
-        "feedforward": values.get("intermediate_size", 3072),
-        "max_length": values.get("max_position_embeddings", 512) - offset,
-        "position_offset": offset or None,
-        "token_types": values.get("type_vocab_size", 2),
-        "epsilon": values.get("layer_norm_eps", 1e-12),
-        "activation": activations[activation],
-        "dropout": values.get("hidden_dropout_prob", 0.1),
-        "attention_dropout": values.get("attention_probs_dropout_prob", 0.1),
-        "tie": values.get("tie_word_embeddings", True),
-        "head": head,
-    }
-    return from_dict(BertConfig, found, where)
+    read, offset = ConfigReader(values, where), 2 if roberta else 0
+    return BertConfig(
+        vocabulary=read.get("vocab_size", 50265 if roberta else 30522),
+        width=read.get("hidden_size", 768),
+        heads=read.get("num_attention_heads", 12),
+        layers=read.get("num_hidden_layers", 12),
+        feedforward=read.get("intermediate_size", 3072),
+        max_length=read.get("max_position_embeddings", 512) - offset,
+        position_offset=offset or None,
+        token_types=read.get("type_vocab_size", 2),
+        epsilon=read.get("layer_norm_eps", 1e-12),
+        activation=read.choice("hidden_act", "gelu", _ACTIVATIONS),
+        dropout=read.get("hidden_dropout_prob", 0.1),
+        attention_dropout=read.get("attention_probs_dropout_prob", 0.1),
+        tie=read.get("tie_word_embeddings", True),
+        head=head,  # type: ignore[arg-type]
+    )
 
 
 def expected(config: BertConfig) -> list[str]:

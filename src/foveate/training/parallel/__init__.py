@@ -1,7 +1,8 @@
 """Training on several processes, started by torchrun and found by its environment variables.
 
-`launch` tells which process this is, `processes` how they communicate, and `watch` notices when one ends. `placement`,
-`replicas`, `shards`, `strategy` and `plan` distribute the model, `batch_sharding` the examples.
+`launcher` starts them too, and ends them with what started them. `launch` tells which process this is, `processes` how
+they communicate, and `watch` notices when one ends. `placement`, `replicas`, `shards`, `strategy` and `plan` distribute
+the model, `batch_sharding` the examples.
 """
 
 from foveate.training.parallel.batch_sharding import fingerprint

@@ -20,6 +20,7 @@ from foveate.errors import UserError
 from foveate.training.parallel import error_reporting
 from foveate.training.parallel.batch_sharding import share
 from foveate.training.parallel.launch import ProcessInfo, process_info
+from foveate.training.parallel.launcher import end_with_launcher
 from foveate.training.parallel.watch import DONE, FAILED, FOREVER, GONE, GRACE, Watch
 
 Json = TypeVar("Json")
@@ -105,6 +106,7 @@ class Group(Processes):
 
     def __enter__(self) -> "Group":
         if not dist.is_initialized():
+            end_with_launcher()
             self._store = _make_group(self)
         self._control = dist.new_group(backend="gloo", timeout=FOREVER)
         return self
