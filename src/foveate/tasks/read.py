@@ -20,6 +20,7 @@ from foveate.data.word_images import WordImage, WordImageProcessor, word_images
 from foveate.decoding import beam, greedy
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
+from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Measured, Predictor
@@ -113,7 +114,7 @@ class WordRead:
 
 
 @dataclass
-class Read(Task[Architecture]):
+class Read(FromCharacters, Task[Architecture]):
     """Train a reader of words in images.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -152,7 +153,7 @@ class Read(Task[Architecture]):
 
     def fit(self, learn: Dataset[WordImage]) -> WordImageProcessor:
         chosen = self.examples
-        characters = find_characters(one.label for one in learn.some(CHARACTERS_FROM))
+        characters = self.with_known(find_characters(one.label for one in learn.some(CHARACTERS_FROM)))
         return WordImageProcessor(chosen.height, chosen.width, characters, chosen.augment)
 
     def expand(self, places: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from foveate.data.sound_stream import Read
 from foveate.data.sounds import Sound, read_sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.errors import at_least
+from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
@@ -52,7 +53,7 @@ class SpokenTexts(Examples):
 
 
 @dataclass
-class Transcribe(Task[Architecture]):
+class Transcribe(FromCharacters, Task[Architecture]):
     """Train a model that writes what is said in sounds.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -100,7 +101,8 @@ class Transcribe(Task[Architecture]):
         log_mel = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
         (frequent, _), *_ = texts.most_common(1)
         longest = max(one.seconds for one in learn)
-        return SpeechProcessor(log_mel, find_characters(texts.elements()), longest, frequent, chosen.augment)
+        characters = self.with_known(find_characters(texts.elements()))
+        return SpeechProcessor(log_mel, characters, longest, frequent, chosen.augment)
 
     def objective(self) -> Objective:
         return JointCTC(super().objective(), self.ctc)

@@ -1,0 +1,55 @@
+"""Beginning from a trained reader of words: its weights, and characters that it has not learned."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+import foveate
+from foveate import bundle
+from foveate.config import from_dict
+from foveate.errors import UserError
+from foveate.tasks.read import Read
+from foveate.tasks.transcribe import Transcribe
+
+
+def write_table(folder: Path, words: list[str]) -> Path:
+    folder.mkdir()
+    noise = np.random.default_rng(1)
+    for number in range(12):
+        image = PIL.Image.fromarray(noise.integers(0, 255, (16, 40), dtype=np.uint8))
+        image.save(folder / f"{number}.png")
+    lines = [f"{number}.png\t{words[number % len(words)]}\n" for number in range(12)]
+    (folder / "labels.tsv").write_text("".join(lines))
+    return folder / "labels.tsv"
+
+
+def recipe(table: Path, out: Path, **others: object) -> Read:
+    values = {
+        "examples": {"data": [str(table)], "validation": [str(table)], "batch": 6},
+        "training": {"steps": 1, "threads": 1},
+        "out": str(out),
+        **others,
+    }
+    return from_dict(Read, values, "test")
+
+
+def test_weights_and_characters_of_a_run(tmp_path) -> None:
+    first = recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run")
+    foveate.train(first)
+    second = recipe(write_table(tmp_path / "two", ["bd", "é"]), tmp_path / "next", start=str(tmp_path / "run"))
+    second.check()
+    assert second.with_known("bdé") == "abcdé"
+    model, trained = second.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
+    torch.testing.assert_close(model.state_dict()["embedding.weight"][:7], trained["embedding.weight"])
+    name = next(name for name, tensor in trained.items() if tensor.dim() == 4)
+    torch.testing.assert_close(model.state_dict()[name], trained[name])
+    assert foveate.train(second).processor.characters[:3] == "abc"
+
+
+def test_a_run_of_another_task(tmp_path) -> None:
+    foveate.train(recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run"))
+    with pytest.raises(UserError, match="is a sar for read, but las-tiny is a las for transcribe"):
+        from_dict(Transcribe, {"start": str(tmp_path / "run"), "out": str(tmp_path / "x")}, "test").check()
