@@ -23,6 +23,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from foveate.decoding import Generation, generate
 from foveate.inference.half_precision import in_half_precision
+from foveate.inference.int8 import in_int8
 from foveate.interop.public_folder import read_folder
 
 PROMPT, LENGTH = 16, 512
@@ -49,10 +50,15 @@ def pairs(first: Callable[[], object], second: Callable[[], object], rounds: int
     return min(times[0][1:]), min(times[1][1:])
 
 
-def writing(batch: int, tokens: int, rounds: int, dtype: torch.dtype | None = None) -> tuple[float, float]:
-    """Tokens a second of foveate, with linear layers in half precision where it is named, and of transformers."""
+def writing(
+    batch: int, tokens: int, rounds: int, dtype: torch.dtype | None = None, other: str | None = None
+) -> tuple[float, float]:
+    """Tokens a second of foveate, with linear layers in the precision that is named, and of transformers or, with
+    `other`, its compute type, of CTranslate2."""
     own, theirs = both(12)
-    if dtype is not None:
+    if dtype is torch.int8:
+        own = in_int8(own)
+    elif dtype is not None:
         own = in_half_precision(own, dtype)
     prompts = torch.randint(1, 50_000, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
     settings = Generation(max_new_tokens=tokens)
@@ -66,8 +72,33 @@ def writing(batch: int, tokens: int, rounds: int, dtype: torch.dtype | None = No
         return found[:, PROMPT:].tolist()
 
     assert dtype or ours() == peer(), "the same weights write other tokens"
-    fast, slow = pairs(ours, peer, rounds)
+    fast, slow = pairs(ours, peer if other is None else ctranslate2_writer(theirs, prompts, tokens, other), rounds)
     return batch * tokens / fast, batch * tokens / slow
+
+
+def ctranslate2_writer(model: GPT2LMHeadModel, prompts: Tensor, tokens: int, compute: str) -> Callable[[], object]:
+    """CTranslate2 with the same weights; its tokens are named by their numbers."""
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+    from ctranslate2.specs import TransformerDecoderModelSpec
+
+    class Converter(TransformersConverter):
+        """The library's own converter without a tokenizer, which random weights lack."""
+
+        def _load(self) -> TransformerDecoderModelSpec:
+            from ctranslate2.converters.transformers import _MODEL_LOADERS
+
+            spec = _MODEL_LOADERS["GPT2Config"].get_model_spec(model)
+            spec.register_vocabulary([str(number) for number in range(model.config.vocab_size)])
+            spec.config.bos_token = spec.config.eos_token = spec.config.unk_token = "0"
+            return spec
+
+    with tempfile.TemporaryDirectory() as folder:
+        Converter("gpt2").convert(f"{folder}/model", quantization=compute, force=True)
+        writer = ctranslate2.Generator(f"{folder}/model", compute_type=compute, intra_threads=1)
+    rows = [[str(number) for number in row] for row in prompts.tolist()]
+    settings = {"max_length": tokens, "min_length": tokens, "sampling_topk": 1, "include_prompt_in_result": False}
+    return lambda: writer.generate_batch(rows, **settings)
 
 
 def learning(rounds: int) -> tuple[float, float]:
@@ -101,12 +132,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print("| | foveate, tokens/s | transformers | ratio |\n| --- | ---: | ---: | ---: |")
+    print("| | foveate, tokens/s | the other | ratio |\n| --- | ---: | ---: | ---: |")
     for name, measure in (
         ("GPT-2 124M writes, one text", lambda: writing(1, given.tokens, given.rounds)),
         ("GPT-2 124M writes, 8 texts", lambda: writing(8, given.tokens, given.rounds)),
         ("the same, one text, float16", lambda: writing(1, given.tokens, given.rounds, torch.float16)),
         ("the same, 8 texts, bfloat16", lambda: writing(8, given.tokens, given.rounds, torch.bfloat16)),
+        ("the same, one text, int8", lambda: writing(1, given.tokens, given.rounds, torch.int8)),
+        ("the same, 8 texts, int8", lambda: writing(8, given.tokens, given.rounds, torch.int8)),
+        (
+            "one text, int8, beside CTranslate2",
+            lambda: writing(1, given.tokens, given.rounds, torch.int8, "int8"),
+        ),
+        (
+            "one text, single precision, beside CTranslate2",
+            lambda: writing(1, given.tokens, given.rounds, None, "float32"),
+        ),
         ("a step of training, 4 layers, 512 tokens", lambda: learning(given.rounds)),
     ):
         own, peer = measure()

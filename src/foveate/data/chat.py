@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
@@ -20,6 +21,9 @@ class Message:
 class ChatML:
     """Each message between `<|im_start|>` and `<|im_end|>`."""
 
+    end: ClassVar[str] = "<|im_end|>"
+    """What ends a message."""
+
     system: str
     """What the system says where the chat does not begin with a message of the system."""
 
@@ -33,6 +37,18 @@ class ChatML:
         texts = [f"{message.role}\n{message.content}" for message in messages]
         *said, gap, assistant = tokenizer.encode_inside([*texts, "\n", "assistant\n"])
         return [token for text in said for token in (start, *text, end, *gap)] + [start, *assistant]
+
+    def turn(self, text: str) -> str:
+        """A chat as text, up to where the assistant begins: what follows the last end of a message, the user said.
+
+        Where the assistant has begun already, the text stays as it is.
+        """
+        before, ended, message = text.rpartition(f"{ChatML.end}\n")
+        if message.startswith("<|im_start|>"):
+            return text
+        if not ended:
+            before = f"<|im_start|>system\n{self.system}"
+        return f"{before}{ChatML.end}\n<|im_start|>user\n{message.strip()}{ChatML.end}\n<|im_start|>assistant\n"
 
 
 _SMOLLM2 = (

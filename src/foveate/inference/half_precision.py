@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-Precision = Literal["float32", "float16", "bfloat16"]
+Precision = Literal["float32", "float16", "bfloat16", "int8"]
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -44,6 +44,26 @@ class LookResult:
         return make_document(self.sight, self.tokens, title=self.title, notes=self.notes)
 
 
+class Grown(NamedTuple):
+    """A text after which a model wrote more."""
+
+    text: str
+    """All of it."""
+    ended: bool
+    """Whether the model ended it."""
+
+
+@runtime_checkable
+class WritingViewer(Protocol):
+    """A model that can be looked at and writes text too."""
+
+    chats: bool
+    """Whether it was trained to chat."""
+
+    def write(self, text: str, count: int, chat: bool) -> Grown:
+        """The text with at most `count` more tokens; in a chat, what comes after the last message is the user's."""
+
+
 @runtime_checkable
 class ModelViewer(Protocol):
     """A model that can be looked at while it reads an input."""

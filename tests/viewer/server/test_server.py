@@ -13,7 +13,7 @@ from served_model import HEADS, Client, Serve
 
 from foveate.errors import UserError
 from foveate.viewer.document import NEGLIGIBLE
-from foveate.viewer.protocol import File
+from foveate.viewer.protocol import File, Grown
 from foveate.viewer.server import Address
 from foveate.viewer.server.serving import listen
 
@@ -193,3 +193,17 @@ def test_a_port_that_is_taken_is_told() -> None:
         listen(Address(port=70_000))
     with pytest.raises(UserError, match="cannot listen at no such host, port 0: "):
         listen(Address("no such host"))
+
+
+def test_a_model_that_writes_goes_on_with_a_text(served: Serve) -> None:
+    """A few tokens for each request; what does not write, or does not chat, says so."""
+    client = served()
+    answer = client("POST", "/writings", {"text": "one", "chat": ""})
+    assert (answer.status, answer.json["message"]) == (422, "this model writes no text")
+    client.viewer.chats = False
+    client.viewer.write = lambda text, count, chat: Grown(f"{text} and {count} more", True)
+    answer = client("POST", "/writings", {"text": "one", "chat": ""})
+    assert answer.json == {"text": "one and 4 more", "ended": True}
+    answer = client("POST", "/writings", {"text": "one", "chat": "yes"})
+    assert (answer.status, answer.json["message"]) == (422, "this model was not trained to chat")
+    assert client("POST", "/writings", {"text": "one"}).status == 400

@@ -37,8 +37,8 @@ class Completing:
     seed: int = 1
     """Seed of random draws."""
     precision: Precision = "float32"
-    """Precision of the linear layers. In half precision a CPU writes faster: float16 for one text, bfloat16 for
-    several."""
+    """Precision of the linear layers. In half precision a CPU writes faster: int8 or float16 for one text, int8 or
+    bfloat16 for several."""
 
     @property
     def brief(self) -> "Completing":

@@ -14,6 +14,7 @@ from foveate.decoding import generate
 from foveate.errors import TextError, UserError, one_of, quoted
 from foveate.files import read_json, written
 from foveate.inference.half_precision import in_half_precision
+from foveate.inference.int8 import in_int8
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
@@ -80,9 +81,11 @@ class Completer:
 
     def in_precision(self, precision: str) -> CausalLanguageModel:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""
-        one_of("precision", precision, ("float32", "float16", "bfloat16"))
+        one_of("precision", precision, ("float32", "float16", "bfloat16", "int8"))
         if precision not in self._by_precision:
-            self._by_precision[precision] = in_half_precision(self.model, getattr(torch, precision))
+            half = precision != "int8"
+            made = in_half_precision(self.model, getattr(torch, precision)) if half else in_int8(self.model)
+            self._by_precision[precision] = made
         return self._by_precision[precision]
 
     def run(self, text: str, options: Completing | None = None) -> Completion | Choice:

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foveate import tasks
+from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
+from foveate.tasks.continuations import Composing
 from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
-from foveate.viewer.protocol import Input, LookResult
+from foveate.viewer.protocol import Grown, Input, LookResult
 
 READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")
 """Tasks whose input is one text without a form of its own."""
@@ -33,3 +35,15 @@ class PredictorViewer:
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""
         return self.predictor.task.look(self.predictor, given, max_length, sites)
+
+
+class LanguageViewer(PredictorViewer):
+    """A language model that foveate trained, which also goes on with a text."""
+
+    chats = False
+
+    def write(self, text: str, count: int, chat: bool) -> Grown:
+        """The text with at most `count` more of the likeliest tokens."""
+        decoding = Decoding(method="greedy", length_factor=0.0, length_extra=count)
+        (found,) = self.predictor.task.answer(self.predictor, [text], Composing(decoding))
+        return Grown(found.text, found.ended)

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from foveate import tasks
+from foveate.data.chat import ChatML, chat_template
+from foveate.decoding import Generation
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.completion.answers import Completing, Completion
+from foveate.tasks.completion.completer import Completer
+from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
 from foveate.tasks.looking.naming import model_name, single_input_names, token_names
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import Reading, Trained
-from foveate.viewer.protocol import Input, InputKind, LookResult
+from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
 
 LONGEST_ANSWER = 400
 """Characters of an answer that a page shows: an embedding has hundreds of numbers."""
@@ -33,6 +37,30 @@ class SingleTextViewer:
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads a text, as one line."""
         return _look(self.task, self.options, self.name, given, max_length, sites, self.task.reading)
+
+
+class CompleterViewer(SingleTextViewer):
+    """A causal language model of a public folder, which also writes and may chat."""
+
+    task: Completer
+
+    def __init__(self, folder: Path, device: str) -> None:
+        super().__init__(folder, device)
+        self.max_length, self.examples = self.task.model.config.max_length, EXAMPLES
+        try:
+            self._template: ChatML | None = chat_template(self.task.tokenizer)
+        except UserError:
+            self._template = None
+        self.chats = self._template is not None
+
+    def write(self, text: str, count: int, chat: bool) -> Grown:
+        """The text with at most `count` more of the likeliest tokens."""
+        if chat and self._template is not None:
+            text = self._template.turn(text)
+        options = Completing(generation=Generation(max_new_tokens=count))
+        found = cast(Completion, self.task.answer([text], options)[0])
+        end = f"{ChatML.end}\n" if chat and found.ended else ""
+        return Grown(text + found.text + end, found.ended)
 
 
 def look_at_text(

@@ -2,6 +2,7 @@
 
     GET  /                              the page
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
+    POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
     GET  /looks/ID                      200 and the head of its page, 202 while it is not ready, 422 if it failed
     GET  /looks/ID/maps/SITE            the small maps of a site
     GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  the largest weights of these queries
@@ -25,13 +26,16 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from foveate.errors import UserError
-from foveate.viewer.protocol import Input, InputKind, ModelViewer
+from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
 from foveate.viewer.server.page import ServerInfo, make_page
-from foveate.viewer.server.requests import parse_input, read_json_body
+from foveate.viewer.server.requests import parse_input, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Worker
 
 BINARY = "application/octet-stream"
+
+WRITTEN_AT_ONCE = 4
+"""Tokens that a model writes for one request: the page looks after each."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ def make_application(viewer: ModelViewer, limits: Limits, worker: Worker) -> Sta
     routes = [
         Route("/", explorer.page),
         Route("/looks", explorer.begin, methods=["POST"]),
+        Route("/writings", explorer.write, methods=["POST"]),
         Route(part, explorer.head),
         Route(part + "/maps/{site:int}", explorer.maps),
         Route(part + "/rows/{site:int}/{head:int}", explorer.rows),
@@ -92,7 +97,10 @@ class Explorer:
         self._jobs: dict[str, Job] = {}
         longest = getattr(viewer, "max_length", None) or limits.tokens  # no viewer has to know
         tokens, examples = min(limits.tokens, longest), tuple(getattr(viewer, "examples", ()))
-        self._page = make_page(ServerInfo(viewer.name, viewer.takes, tokens, limits.file_bytes, examples))
+        writes = isinstance(viewer, WritingViewer)
+        chats = isinstance(viewer, WritingViewer) and viewer.chats
+        about = ServerInfo(viewer.name, viewer.takes, tokens, limits.file_bytes, examples, writes, chats)
+        self._page = make_page(about)
 
     async def page(self, request: Request) -> Response:
         return HTMLResponse(self._page.text, headers={"content-security-policy": self._page.policy})
@@ -118,6 +126,17 @@ class Explorer:
         head = session.head()
         self._sessions.put(name, session)
         return head
+
+    async def write(self, request: Request) -> Response:
+        """Go on with a text."""
+        viewer = self._viewer
+        if not isinstance(viewer, WritingViewer):
+            raise HTTPException(422, "this model writes no text")
+        text, chat = parse_writing(await read_json_body(request, self._limits.body_bytes("text")))
+        if chat and not viewer.chats:
+            raise HTTPException(422, "this model was not trained to chat")
+        grown = await _result(self._submit(lambda: viewer.write(text, WRITTEN_AT_ONCE, chat)))
+        return JSONResponse({"text": grown.text, "ended": grown.ended})
 
     async def head(self, request: Request) -> Response:
         name = request.path_params["name"]

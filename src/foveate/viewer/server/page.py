@@ -25,6 +25,10 @@ class ServerInfo:
     """Maximum size of a file."""
     examples: tuple[str, ...] = ()
     """Texts to begin with."""
+    writes: bool = False
+    """Whether the model goes on with a text."""
+    chats: bool = False
+    """Whether it answers messages."""
 
 
 class Page(NamedTuple):

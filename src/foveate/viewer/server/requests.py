@@ -62,5 +62,12 @@ def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input
     return File(body["name"][:NAME], data, question)
 
 
+def parse_writing(body: dict[str, Any]) -> tuple[str, bool]:
+    """The text to go on with, and whether it is a chat. Raises HTTPException for another request."""
+    if set(body) != {"text", "chat"} or not all(isinstance(value, str) for value in body.values()):
+        raise HTTPException(400, "the request must have chat and text, as text")
+    return body["text"].encode("utf-8", "replace").decode("utf-8"), bool(body["chat"])
+
+
 def _too_large(max_bytes: int) -> HTTPException:
     return HTTPException(413, f"the input is too large: at most {max_bytes / 2**20:.1f} MiB are accepted")

@@ -3,6 +3,8 @@
 const REMEMBERED = 6; // inputs that are kept while the tab is open
 const LONGEST = 20000; // maximum length of an input that is kept
 
+const STEPS = 32; // times that the model writes a few tokens, each with a look
+
 const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
 
 class Prompt {
@@ -22,7 +24,7 @@ class Prompt {
       "form",
       { class: "prompt", "aria-label": "What the model shall read" },
       make("div", { class: "prompt-head" }, name, more),
-      make("div", { class: "prompt-field" }, this.field, ...(this.question ? [this.question] : []), this.button),
+      make("div", { class: "prompt-field" }, this.field, ...(this.question ? [this.question] : []), this.button, ...this.writers()),
       ...this.examples(),
       make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.before),
     );
@@ -43,6 +45,39 @@ class Prompt {
       this.look();
     });
     return field;
+  }
+
+  /** Buttons that let the model go on with the text, or answer it as a message. */
+  writers() {
+    const button = (label, chat, title) => {
+      const found = make("button", { type: "button", class: "prompt-write", title }, label);
+      found.addEventListener("click", () => this.write(chat));
+      return found;
+    };
+    const { writes, chats } = this.about;
+    return [
+      ...(writes ? [button("Write", "", "The model goes on; press again to stop")] : []),
+      ...(chats ? [button("Chat", "yes", "What follows the last message is yours; press again to stop")] : []),
+    ];
+  }
+
+  /** Let the model write a few tokens at a time, and look at the text after each. A second press stops it. */
+  async write(chat) {
+    if (this.writing) {
+      this.writing = false;
+      return;
+    }
+    this.writing = true;
+    await this.attempt(async () => {
+      for (let step = 0; step < STEPS && this.writing; step++) {
+        const grown = await (await asked("/writings", sent({ text: this.field.value, chat }))).json();
+        this.field.value = grown.text;
+        this.field.scrollTop = this.field.scrollHeight;
+        await this.lookOnce({ text: grown.text });
+        if (grown.ended) break;
+      }
+    });
+    this.writing = false;
   }
 
   /** Texts to begin with; a choice is looked at once. */
@@ -86,15 +121,16 @@ class Prompt {
     if (this.looking === this.wanted()) return; // it is being processed
     await this.attempt(async () => {
       this.looking = this.wanted();
-      const given = await this.given();
-      const text = given.text ?? given.name;
-      const headers = { "content-type": "application/json" };
-      const options = { method: "POST", headers, body: JSON.stringify(given) };
-      const { id } = await (await asked("/looks", options)).json();
-      const head = await this.done(id);
-      this.remember({ id, title: head.title, text: text.length <= LONGEST ? text : "" });
-      await this.show(id, head);
+      await this.lookOnce(await this.given());
     });
+  }
+
+  async lookOnce(given) {
+    const text = given.text ?? given.name;
+    const { id } = await (await asked("/looks", sent(given))).json();
+    const head = await this.done(id);
+    this.remember({ id, title: head.title, text: text.length <= LONGEST ? text : "" });
+    await this.show(id, head);
   }
 
   wanted() {
@@ -211,6 +247,12 @@ class Prompt {
     if (shown) this.before.value = shown;
   }
 }
+
+const sent = (body) => ({
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(body),
+});
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
