@@ -1,6 +1,7 @@
 """An answer is never silently empty, and a look changes nothing for a model in which it can see nothing."""
 
 import copy
+import math
 import pickle
 import threading
 
@@ -93,6 +94,11 @@ def written_out(x: Tensor, dim: int) -> Tensor:
     return exponentials / exponentials.sum(dim, keepdim=True)
 
 
+def in_powers_of_two(x: Tensor, dim: int) -> Tensor:
+    powers = torch.exp2((x - x.amax(dim, keepdim=True)) / math.log(2))
+    return powers / powers.sum(dim, keepdim=True)
+
+
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # of torch, about itself
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_softmax_of_its_own_is_followed_in_what_was_exported(decomposed: bool) -> None:
@@ -112,7 +118,11 @@ def test_a_softmax_of_its_own_is_followed_in_what_was_exported(decomposed: bool)
         torch.special.softmax,
         lambda x, dim: F.softmin(-x, dim),
         lambda x, dim: F.log_softmax(x, dim).exp(),
+        lambda x, dim: (x - x.logsumexp(dim, keepdim=True)).exp(),
+        lambda x, dim: F.normalize((x - x.amax(dim, keepdim=True)).exp(), p=1, dim=dim),
+        lambda x, dim: torch.ops.aten._softmax(x, dim, False),
         written_out,
+        in_powers_of_two,
     ],
 )
 def test_every_softmax_of_torch_is_followed(softmax) -> None:

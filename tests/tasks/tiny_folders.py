@@ -76,7 +76,7 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
         config = transformers.GPT2Config(vocab_size=count, bos_token_id=1, eos_token_id=2, **sizes)
         return transformers.GPT2LMHeadModel(config), byte_tokenizer(), None
     if name == "llama":
-        sizes = {**SIZES, "num_key_value_heads": 1, "max_position_embeddings": 61}
+        sizes = {**SIZES, "hidden_size": 12, "num_key_value_heads": 1, "max_position_embeddings": 61}
         config = transformers.LlamaConfig(vocab_size=count, bos_token_id=1, eos_token_id=2, **sizes)
         return transformers.LlamaForCausalLM(config), byte_tokenizer(), None
     if name == "bert":

@@ -18,21 +18,41 @@ from foveate.sight.untraced import Untraced
 ATEN = torch.ops.aten
 """The operators that programs of torch.export call; decomposed programs call only the core ones."""
 
+
+def _operators(*names: str) -> list[Any]:
+    """Torch's core operators of these names, with all their overloads."""
+    packets = [getattr(ATEN, name) for name in names]
+    return [*packets, *(getattr(packet, overload) for packet in packets for overload in packet.overloads())]
+
+
 SOFTMAXES = {
     *(F.softmax, F.softmin, torch.softmax, torch.special.softmax, Tensor.softmax, F.gumbel_softmax),
-    *(ATEN.softmax.int, ATEN._softmax.default, ATEN._safe_softmax.default, torch._softmax),
+    torch._softmax,
+    *_operators("softmax", "_softmax", "_safe_softmax", "special_softmax"),
 }
 
 LOG_SOFTMAXES = {
     *(F.log_softmax, torch.log_softmax, torch.special.log_softmax, Tensor.log_softmax),
-    *(ATEN.log_softmax.int, ATEN._log_softmax.default),
+    *_operators("log_softmax", "_log_softmax", "special_log_softmax"),
 }
 
-EXPONENTIALS = {torch.exp, Tensor.exp, ATEN.exp.default}
+EXPONENTIALS = {
+    *(torch.exp, Tensor.exp, Tensor.exp_, torch.exp2, Tensor.exp2, torch.special.exp2),
+    *_operators("exp", "exp2", "special_exp2"),
+}
+
+LOG_SUMS = {torch.logsumexp, Tensor.logsumexp, torch.special.logsumexp, *_operators("logsumexp", "special_logsumexp")}
+
+DIFFERENCES = {
+    *(torch.sub, torch.subtract, Tensor.sub, Tensor.subtract, Tensor.__sub__, *_operators("sub")),
+}
+
+NORMALIZED = {F.normalize}
+"""Divide by a norm, which is the sum of exponentials if it is the first one."""
 
 QUOTIENTS = {
     *(torch.div, torch.divide, torch.true_divide, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__),
-    ATEN.div.Tensor,
+    *_operators("div"),
 }
 
 PRODUCTS = {
@@ -67,6 +87,8 @@ class SoftmaxTracker:
         """Logarithms of softmaxes."""
         self._exponentials: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
         """Numbers that a softmax which is written out divides by their sum."""
+        self._log_sums: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+        """Logarithms of sums of exponentials, from which a softmax which is written out subtracts them."""
 
     def follow(self, func: Callable, args: tuple, result: Any) -> None:
         """Process a call of a torch function."""
@@ -74,8 +96,10 @@ class SoftmaxTracker:
             self._untraced.note_softmax()
             self._track(result, changed=False)
             return
-        if func in LOG_SOFTMAXES:
+        if func in LOG_SOFTMAXES or self._subtracts_log_sum(func, args):
             self._logs[id(result)] = result
+        elif func in LOG_SUMS and isinstance(result, Tensor):
+            self._log_sums[id(result)] = result
         elif func in EXPONENTIALS and isinstance(result, Tensor):
             self._exponentials[id(result)] = result
         if not self._weights:
@@ -95,11 +119,18 @@ class SoftmaxTracker:
         """Whether a call is the last part of a softmax: exp(log_softmax(x)), or exp(x) divided by its sum."""
         if func in EXPONENTIALS:
             return self._logs.get(id(args[0])) is args[0]
+        if func in NORMALIZED:
+            return self._exponentials.get(id(args[0])) is args[0]
         if func not in QUOTIENTS or self._exponentials.get(id(args[0])) is not args[0] or len(args) < 2:
             return False
         above, below = args[:2]
         sizes = zip(above.shape, below.shape, strict=False) if isinstance(below, Tensor) else ()
         return sum(1 for size, sums in sizes if sums == 1 < size) == 1
+
+    def _subtracts_log_sum(self, func: Callable, args: tuple) -> bool:
+        """Whether a call gives x - logsumexp(x)."""
+        below = args[1] if func in DIFFERENCES and len(args) > 1 else None
+        return isinstance(below, Tensor) and self._log_sums.get(id(below)) is below
 
     def _track(self, tensor: Tensor, changed: bool) -> None:
         self._weights[id(tensor)] = tensor
