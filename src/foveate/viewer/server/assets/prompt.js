@@ -3,7 +3,7 @@
 const REMEMBERED = 6; // inputs that are kept while the tab is open
 const LONGEST = 20000; // maximum length of an input that is kept
 
-const STEPS = 32; // times that the model writes a few tokens, each with a look
+const WRITINGS = 32; // times that the model writes a few tokens, each with a look
 
 const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
 
@@ -69,8 +69,8 @@ class Prompt {
     }
     this.writing = true;
     await this.attempt(async () => {
-      for (let step = 0; step < STEPS && this.writing; step++) {
-        const grown = await (await asked("/writings", sent({ text: this.field.value, chat }))).json();
+      for (let step = 0; step < WRITINGS && this.writing; step++) {
+        const grown = await (await asked("/writings", posted({ text: this.field.value, chat }))).json();
         this.field.value = grown.text;
         this.field.scrollTop = this.field.scrollHeight;
         await this.lookOnce({ text: grown.text });
@@ -127,7 +127,7 @@ class Prompt {
 
   async lookOnce(given) {
     const text = given.text ?? given.name;
-    const { id } = await (await asked("/looks", sent(given))).json();
+    const { id } = await (await asked("/looks", posted(given))).json();
     const head = await this.done(id);
     this.remember({ id, title: head.title, text: text.length <= LONGEST ? text : "" });
     await this.show(id, head);
@@ -248,7 +248,7 @@ class Prompt {
   }
 }
 
-const sent = (body) => ({
+const posted = (body) => ({
   method: "POST",
   headers: { "content-type": "application/json" },
   body: JSON.stringify(body),
