@@ -53,6 +53,10 @@ def test_what_is_given_is_kept(given: dict[str, int]) -> None:
     assert (batches.count, lines) == (9, [])
 
 
+def test_a_size_of_batches_that_is_given_is_kept() -> None:
+    assert follow_size(Training(keep_batches=True), Counted(9))[1].count == 9
+
+
 def test_a_limit_inside_the_warmup_is_told() -> None:
     told = ["the training ends after 180 steps, inside its warm-up of 500: lower --warmup, or leave it out"]
     assert follow_size(Training(epochs=20, warmup=500), Counted(9))[2] == told

@@ -33,6 +33,9 @@ those of its preset, so `foveate train TASK --model PRESET --help-all` shows ano
 PROCESSES, MOST_PROCESSES = "--processes", 1024
 """The flag of the number of processes on this machine, and the most."""
 
+BATCH_FLAGS = ("--batch", "--batch-tokens", "--text.batch", "--text.batch-tokens")
+"""Flags with the size of a batch, which is not made smaller where it is given."""
+
 MATTER = (
     *("--data", "--validation", "--text.data", "--text.validation", "--model", "--from", "--out"),
     *("--epochs", "--minutes", "--learning-rate", "--batch", "--threads", "--device"),
@@ -68,7 +71,10 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     """The settings of a task, from a config file and flags. Raises UserError for what does not fit."""
     kind, default = _begun(task, arguments)
     _file, flags = _taken(arguments, "--config")
-    return _one_text(parse(kind, flags, f"train {task}", default), default.examples)
+    found = _one_text(parse(kind, flags, f"train {task}", default), default.examples)
+    if any(flag.partition("=")[0] in BATCH_FLAGS for flag in flags):
+        found.training.keep_batches = True
+    return found
 
 
 def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:

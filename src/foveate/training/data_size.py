@@ -32,12 +32,13 @@ class Resizable(Protocol):
 def follow_size(settings: Training, batches: Any) -> tuple[Training, Any, list[str]]:
     """The settings and the batches that fit the number of batches, and lines for the user.
 
-    A number of steps or epochs that is given is kept, and the size of batches with it.
+    A number of steps or epochs that is given is kept, and the size of batches with it; so is a size that is given.
     """
     lines: list[str] = []
     count = length_hint(batches)
     given = settings.steps is not None or settings.epochs is not None
-    if 0 < count < LEAST_BATCHES and not given and isinstance(batches, Resizable):
+    resizable = not given and not settings.keep_batches
+    if 0 < count < LEAST_BATCHES and resizable and isinstance(batches, Resizable):
         batches = batches.resized(max(SMALLEST, count / LEAST_BATCHES))
         before, count = count, length_hint(batches)
         lines.append(f"few data: {count:,} small batches an epoch, not {before:,}; --steps or --epochs keep these")

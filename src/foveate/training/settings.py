@@ -24,6 +24,7 @@ FREE = frozenset(
         "tensorboard",
         "usual_epochs",
         "usual_warmup",
+        "keep_batches",
     ]
 )
 """Settings that may change when a training resumes: its end, what is kept, where it runs, what it shows."""
@@ -69,6 +70,8 @@ class Training:
     most 500 steps, or what is usual for the task."""
     usual_epochs: Annotated[int | None, tyro.conf.Suppress] = None
     """Passes over data that are not few, without a limit."""
+    keep_batches: Annotated[bool, tyro.conf.Suppress] = False
+    """Whether the size of batches was given, and is kept where data are few."""
     usual_warmup: Annotated[int, tyro.conf.Suppress] = USUAL_WARMUP
     """The longest warm-up, where none is given."""
     accumulate: int = 1

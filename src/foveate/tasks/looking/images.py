@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.data.images import turn_upright
-from foveate.errors import UserError
+from foveate.errors import UserError, shown
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
     import_transformers,
@@ -178,7 +178,13 @@ def _processor(folder: Path) -> Any:
 
 def _statistics(processor: Any, found: Mapping[str, Any], name: str) -> list[float]:
     """The mean or standard deviation of the pixels, from the processor or its file."""
-    return list(getattr(processor, name, None) or found.get(name) or [0.5] * 3)
+    values = getattr(processor, name, None) or found.get(name) or [0.5] * 3
+    numbers = isinstance(values, list | tuple) and all(
+        type(one) in (int, float) and math.isfinite(one) for one in values
+    )
+    if not numbers or len(values) not in (1, 3) or (name == "image_std" and not all(values)):
+        raise UserError(f"the {name} of the image processor is {shown(values)}, but must be three numbers")
+    return list(values)
 
 
 def _size(config: Any) -> tuple[int, int]:
