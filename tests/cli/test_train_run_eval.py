@@ -61,6 +61,14 @@ def test_run_arguments(trained: Trained, capsys: pytest.CaptureFixture) -> None:
     assert told(capsys, "run", trained.folder, *SENTENCES) == (TRANSLATIONS, "")
 
 
+def test_run_as_json(trained: Trained, capsys: pytest.CaptureFixture) -> None:
+    lines, err = told(capsys, "run", trained.folder, *SENTENCES, "--json")
+    found = [json.loads(line) for line in lines]
+    assert ([one["input"] for one in found], [one["text"] for one in found]) == (SENTENCES, TRANSLATIONS)
+    assert all(one["log_prob"] < 0 for one in found)
+    assert err == ""
+
+
 def test_text_that_begins_with_a_dash_goes_behind_two(trained: Trained, capsys: pytest.CaptureFixture) -> None:
     as_it_is = told(capsys, "run", trained.folder, " -red cat")
     assert told(capsys, "run", trained.folder, "--", "-red cat") == as_it_is

@@ -39,7 +39,11 @@ def test_the_demo_trains_what_can_be_used_afterwards(ran: tuple[Path, str]) -> N
     assert loaded.description["recipe"]["examples"]["source"] == "emoji"
     assert isinstance(loaded.run("red, cat").text, str)
     message = next(iter(words.messages(40, 3)))[0]
-    assert told.splitlines()[-1] == f"now try: foveate run {folder / 'transformer-tiny'} '{message}'"
+    last = folder / "transformer-tiny"
+    assert told.splitlines()[-2:] == [
+        f"now try: foveate run {last} '{message}'",
+        f"         foveate look {last} '{message}'",
+    ]
 
 
 def test_the_demo_compares_the_three(ran: tuple[Path, str]) -> None:

@@ -16,7 +16,7 @@ from foveate.tasks import TASKS
 OPTIONS = {
     "train": "--data --validation --model --from --out --epochs --steps --minutes --learning-rate --batch --optimizer "
     "--schedule --warmup --threads --device --seed --config --help --help-all",
-    "run": "--file --picture --device --help --help-all",
+    "run": "--file --picture --json --device --help --help-all",
     "eval": "--data --output --json --device --help --help-all",
     "look": "--out --open --sites --title --max-tokens --device --help",
     "explore": "--host --port --open --max-tokens --device --help",

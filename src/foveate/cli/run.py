@@ -4,7 +4,8 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
 from foveate.errors import TextError, UserError
+from foveate.files import strict_json
 from foveate.tasks.trained import Prediction, Trained
 from foveate.viewer.figures import check_extension, save_figure
 
@@ -49,8 +51,16 @@ class Run(Generic[Options]):
     """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
 
 
+@dataclass
+class RunAsJson(Run[Options]):
+    __doc__ = Run.__doc__
+
+    json: bool = False
+    """Print a JSON object for each input: the input, and the answer with its probabilities and numbers."""
+
+
 def main(arguments: Sequence[str]) -> None:
-    asked = parse_with_task(Run, arguments, "run")
+    asked = parse_with_task(_kind, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
     if asked.picture is not None:
@@ -65,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
-    streams = _streams(task, asked)
+    streams, as_json = _streams(task, asked), getattr(asked, "json", False)
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
@@ -73,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
                 _draw(task, prediction, asked.picture)
                 drawn = True
             if not streams:
-                print(prediction.line, flush=True)
+                print(_as_json(sentence, prediction) if as_json else prediction.line, flush=True)
             empty += not (sentence.strip() or prediction.line)
         long += len(task.too_long(sentences))
         lines += len(sentences)
@@ -83,6 +93,37 @@ def main(arguments: Sequence[str]) -> None:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
     if not drawn:
         raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
+
+
+def _kind(options: Any) -> type[Run]:
+    """What is asked of a task whose answers have JSON of their own, or none."""
+    return Run if hasattr(options, "json") else RunAsJson
+
+
+def _as_json(given: str, prediction: Prediction) -> str:
+    """An answer's text, numbers, and lists and tables of these, in one line of JSON; tensors are left out."""
+    return strict_json({"input": given, **(_plain_fields(prediction) or {"answer": prediction.line})})
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    kept = {}
+    for one in fields(value) if is_dataclass(value) else ():
+        with suppress(TypeError):
+            kept[one.name] = _plain(getattr(value, one.name))
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it. Raises TypeError for what is neither text nor number, nor made of these."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if is_dataclass(value):
+        return _plain_fields(value)
+    raise TypeError(type(value).__name__)
 
 
 def _hearer(task: Any) -> Callable[..., Iterator[Prediction]] | None:

@@ -79,6 +79,7 @@ def demo(options: Demo, console: Console | None = None) -> None:
     last = options.out / list(MODELS)[-1]
     message = next(iter(splits.test))[0]
     console.print(f"now try: foveate run {last} '{message}'", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"         foveate look {last} '{message}'", markup=False, highlight=False, soft_wrap=True)
 
 
 def _recipe(options: Demo, preset: str, fields: dict, rate: float) -> Translate:
