@@ -27,11 +27,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
+from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy, Training
 from foveate.training.hardware import choose_device
 from foveate.training.parallel import Processes, join_process_group
 from foveate.training.update import Updater
+
+PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 
 WAYS = {
     "one process, 2 threads": ("alone", 2),

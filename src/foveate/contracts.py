@@ -17,8 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-PAD, START, END, UNKNOWN = 0, 1, 2, 3
-"""Token ids that every tokenizer of foveate reserves, in this order."""
+from foveate.special_tokens import SpecialTokens
 
 IGNORE = -100
 """The label of a place that counts in no loss and no mean: `torch.nn.functional.cross_entropy`'s own default."""
@@ -115,7 +114,7 @@ def label_batch(inputs: dict[str, Tensor], labels: Int[Tensor, "B T"], source: s
 
 @dataclass
 class Hypothesis:
-    """One decoded sequence: its token ids without START and END, its log-probability (END included when it ended),
+    """One decoded sequence: its token ids without start and end, its log-probability (end included when it ended),
     and the score that ranks it among its rivals."""
 
     tokens: list[int]
@@ -164,7 +163,7 @@ class StepDecoder(Protocol):
         """Read the input (the source); the state before the first step, one row for each example."""
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
-        """Feed one token (START at first) to every row; the logits of the next token. Changes the state in place."""
+        """Feed one token, at first the start, to every row; the logits of the next one. Changes the state."""
 
 
 @runtime_checkable
@@ -194,7 +193,11 @@ class Actor(Protocol):
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Text to token ids and back. Ids never hold START or END unless a caller puts them there."""
+    """Text to token ids and back. Ids never hold a start or end token unless a caller puts them there."""
+
+    @property
+    def special(self) -> SpecialTokens:
+        """The token ids that are no text."""
 
     def __len__(self) -> int: ...
 

@@ -97,7 +97,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (train("--data", "fr.po"), "fr.po is a catalogue: give the folder that it lies in"),
         (
             train("--architecture.positions", "learned", "--architecture.max-length", "128"),
-            "max_length is 128, and START or END takes a place too, but the model learns only 128 positions: raise",
+            "max_length is 128, and a start or end token takes a place too, but the model learns only 128 positions",
         ),
         (train("--device", "meta"), "device 'meta' cannot be used on this machine"),
         (["bench", "teacher-forcing", "--vocabulary", "4"], "vocabulary is 4, but must be at least 5"),

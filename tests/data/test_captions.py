@@ -8,13 +8,16 @@ import PIL.Image
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START
+from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import captioned_images
 from foveate.data.images import ImageFormat
 from foveate.data.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+START, END = LEARNED.start, LEARNED.end
 
 
 @pytest.fixture

@@ -5,11 +5,13 @@ from zlib import crc32
 
 import pytest
 
-from foveate.contracts import UNKNOWN
 from foveate.data import SPELLINGS, Lexicon, load_lexicon
 from foveate.data.lexicon import _features, spelling
 from foveate.data.tagged import Tagged
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+UNKNOWN = LEARNED.unknown
 
 SENTENCES = [
     [("the", "DET"), ("run", "NOUN"), ("the", "DET"), ("race", "VERB")],

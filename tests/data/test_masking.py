@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, START
-from foveate.data.masking import MASK, MASK_ID, Masked, encode_question
+from foveate.data.masking import MASK, Masked, encode_question
 from foveate.data.tokenizers import train_bpe, train_characters, train_words
+from foveate.special_tokens import LEARNED, SpecialTokens
+
+START, END = LEARNED.start, LEARNED.end
+MASK_ID = 4
+SPECIAL = SpecialTokens({**LEARNED.ids, "mask": MASK_ID, "separator": END})
 
 ROW = np.array([START, 7, 8, END, *range(9, 26), END], np.int32)
 
@@ -14,7 +18,7 @@ ROW = np.array([START, 7, 8, END, *range(9, 26), END], np.int32)
 def test_a_share_of_the_words_is_hidden() -> None:
     """20 words, of which 15 % are 3; a short row has at least one."""
     short = np.array([START, 6, END], np.int32)
-    batch = Masked(31).hide([ROW, short], np.random.default_rng(1))
+    batch = Masked(SPECIAL, 31).hide([ROW, short], np.random.default_rng(1))
     places, labels = batch.inputs["places"], batch.labels
     assert places.shape == labels.shape == (2, 3)
     assert batch.weight.tolist() == [3, 1]
@@ -26,7 +30,7 @@ def test_a_share_of_the_words_is_hidden() -> None:
 
 
 def test_most_become_masks_some_another_word_some_stay() -> None:
-    hiding, generator = Masked(1000, 0.5), np.random.default_rng(1)
+    hiding, generator = Masked(SPECIAL, 1000, 0.5), np.random.default_rng(1)
     row = np.full(4002, 99, np.int32)
     batch = hiding.hide([row], generator)
     given = batch.inputs["tokens"][0, batch.inputs["places"][0]]
@@ -38,7 +42,7 @@ def test_most_become_masks_some_another_word_some_stay() -> None:
 
 
 def test_what_is_measured_depends_on_the_row_alone() -> None:
-    hiding, other = Masked(31), np.flip(ROW).copy()
+    hiding, other = Masked(SPECIAL, 31), np.flip(ROW).copy()
     first, second = hiding.hide([ROW, other], None), hiding.hide([ROW], None)
     assert torch.equal(first.inputs["tokens"][:1], second.inputs["tokens"])
     assert (second.inputs["tokens"][0, second.inputs["places"][0]] == MASK_ID).all()
@@ -46,7 +50,7 @@ def test_what_is_measured_depends_on_the_row_alone() -> None:
 
 
 def test_a_row_without_words() -> None:
-    batch = Masked(31).hide([np.array([START, END], np.int32), ROW], np.random.default_rng(1))
+    batch = Masked(SPECIAL, 31).hide([np.array([START, END], np.int32), ROW], np.random.default_rng(1))
     assert batch.weight.tolist() == [0, 3]
 
 

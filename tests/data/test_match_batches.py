@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from foveate import create
-from foveate.contracts import END, IGNORE, PAD
+from foveate.contracts import IGNORE
 from foveate.data import (
     RIGHT,
     WRONG,
@@ -21,7 +21,10 @@ from foveate.data import (
 )
 from foveate.data.match_batches import partners
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.training.parallel.batch_sharding import share
+
+PAD, END = LEARNED.pad, LEARNED.end
 
 PAIRS = [(f"{'a' * (1 + n % 5)} {n}", f"{'b' * (1 + n % 5)} {n}") for n in range(29)]
 TEXT = ParallelText.from_pairs(PAIRS, "letters")
@@ -110,7 +113,7 @@ def test_judged_pairs_to_measure_on():
 
 def test_inputs_to_judge():
     sources, targets = [[5], [6, 7], [8]], [[9], [9], [9, 9, 9]]
-    found = list(match_inputs(sources, targets, tokens=6))
+    found = list(match_inputs(sources, targets, (LEARNED, LEARNED), tokens=6))
     assert [places for places, _ in found] == [[2], [1, 0]]
     assert found[0][1]["target"].tolist() == [[9, 9, 9, END]]
     assert found[1][1]["source"].tolist() == [[6, 7, END], [5, END, PAD]]

@@ -1,10 +1,12 @@
 """Prose in rows of one length."""
 
-from foveate.contracts import END, START
 from foveate.data.dataset import Dataset
 from foveate.data.packing import pack, split_passage
 from foveate.data.prose import Passage
 from foveate.data.tokenizers import train_characters
+from foveate.special_tokens import LEARNED
+
+START, END = LEARNED.start, LEARNED.end
 
 LETTERS = train_characters(["abcdefgh " * 2] * 2, 14)
 
@@ -33,5 +35,5 @@ def test_a_row_has_one_document_and_ends_after_each_paragraph() -> None:
 
 
 def test_a_passage_by_itself() -> None:
-    found = split_passage(passage("x", "abcd"), [5, 6, 7, 8], 4)
+    found = split_passage(passage("x", "abcd"), [5, 6, 7, 8], LEARNED, 4)
     assert [row.tokens.tolist() for row in found] == [[1, 5, 6, 7], [1, 8, 2]]

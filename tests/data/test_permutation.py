@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START, UNKNOWN
+from foveate.contracts import IGNORE
 from foveate.data.characters import BEGIN_TEXT, BEGIN_WORD, END_TEXT, END_WORD, FILL, LONGEST, OpenVocabulary, spell
 from foveate.data.cloze_processor import ClozeProcessor
 from foveate.data.masking import MASK
@@ -14,13 +14,17 @@ from foveate.data.neighbours import BothWays
 from foveate.data.packing import TokenRow
 from foveate.data.permutation import Permuted
 from foveate.data.tokenizers import train_words
+from foveate.special_tokens import LEARNED, SpecialTokens
 
+START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown
+
+SPECIAL = SpecialTokens({**LEARNED.ids, "mask": 4})
 ROWS = [np.array([START, 7, 5, 9, 6, 8, 11, END], np.int32), np.array([START, 9, 10, 6], np.int32)]
 
 
 @pytest.mark.parametrize("generator", [None, np.random.default_rng(3)])
 def test_the_last_of_an_order_are_predicted(generator: np.random.Generator | None) -> None:
-    batch = Permuted(0.5).hide(ROWS, generator)
+    batch = Permuted(SPECIAL, 0.5).hide(ROWS, generator)
     assert batch.inputs["tokens"].tolist() == [ROWS[0].tolist(), [*ROWS[1].tolist(), 0, 0, 0, 0]]
     assert batch.inputs["lengths"].tolist() == [8, 4]
     for row, count in enumerate([3, 2]):
@@ -33,7 +37,7 @@ def test_the_last_of_an_order_are_predicted(generator: np.random.Generator | Non
 
 
 def test_what_is_measured_is_always_the_same() -> None:
-    way = Permuted(0.5)
+    way = Permuted(SPECIAL, 0.5)
     first, second = way.hide(ROWS, None), way.hide(ROWS[::-1], None)
     assert torch.equal(first.inputs["places"][0], second.inputs["places"][1])
     assert first.inputs["places"][0, :3].tolist() == way.predicted(ROWS[0]).tolist()
@@ -42,7 +46,7 @@ def test_what_is_measured_is_always_the_same() -> None:
 
 
 def test_questions_are_answered_without_one_another() -> None:
-    inputs = Permuted(0.5).ask(ROWS[:1], [np.array([2, 5])])
+    inputs = Permuted(SPECIAL, 0.5).ask(ROWS[:1], [np.array([2, 5])])
     assert inputs["ranks"].tolist() == [[0, 0, 1, 0, 0, 1, 0, 0]]
     assert inputs["places"].tolist() == [[2, 5]]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch
+from foveate.contracts import IGNORE, Batch
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.language_processor import LanguageProcessor
@@ -23,10 +23,15 @@ from foveate.data.prose_batches import (
     paragraph_inputs,
 )
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 
 
 class Letters:
     """A token for each letter: a is 4."""
+
+    special = LEARNED
 
     def __len__(self) -> int:
         return 30
@@ -117,7 +122,7 @@ def test_paragraphs_to_write_again() -> None:
     (batch,) = bucketed(ParagraphProcessor(Letters()), [passage("abc b")], 100).epoch(0)
     assert batch.inputs["target"].tolist() == [[START, 4, 5, 6], [START, 5, PAD, PAD], [START, PAD, PAD, PAD]]
     assert batch.labels.tolist() == [[4, 5, 6, END], [5, END, IGNORE, IGNORE], [END, IGNORE, IGNORE, IGNORE]]
-    expected = paragraph_inputs([[[4, 5, 6], [5], []]])
+    expected = paragraph_inputs([[[4, 5, 6], [5], []]], LEARNED)
     assert batch.inputs.keys() == {*expected, "target"}
     assert all(torch.equal(batch.inputs[name], expected[name]) for name in expected)
 
@@ -145,7 +150,7 @@ def test_some_paragraphs_of_a_batch() -> None:
 
 
 def test_paragraph_inputs() -> None:
-    inputs = paragraph_inputs([[[4, 5, 6], [5], []], [[6, 6], []]])
+    inputs = paragraph_inputs([[[4, 5, 6], [5], []], [[6, 6], []]], LEARNED)
     assert inputs["source"].tolist() == [
         [4, 5, 6, END],
         [5, END, PAD, PAD],
@@ -162,7 +167,7 @@ def test_paragraphs_to_read() -> None:
     """Every paragraph once, with its place and an empty sentence at its end."""
     paragraphs = encode_sentences(random_passages(), Letters())
     seen = {}
-    for places, inputs in paragraph_batches(paragraphs, 40):
+    for places, inputs in paragraph_batches(paragraphs, LEARNED, 40):
         for place, length, numbers in zip(places, inputs["paragraph_lengths"], inputs["paragraphs"], strict=True):
             sentences = inputs["source"][numbers[:length]].tolist()
             seen[place] = [[token for token in sentence if token not in (PAD, END)] for sentence in sentences]

@@ -6,7 +6,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.contracts import IGNORE, UNKNOWN
+from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.images import ImageFormat
@@ -14,6 +14,9 @@ from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import image_questions
 from foveate.data.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+UNKNOWN = LEARNED.unknown
 
 
 def table(folder: Path, text: str) -> Path:

@@ -13,11 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.contracts import IGNORE, UNKNOWN, World
+from foveate.contracts import IGNORE, World
 from foveate.data import open_source
 from foveate.data.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, read_map
 from foveate.data.routes import fit_routes, mirrored, read_routes, words_of
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+UNKNOWN = LEARNED.unknown
 
 MAP = """<?xml version="1.0"?>
 <map name="T"><nodes>

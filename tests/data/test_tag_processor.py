@@ -2,12 +2,15 @@
 
 import torch
 
-from foveate.contracts import IGNORE, PAD, UNKNOWN
+from foveate.contracts import IGNORE
 from foveate.data import Lexicon
 from foveate.data.buckets import BucketedBatches
 from foveate.data.lexicon import spelling
 from foveate.data.tag_processor import TagProcessor
 from foveate.data.tagged import Tagged, tagged_dataset
+from foveate.special_tokens import LEARNED
+
+PAD, UNKNOWN = LEARNED.pad, LEARNED.unknown
 
 
 def text(sentences: list[list[tuple[str, str]]], name: str = "two"):

@@ -5,13 +5,15 @@ from operator import length_hint
 import pytest
 import torch
 
-from foveate.contracts import PAD, START
 from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text_label_processor import LabelledTokens, TextLabelProcessor
 from foveate.data.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.tasks.classify import Classify, Text
+
+PAD, START = LEARNED.pad, LEARNED.start
 
 LENGTHS = [1, 2, 3, 5, 7, 11, 13, 2, 3, 5]
 EXAMPLES = [("even" if length % 2 == 0 else "odd", " ".join(["word", "other"][i % 2] for i in range(length)))
@@ -71,7 +73,8 @@ def test_over_long_texts_are_counted() -> None:
 
 
 def test_batches_to_decide_about_are_longest_first() -> None:
-    found = list(text_batches([[7], [5, 6, 8, 9, 4], [], [4, 4]], 6))
+    tokenizer = train_words(["a b"] * 2, 10)
+    found = list(text_batches([[7], [5, 6, 8, 9, 4], [], [4, 4]], tokenizer, 6))
     assert [places for places, _ in found] == [[1], [3, 0], [2]]
     assert found[1][1]["tokens"].tolist() == [[START, 4, 4], [START, 7, PAD]]
     assert found[2][1]["lengths"].tolist() == [1]

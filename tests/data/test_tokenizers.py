@@ -2,9 +2,11 @@
 
 import pytest
 
-from foveate.contracts import END, PAD, START, UNKNOWN
 from foveate.data.tokenizers import TRAINERS, load_tokenizer, train_bpe, train_characters, train_words
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+PAD, START, END, UNKNOWN = LEARNED.ids.values()
 
 TEXT = [
     "A man in a black hat is looking at the sea.",

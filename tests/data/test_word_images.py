@@ -8,11 +8,14 @@ import PIL.Image
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START, UNKNOWN
+from foveate.contracts import IGNORE
 from foveate.data.character_tokens import find_characters
 from foveate.data.word_images import WordImageProcessor, word_images
 from foveate.data.word_rendering import RenderedWord, choose_words
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown
 
 FONT = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
 

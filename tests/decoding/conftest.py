@@ -11,7 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate import create
-from foveate.contracts import END, START, Hypothesis
+from foveate.contracts import Hypothesis
+from foveate.special_tokens import LEARNED
+
+START, END = LEARNED.start, LEARNED.end
 
 
 class Rows:

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from foveate import create, look
-from foveate.contracts import END
 from foveate.decoding import Decoding, batches_at_once, decode, decode_all
 from foveate.errors import UserError
 from foveate.inference.cpu import optimize_for_cpu
+from foveate.special_tokens import LEARNED
+
+END = LEARNED.end
 
 GREEDY = Decoding(method="greedy")
 
@@ -68,9 +70,9 @@ class Watched:
 def test_the_same_as_one_after_the_other(model: Any, batches: list[dict[str, Tensor]], settings: Decoding) -> None:
     model = optimize_for_cpu(model)
     watched = Watched(model, wait=0.01)
-    found = list(decode_all(watched, batches, settings, at_once=2))
+    found = list(decode_all(watched, batches, LEARNED, settings, at_once=2))
     with threads(1):  # as each of them has: more add up in another order, and so does a model that is not packed
-        assert found == [decode(model, inputs, inputs["source_lengths"], settings) for inputs in batches]
+        assert found == [decode(model, inputs, LEARNED, inputs["source_lengths"], settings) for inputs in batches]
     assert len(watched.threads) == 2
     assert set(watched.threads.values()) == {1}, "each has its share"
     assert torch.get_num_threads() == 2
@@ -79,28 +81,30 @@ def test_the_same_as_one_after_the_other(model: Any, batches: list[dict[str, Ten
 def test_no_output_is_longer_than_the_positions_that_are_learned(endless: Any) -> None:
     """A model that never ends writes them all in each thread, and no more."""
     inputs = {"source": torch.tensor([[5, 6, END]]), "source_lengths": torch.tensor([3])}
-    found = [batch[0][0] for batch in decode_all(endless, [inputs, inputs], GREEDY, at_once=2)]
+    found = [batch[0][0] for batch in decode_all(endless, [inputs, inputs], LEARNED, GREEDY, at_once=2)]
     assert [(len(one.tokens), one.ended) for one in found] == [(7, False), (7, False)]
 
 
 def test_settings_that_make_no_sense(model: Any, batches: list[dict[str, Tensor]]) -> None:
     with pytest.raises(UserError, match="one output, not n_best=2"):
-        list(decode_all(model, batches, Decoding("greedy", n_best=2), at_once=2))
+        list(decode_all(model, batches, LEARNED, Decoding("greedy", n_best=2), at_once=2))
 
 
 def test_what_is_left_to_one_thread(model: Any, batches: list[dict[str, Tensor]]) -> None:
     here = {threading.get_ident(): 2}
     watched = Watched(model)
     sampled = Decoding(method="sample")
-    drawn = [list(decode_all(watched, batches, sampled, torch.Generator().manual_seed(3), 2)) for _ in range(2)]
+    drawn = [
+        list(decode_all(watched, batches, LEARNED, sampled, torch.Generator().manual_seed(3), 2)) for _ in range(2)
+    ]
     assert drawn[0] == drawn[1]
-    list(decode_all(watched, batches[:1], GREEDY, at_once=2))
-    list(decode_all(watched, batches, GREEDY))
+    list(decode_all(watched, batches[:1], LEARNED, GREEDY, at_once=2))
+    list(decode_all(watched, batches, LEARNED, GREEDY))
     with look(model) as sight:
-        list(decode_all(watched, batches, GREEDY, at_once=2))
+        list(decode_all(watched, batches, LEARNED, GREEDY, at_once=2))
     assert sight.sites
     with torch.autocast("cpu", torch.bfloat16):
-        list(decode_all(watched, batches, GREEDY, at_once=2))
+        list(decode_all(watched, batches, LEARNED, GREEDY, at_once=2))
     assert watched.threads == here
 
 
@@ -114,19 +118,19 @@ def test_as_many_at_once_as_there_are_threads() -> None:
 
 
 def test_nothing_to_decode(model: Any) -> None:
-    assert list(decode_all(model, [], GREEDY)) == []
+    assert list(decode_all(model, [], LEARNED, GREEDY)) == []
 
 
 def test_an_error_ends_all(model: Any, batches: list[dict[str, Tensor]]) -> None:
     broken = Watched(model, broken=True)
     with pytest.raises(UserError, match="the model gave NaN"):
-        list(decode_all(broken, batches * 20, GREEDY, at_once=2))
+        list(decode_all(broken, batches * 20, LEARNED, GREEDY, at_once=2))
     assert torch.get_num_threads() == 2
 
 
 def test_nobody_who_wants_the_rest_waits_for_it(model: Any, batches: list[dict[str, Tensor]]) -> None:
     slow = Watched(model, wait=0.01)
-    answers = decode_all(slow, batches * 20, GREEDY, at_once=2)
+    answers = decode_all(slow, batches * 20, LEARNED, GREEDY, at_once=2)
     next(answers)
     answers.close()
     assert slow.steps < 200, "each of the hundred batches takes fifteen steps or more"

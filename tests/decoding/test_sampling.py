@@ -5,10 +5,12 @@ import math
 import pytest
 import torch
 
-from foveate.contracts import END, PAD, START
 from foveate.decoding import sample
 from foveate.decoding.sampling import candidates
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 
 A, B, C = 4, 5, 6
 ONE = {"source": torch.tensor([0])}
@@ -19,7 +21,7 @@ CHANCES = {PAD: 0.1, START: 0.1, A: 0.4, B: 0.24, C: 0.16}
 def draws(model, **settings) -> list[int]:
     """The first tokens of 3001 outputs."""
     generator = torch.Generator().manual_seed(3)
-    (found,) = sample(model, ONE, 1, samples=3001, generator=generator, **settings)
+    (found,) = sample(model, ONE, LEARNED, 1, samples=3001, generator=generator, **settings)
     return [hypothesis.tokens[0] for hypothesis in found]
 
 
@@ -75,7 +77,7 @@ def test_top_k_keeps_exactly_k_of_equals() -> None:
 
 def test_log_prob_is_the_models_own_whatever_was_cut(markov) -> None:
     model = markov({START: CHANCES, A: {END: 0.3, B: 0.7}}, vocabulary=7)
-    ((found,),) = sample(model, ONE, 2, temperature=0.1, top_k=1)
+    ((found,),) = sample(model, ONE, LEARNED, 2, temperature=0.1, top_k=1)
     assert found.tokens == [A, B]
     assert found.log_prob == pytest.approx(math.log(0.4 * 0.7), abs=1e-6)
     assert found.score == found.log_prob
@@ -83,7 +85,7 @@ def test_log_prob_is_the_models_own_whatever_was_cut(markov) -> None:
 
 def test_each_sample_keeps_its_own_history_and_leaves_when_it_ends(scripted) -> None:
     model = scripted(vocabulary=11)
-    found = sample(model, TWO, 13, samples=5, generator=torch.Generator().manual_seed(1))
+    found = sample(model, TWO, LEARNED, 13, samples=5, generator=torch.Generator().manual_seed(1))
     lengths = []
     for source, hypotheses in zip([3, 7], found, strict=True):
         assert len({tuple(hypothesis.tokens) for hypothesis in hypotheses}) > 1
@@ -96,14 +98,14 @@ def test_each_sample_keeps_its_own_history_and_leaves_when_it_ends(scripted) -> 
 
 
 def test_every_example_has_its_own_limit(markov) -> None:
-    found = sample(markov({START: {A: 1.0}, A: {A: 1.0}}, vocabulary=7), TWO, torch.tensor([2, 5]), samples=3)
+    found = sample(markov({START: {A: 1.0}, A: {A: 1.0}}, vocabulary=7), TWO, LEARNED, torch.tensor([2, 5]), samples=3)
     assert [[len(hypothesis.tokens) for hypothesis in hypotheses] for hypotheses in found] == [[2] * 3, [5] * 3]
 
 
 def test_the_same_seed_draws_the_same(scripted) -> None:
     model = scripted(vocabulary=11)
     first, again, other = (
-        sample(model, ONE, 13, samples=5, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+        sample(model, ONE, LEARNED, 13, samples=5, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
     )
     assert first == again
     assert first != other
@@ -123,15 +125,15 @@ def test_the_same_seed_draws_the_same(scripted) -> None:
 )
 def test_settings_that_make_no_sense_are_refused(markov, settings, message) -> None:
     with pytest.raises(UserError, match=message):
-        sample(markov({}, vocabulary=7), ONE, 5, **settings)
+        sample(markov({}, vocabulary=7), ONE, LEARNED, 5, **settings)
 
 
 def test_the_likeliest_token_is_left_however_little_is_asked_for(markov) -> None:
     model = markov({START: {A: 0.6, END: 0.4}, A: {END: 0.9, A: 0.1}}, vocabulary=7)
-    assert [one.tokens for one in sample(model, ONE, 5, samples=3, top_p=1e-50)[0]] == [[A]] * 3
+    assert [one.tokens for one in sample(model, ONE, LEARNED, 5, samples=3, top_p=1e-50)[0]] == [[A]] * 3
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 2}, {"top_p": 0.75}])
 def test_a_model_without_numbers_is_told_of(markov, settings) -> None:
     with pytest.raises(UserError, match="gave NaN in decoding; its weights are damaged or diverged"):
-        sample(markov({START: {A: math.nan}}, vocabulary=7), ONE, 5, **settings)
+        sample(markov({START: {A: math.nan}}, vocabulary=7), ONE, LEARNED, 5, **settings)

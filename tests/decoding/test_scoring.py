@@ -3,9 +3,12 @@
 import pytest
 import torch
 
-from foveate.contracts import END, IGNORE, START, Batch, Output, label_batch
+from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.decoding import greedy, score, step_scores
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+START, END = LEARNED.start, LEARNED.end
 
 SOURCES = torch.tensor([11, 5, 7])
 LABELS = torch.tensor([[4, 5, END, IGNORE], [3, END, IGNORE, IGNORE], [6, 6, 5, END]])
@@ -35,15 +38,15 @@ def test_both_equal_the_sum_over_the_labels_that_count(scripted) -> None:
     outputs = [(4, 5, END), (3, END), (6, 6, 5, END)]
     expected = torch.tensor([model.log_prob(s, o) for s, o in zip(SOURCES.tolist(), outputs, strict=True)])
     torch.testing.assert_close(score(Forced(model), batch()), expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(step_scores(model, batch()), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(step_scores(model, batch(), LEARNED), expected, rtol=0, atol=1e-5)
 
 
 def test_a_decoded_output_scores_what_the_search_said(scripted) -> None:
     model = scripted(vocabulary=7)
-    for source, found in zip(SOURCES, greedy(model, {"source": SOURCES}, 17), strict=True):
+    for source, found in zip(SOURCES, greedy(model, {"source": SOURCES}, LEARNED, 17), strict=True):
         labels = torch.tensor([[*found.tokens, END] if found.ended else found.tokens])
         alone = label_batch({"source": source[None]}, labels, "one line")
-        assert step_scores(model, alone).item() == pytest.approx(found.log_prob, abs=1e-5)
+        assert step_scores(model, alone, LEARNED).item() == pytest.approx(found.log_prob, abs=1e-5)
 
 
 def test_labels_of_another_length_are_refused(scripted) -> None:

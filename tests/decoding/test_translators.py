@@ -6,8 +6,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from foveate import models
-from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.decoding import beam, greedy, sample, score, step_scores
+from foveate.special_tokens import LEARNED
+
+PAD, START, END = LEARNED.pad, LEARNED.start, LEARNED.end
 
 VOCABULARY = 29
 SMALL = {
@@ -48,16 +51,16 @@ def assert_close(actual: Tensor, expected: Tensor) -> None:
 
 def test_step_by_step_equals_teacher_forced(translator: nn.Module) -> None:
     examples = batch([[4, 5, 6, 7, END], [8, END], [9, 10, 11, END]], [0, 1, 2])
-    assert_close(step_scores(translator, examples), score(translator, examples))
+    assert_close(step_scores(translator, examples, LEARNED), score(translator, examples))
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
 def test_an_output_has_the_log_probability_that_the_search_says(translator: nn.Module, search: str) -> None:
     longest = torch.tensor([11, 5, 13])
     found = {
-        "greedy": lambda: [[one] for one in greedy(translator, INPUTS, longest)],
-        "beam": lambda: beam(translator, INPUTS, longest, width=5, n_best=3),
-        "sample": lambda: sample(translator, INPUTS, longest, samples=3),
+        "greedy": lambda: [[one] for one in greedy(translator, INPUTS, LEARNED, longest)],
+        "beam": lambda: beam(translator, INPUTS, LEARNED, longest, width=5, n_best=3),
+        "sample": lambda: sample(translator, INPUTS, LEARNED, longest, samples=3),
     }[search]()
     flat = [(row, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
     outputs = [[*hypothesis.tokens, END] if hypothesis.ended else hypothesis.tokens for _, hypothesis in flat]

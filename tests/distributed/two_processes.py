@@ -29,12 +29,15 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 import foveate
-from foveate.contracts import IGNORE, PAD, START, Batch, Output, label_batch
+from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy, Result, Training, Validation, train
 from foveate.training.hardware import choose_device
 from foveate.training.parallel import join_process_group, watch
 from foveate.training.update import Updater
+
+PAD, START = LEARNED.pad, LEARNED.start
 
 VOCABULARY = 17
 

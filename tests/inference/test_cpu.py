@@ -16,6 +16,7 @@ from foveate.decoding import beam
 from foveate.errors import UserError
 from foveate.inference.cpu import Int8Linear, PackedLinear, optimize_for_cpu
 from foveate.nn import DecoderBlock, FeedForward, MultiHeadAttention, Residual, cpu_has_bfloat16
+from foveate.special_tokens import LEARNED
 
 x86 = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not torch.backends.cpu.get_cpu_capability().startswith("AVX"),
@@ -128,7 +129,7 @@ def test_a_model_in_bfloat16_writes_as_one_in_full_precision(preset: str) -> Non
         assert found.dtype == torch.float32
         error = (found - expected).norm() / expected.norm()
         assert 1e-4 < error < 0.03, "seven bits behind the first round by 1/256 at most, each time"
-        assert [len(each) for each in beam(faster, inputs, 9)] == [1, 1, 1]
+        assert [len(each) for each in beam(faster, inputs, LEARNED, 9)] == [1, 1, 1]
     assert all(part.dtype == torch.float32 for part in model.parameters())
 
 
@@ -206,7 +207,7 @@ def test_a_model_in_eight_bits_writes_as_one_in_full_precision(preset: str) -> N
         assert found.dtype == torch.float32
         error = (found - expected).norm() / (expected - expected.mean(-1, keepdim=True)).norm()
         assert 1e-4 < error < 0.05, "rounding errs by half a step, 1/254 of the largest, on either side of each product"
-        assert [len(each) for each in beam(faster, inputs, 9)] == [1, 1, 1]
+        assert [len(each) for each in beam(faster, inputs, LEARNED, 9)] == [1, 1, 1]
     assert all(part.dtype == torch.float32 for part in model.parameters())
 
 

@@ -11,13 +11,13 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.contracts import END, START
 from foveate.data import Splits, train_bpe
 from foveate.data.prose import Passage
 from foveate.data.prose import sentences as sentences_of
 from foveate.data.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.tasks.autoencode import Answering, Autoencode, Measuring
 from foveate.tasks.fidelity import fidelity
 from foveate.tasks.looking import open_model
@@ -25,6 +25,8 @@ from foveate.tasks.predictor import Predictor
 from foveate.tasks.prose_text import AutoencodeText
 from foveate.tasks.text_vectors import rewrite, text_vectors
 from foveate.tasks.trained import Trained
+
+START, END = LEARNED.start, LEARNED.end
 
 QUIET = Console(file=StringIO(), width=200)
 
@@ -90,13 +92,13 @@ def test_sentence_by_sentence_as_a_whole_paragraph(paragraphs: Predictor) -> Non
         "The cow rests now. The cart sings a song. A farmer comes home.",
     ]
     read = encode_sentences([Passage("", "", tuple(sentences_of(text))) for text in texts], tokenizer)
-    ((_, inputs),) = paragraph_batches(read, 1000)
+    ((_, inputs),) = paragraph_batches(read, LEARNED, 1000)
     with torch.no_grad():
         decoding = Decoding(method="greedy", length_factor=1.0, length_extra=0)
         found = paragraphs.task.rewriting(paragraphs.processor).write(model, inputs, decoding)
         assert len({len(written) for written in found}) > 1
         for place, written in enumerate(found):
-            again = paragraph_inputs([[*written, []]])
+            again = paragraph_inputs([[*written, []]], LEARNED)
             vectors = model.reader(again["source"], again["source_lengths"])
             before = torch.cat([torch.zeros(1, 48), vectors[:-1]])[None]
             alone = {name: inputs[name][place : place + 1] for name in ("paragraphs", "paragraph_lengths")}
@@ -153,6 +155,8 @@ def test_paragraphs_are_measured_too(paragraphs: Predictor, files: tuple[Path, .
 
 class Letters:
     """A token for each letter."""
+
+    special = LEARNED
 
     def __len__(self) -> int:
         return 128

@@ -15,18 +15,20 @@ from tiny_prose import write_files
 
 import foveate
 from foveate.cli import main
-from foveate.contracts import END, START
 from foveate.data import Splits
 from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_pairs import LabelledPair, LabelledPairProcessor
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.tasks.looking import open_model
 from foveate.tasks.pair import Pair, Pairs, fit_rules
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import NoOptions
 from foveate.training import Training
+
+START, END = LEARNED.start, LEARNED.end
 
 CONSOLE = Console(file=StringIO())
 

@@ -5,6 +5,7 @@ import torch
 
 from foveate import create
 from foveate.sight import look
+from foveate.special_tokens import LEARNED
 from foveate.tasks.word_maps import area, share_in_box, word_maps
 
 
@@ -21,7 +22,7 @@ def test_the_map_of_a_token_is_of_the_step_that_writes_it(preset: str) -> None:
     torch.manual_seed(1)
     model = create(preset, vocabulary=11).eval()
     pixels = torch.randn(2, 3, 24, 24)
-    found = word_maps(model, pixels, [[5, 6, 7], [8]])
+    found = word_maps(model, pixels, [[5, 6, 7], [8]], LEARNED)
     assert [tuple(one.shape) for one in found] == [(3, 3, 3), (1, 3, 3)]
     with torch.inference_mode(), look(model, sites=["decoder", "*cross"]) as sight:
         model(pixels, torch.tensor([[1, 5, 6], [1, 0, 0]]))
@@ -31,4 +32,4 @@ def test_the_map_of_a_token_is_of_the_step_that_writes_it(preset: str) -> None:
 
 
 def test_a_model_without_attention_has_no_maps() -> None:
-    assert word_maps(create("show-tell-tiny", vocabulary=11).eval(), torch.randn(1, 3, 24, 24), [[5]]) is None
+    assert word_maps(create("show-tell-tiny", vocabulary=11).eval(), torch.randn(1, 3, 24, 24), [[5]], LEARNED) is None

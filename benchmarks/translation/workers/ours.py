@@ -13,9 +13,12 @@ from torch import Tensor
 
 from foveate import bundle, models
 from foveate.config import from_dict
-from foveate.contracts import END, State
+from foveate.contracts import State
 from foveate.decoding import beam
 from foveate.inference.cpu import optimize_for_cpu
+from foveate.special_tokens import LEARNED
+
+END = LEARNED.end
 
 
 class Forced:
@@ -43,7 +46,7 @@ def main(folder: str, sources: str, threads: str, precision: str) -> None:
 
     def job() -> dict[str, Any]:
         with torch.inference_mode():
-            best = [each[0] for each in beam(writer, inputs, asked["length"], asked["beams"])]
+            best = [each[0] for each in beam(writer, inputs, LEARNED, asked["length"], asked["beams"])]
         return {"tokens": [one.tokens for one in best], "scores": [one.log_prob / len(one.tokens) for one in best]}
 
     serve(job)

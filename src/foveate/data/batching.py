@@ -9,11 +9,12 @@ from itertools import islice
 import numpy as np
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch, Tokenizer, label_batch
+from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
 from foveate.data.pools import Pool, Pools
 from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
 from foveate.data.text import ParallelText
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 _FEW = 16
 """Batches for each of those who share them, from which on it no longer matters who takes the last one."""
@@ -27,7 +28,7 @@ class PairBatches:
     and kept, up to some hundred million tokens; what is beyond streams at each epoch. The order depends on the seed and
     the number of the epoch alone.
 
-    Pairs with more than `max_length` tokens on a side (START and END not counted) are left out, counted, and told by
+    Pairs with more than `max_length` tokens on a side (start and end not counted) are left out, counted, and told by
     `report`. Raises UserError when none is left.
     """
 
@@ -52,6 +53,7 @@ class PairBatches:
         self.max_length = max_length
         self._seed = seed
         self._pools = Pools(text, (source_tokenizer, target_tokenizer), max_length, pool)
+        self.source_special, self.target_special = source_tokenizer.special, target_tokenizer.special
 
     def resized(self, share: float) -> "PairBatches":
         """The same pairs in batches of this share of the budget, or of the longest pair that there may be."""
@@ -68,8 +70,8 @@ class PairBatches:
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, without the first `skip` (which are counted off and never built).
 
-        inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
-        `source_lengths` and `target_lengths` (B,). labels (B, T): the target one place on, with END, then IGNORE.
+        inputs: `source` (B, S), with the end token, and `target` (B, T), beginning with the start token, both padded;
+        `source_lengths` and `target_lengths` (B,). labels (B, T): the target one place on, with its end, then IGNORE.
         """
         for pool, rows in islice(self._plan(number), skip, None):
             yield self._batch(pool, rows)
@@ -95,9 +97,9 @@ class PairBatches:
                 yield pool, groups[place]
 
     def _batch(self, pool: Pool, rows: Numbers) -> Batch:
-        source, source_lengths = padded(pool.source.take(rows), PAD)
+        source, source_lengths = padded(pool.source.take(rows), self.source_special.pad)
         targets = pool.target.take(rows)
-        target, target_lengths = padded([target[:-1] for target in targets], PAD)
+        target, target_lengths = padded([target[:-1] for target in targets], self.target_special.pad)
         labels, _ = padded([target[1:] for target in targets], IGNORE)
         inputs = {
             "source": source,
@@ -109,7 +111,7 @@ class PairBatches:
 
 
 def source_batches(
-    sentences: Sequence[Sequence[int]], tokens: int, at_once: int = 1
+    sentences: Sequence[Sequence[int]], special: SpecialTokens, tokens: int, at_once: int = 1
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
     """Batches to translate: the places of their sentences in the list, and `source` (B, S) with `source_lengths` (B,).
 
@@ -117,10 +119,10 @@ def source_batches(
     and a sentence longer than that comes alone. Where it takes several batches, they are made to come out even for
     those who take `at_once` of them at a time.
     """
-    rows = Rows([[*sentence, END] for sentence in sentences])
+    rows = Rows([[*sentence, special.end] for sentence in sentences])
     longest_first = np.argsort(-rows.lengths, kind="stable")
     for group in _even(longest_first, rows.lengths, tokens, at_once):
-        source, lengths = padded(rows.take(group), PAD)
+        source, lengths = padded(rows.take(group), special.pad)
         yield group.tolist(), {"source": source, "source_lengths": lengths}
 
 

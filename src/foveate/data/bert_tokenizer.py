@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.special_tokens import Role, SpecialTokens
 
 TOKENIZER, VOCABULARY, CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 
@@ -17,6 +18,17 @@ CLASS = ("[CLS]", "<s>")
 
 SEPARATOR = ("[SEP]", "</s>")
 """What a text ends with."""
+
+ROLES: dict[Role, tuple[str, str]] = {
+    "pad": ("[PAD]", "<pad>"),
+    "start": CLASS,
+    "end": SEPARATOR,
+    "unknown": ("[UNK]", "<unk>"),
+    "mask": ("[MASK]", "<mask>"),
+    "separator": SEPARATOR,
+    "class": CLASS,
+}
+"""The names of the special tokens in BERT's and in RoBERTa's vocabulary."""
 
 _CONTINUES = "##"
 """Begins the later pieces of a word."""
@@ -37,7 +49,8 @@ class BertTokenizer:
         if begin is None or end is None:
             raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
         self.begin, self.end = (begin,), (end,)
-        self.mask = _number(tokenizer, ("[MASK]", "<mask>"))
+        found = {role: _number(tokenizer, names) for role, names in ROLES.items()}
+        self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
 
     @classmethod
     def load(cls, folder: Path) -> "BertTokenizer":
@@ -63,9 +76,9 @@ class BertTokenizer:
 
     def encode_question(self, text: str) -> list[int]:
         """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
-        if self.mask is None:
+        if "mask" not in self.special:
             raise UserError("the vocabulary has neither [MASK] nor <mask>")
-        names = {"[MASK]": self.mask, "[SEP]": self.end[0]}
+        names = {"[MASK]": self.special.mask, "[SEP]": self.special.separator}
         for name, number in names.items():
             text = text.replace(name, str(self._tokenizer.id_to_token(number)))
         self._tokenizer.encode_special_tokens = False

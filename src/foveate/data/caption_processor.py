@@ -11,7 +11,7 @@ import PIL.Image
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import END, IGNORE, PAD, START, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode
@@ -61,8 +61,9 @@ class CaptionProcessor(Processor[CaptionedImage]):
 
     def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
         captions = [tokens for _, tokens in prepared]
-        target, lengths = padded([np.array([START, *tokens]) for tokens in captions], PAD)
-        labels, _ = padded([np.array([*tokens, END]) for tokens in captions], IGNORE)
+        special = self.tokenizer.special
+        target, lengths = padded([np.array([special.start, *tokens]) for tokens in captions], special.pad)
+        labels, _ = padded([np.array([*tokens, special.end]) for tokens in captions], IGNORE)
         pixels = normalize(np.stack([image for image, _ in prepared]))
         return label_batch({"pixels": pixels, "target": target, "target_lengths": lengths}, labels, "images")
 

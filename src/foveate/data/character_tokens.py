@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN
+from foveate.contracts import IGNORE
+from foveate.special_tokens import LEARNED
 
-SPECIAL = UNKNOWN + 1
+SPECIAL = LEARNED.first_word
 """The number of token ids before those of characters."""
 
 
@@ -20,9 +21,9 @@ def find_characters(texts: Iterable[str]) -> str:
 
 
 def encode(text: str, characters: str) -> list[int]:
-    """The token ids of a text; a character that is not known is UNKNOWN."""
+    """The token ids of a text; a character that is not known is the unknown token."""
     places = {character: place for place, character in enumerate(characters, SPECIAL)}
-    return [places.get(character, UNKNOWN) for character in text]
+    return [places.get(character, LEARNED.unknown) for character in text]
 
 
 def decode(tokens: Sequence[int], characters: str) -> str:
@@ -31,10 +32,10 @@ def decode(tokens: Sequence[int], characters: str) -> str:
 
 
 def teacher_forcing(texts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """What a decoder is given, START and the tokens, and its labels, the tokens and END."""
+    """What a decoder is given, the start token and the tokens, and its labels, the tokens and the end token."""
     longest = max(map(len, texts)) + 1
-    target, labels = torch.full((len(texts), longest), PAD), torch.full((len(texts), longest), IGNORE)
+    target, labels = torch.full((len(texts), longest), LEARNED.pad), torch.full((len(texts), longest), IGNORE)
     for row, tokens in enumerate(texts):
-        target[row, : len(tokens) + 1] = torch.tensor([START, *tokens])
-        labels[row, : len(tokens) + 1] = torch.tensor([*tokens, END])
+        target[row, : len(tokens) + 1] = torch.tensor([LEARNED.start, *tokens])
+        labels[row, : len(tokens) + 1] = torch.tensor([*tokens, LEARNED.end])
     return target, labels

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.contracts import END, PAD, START, UNKNOWN
 from foveate.data.rows import Numbers
 from foveate.data.tokenizers import SPACE, SubwordTokenizer
 
@@ -43,11 +42,13 @@ class OpenVocabulary:
     def __init__(self, tokenizer: SubwordTokenizer) -> None:
         """`tokenizer` has whole words."""
         self._tokenizer = tokenizer
+        self.special = tokenizer.special
         self._numbers = tokenizer.vocabulary()
         words = sorted(self._numbers, key=self._numbers.__getitem__)
         self._words = words
         self._spellings = spell(map(_bare, words))
-        special = {PAD: [0] * LONGEST, START: _spelling([BEGIN_TEXT]), END: _spelling([END_TEXT])}
+        ids = self.special
+        special = {ids.pad: [0] * LONGEST, ids.start: _spelling([BEGIN_TEXT]), ids.end: _spelling([END_TEXT])}
         for number, characters in special.items():
             self._spellings[number] = characters
 
@@ -71,8 +72,8 @@ class OpenVocabulary:
         self._tokenizer.save(path)
 
     def closed(self, tokens: Numbers) -> Numbers:
-        """The tokens as those that can be predicted: any other is UNKNOWN."""
-        return np.where(tokens < len(self), tokens, UNKNOWN)
+        """The tokens as those that can be predicted: any other is unknown."""
+        return np.where(tokens < len(self), tokens, self.special.unknown)
 
     def characters(self, tokens: Numbers) -> Numbers:
         """The characters of tokens (B, T), (B, T, K), without those that fill up the longest word too far."""

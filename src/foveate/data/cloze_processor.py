@@ -23,8 +23,8 @@ from foveate.files import read_json
 TOKENIZER = "tokenizer.json"
 
 HIDING: dict[str, Callable[[Any, float], Hiding]] = {
-    "masked": lambda tokenizer, share: Masked(len(tokenizer), share),
-    "permuted": lambda tokenizer, share: Permuted(share),
+    "masked": lambda tokenizer, share: Masked(tokenizer.special, len(tokenizer), share),
+    "permuted": lambda tokenizer, share: Permuted(tokenizer.special, share),
     "both ways": lambda tokenizer, share: BothWays(tokenizer),
 }
 """The ways to hide words, by name; each is made from the tokenizer and the share that is hidden."""
@@ -69,7 +69,7 @@ class ClozeProcessor(Processor[TokenRow]):
         return encode_question(text, self.tokenizer)
 
     def targets(self, row: TokenRow) -> list[int]:
-        """The tokens of a row, without START, as those of the vocabulary."""
+        """The tokens of a row, without the start token, as those of the vocabulary."""
         tokens = row.tokens[1:]
         return (self.tokenizer.closed(tokens) if isinstance(self.tokenizer, OpenVocabulary) else tokens).tolist()
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, PAD, START, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.caption_processor import TOKENIZER, Prepared, PreparedCaptions
 from foveate.data.captions import CaptionedImage
 from foveate.data.codebook import learn_codebook, quantize
@@ -87,8 +87,8 @@ class DrawingProcessor(Processor[CaptionedImage]):
     """Turns captioned images into inputs `image` (B, T), `tokens` (B, S) and `lengths` (B,), and labels (B, T).
 
     In training some places of each image are hidden, cos(u pi / 2) of them for a u that is drawn evenly (Chang et al.
-    2022, https://arxiv.org/abs/2202.04200). They alone have labels. A caption begins with START; some are left out, so
-    that the model learns to draw without one too.
+    2022, https://arxiv.org/abs/2202.04200). They alone have labels. A caption begins with a start token; some are left
+    out, so that the model learns to draw without one too.
     """
 
     palette: Palette
@@ -115,7 +115,8 @@ class DrawingProcessor(Processor[CaptionedImage]):
 
     def read(self, captions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """The inputs for the tokens of captions; an empty one is none."""
-        tokens, lengths = padded([np.array([START, *caption]) for caption in captions], PAD)
+        special = self.tokenizer.special
+        tokens, lengths = padded([np.array([special.start, *caption]) for caption in captions], special.pad)
         return {"tokens": tokens, "lengths": lengths}
 
     def hidden(self, count: int) -> Tensor:

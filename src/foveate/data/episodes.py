@@ -15,7 +15,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
 from foveate.data.lines import Paths, as_paths
@@ -23,6 +23,7 @@ from foveate.data.processor import Processor
 from foveate.data.routes import words_of
 from foveate.errors import UserError
 from foveate.limits import ARRAYS
+from foveate.special_tokens import LEARNED
 
 
 @dataclass(frozen=True)
@@ -155,16 +156,16 @@ class EpisodeProcessor(Processor[Recording]):
 
     def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
         """The `tokens` and `lengths` of instructions; an empty one has a length of 0."""
-        known = {word: place for place, word in enumerate(self.words, UNKNOWN + 1)}
-        ids = [[known.get(word, UNKNOWN) for word in words_of(text)] for text in instructions]
+        known = {word: place for place, word in enumerate(self.words, LEARNED.first_word)}
+        ids = [[known.get(word, LEARNED.unknown) for word in words_of(text)] for text in instructions]
         lengths = torch.tensor([len(one) for one in ids])
-        tokens = torch.full((len(ids), max(1, int(lengths.max()))), PAD)
+        tokens = torch.full((len(ids), max(1, int(lengths.max()))), LEARNED.pad)
         for row, one in enumerate(ids):
             tokens[row, : len(one)] = torch.tensor(one)
         return {"tokens": tokens, "lengths": lengths}
 
     def sizes(self) -> dict[str, int]:
-        return {"vocabulary": UNKNOWN + 1 + len(self.words), "actions": self.actions, "channels": self.channels}
+        return {"vocabulary": LEARNED.first_word + len(self.words), "actions": self.actions, "channels": self.channels}
 
 
 def fit_episodes(recordings: Dataset[Recording], actions: int = 1, views: Views = "pixels") -> EpisodeProcessor:

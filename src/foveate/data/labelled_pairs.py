@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import END, PAD, START, Batch, Tokenizer, label_batch
+from foveate.contracts import Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.lines import Paths, as_paths
@@ -83,11 +83,10 @@ class LabelledPairProcessor(Processor[LabelledPair]):
 
     def __post_init__(self) -> None:
         self._numbers = {label: number for number, label in enumerate(self.labels)}
-        begin: tuple[int, ...] = (START,)
-        between: tuple[int, ...] = (END,)
-        end: tuple[int, ...] = (END,)
+        special = self.tokenizer.special
+        begin, end = (special.start,), (special.end,)
+        between: tuple[int, ...] = end
         if isinstance(self.tokenizer, BertTokenizer):
-            begin, end = self.tokenizer.begin, self.tokenizer.end
             # RoBERTa has two separators between its texts (Liu et al. 2019)
             between = end * 2 if self.tokenizer.pieces(begin) == ["<s>"] else end
         self._around = begin, between, end
@@ -111,7 +110,7 @@ class LabelledPairProcessor(Processor[LabelledPair]):
     def inputs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> dict[str, Tensor]:
         """The inputs of a model for the token ids of pairs."""
         rows, types = zip(*map(self.join, pairs), strict=True)
-        tokens, lengths = padded([np.array(row) for row in rows], PAD)
+        tokens, lengths = padded([np.array(row) for row in rows], self.tokenizer.special.pad)
         found = {"tokens": tokens, "lengths": lengths}
         if self.segments:
             found["token_types"] = padded([np.array(row) for row in types], 0)[0]

@@ -25,8 +25,8 @@ CONDITIONS = "conditions.json"
 
 @dataclass
 class LanguageProcessor(TokenizerProcessor, Processor[PassageTokens]):
-    """Turns passages into inputs `tokens` (B, T), beginning with START, `lengths` (B,) and, with conditions,
-    `condition` (B,); labels (B, T) are the tokens one place on, with END, then IGNORE."""
+    """Turns passages into inputs `tokens` (B, T), beginning with the start token, `lengths` (B,) and, with conditions,
+    `condition` (B,); labels (B, T) are the tokens one place on, with the end token, then IGNORE."""
 
     conditions: list[str] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class LanguageProcessor(TokenizerProcessor, Processor[PassageTokens]):
         return len(prepared.tokens) - 1
 
     def batch(self, prepared: Sequence[PassageTokens], generator: np.random.Generator | None) -> Batch:
-        written, labels = to_write([one.tokens for one in prepared])
+        written, labels = to_write([one.tokens for one in prepared], self.tokenizer.special)
         inputs = {"tokens": written["target"], "lengths": written["target_lengths"]}
         if self.conditions:
             inputs["condition"] = torch.tensor([one.condition for one in prepared])

@@ -11,15 +11,16 @@ from unicodedata import normalize
 from zlib import crc32
 
 from foveate.config import from_dict
-from foveate.contracts import UNKNOWN
 from foveate.data.tagged import Tagged
 from foveate.errors import UserError
 from foveate.limits import check_file
+from foveate.special_tokens import LEARNED
 
 SPELLINGS = 2**14
 """Features of spelling are told apart by a number below this, the rest of a hash: no table of them need be kept."""
 
-RESERVED = UNKNOWN + 1
+RESERVED = LEARNED.first_word
+"""Numbers before those of the words."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ class Lexicon:
         return _most_frequent(rare) if rare else self.tags[0]
 
     def rows(self, words: Iterable[str]) -> Iterator[list[int]]:
-        """For each word its number (UNKNOWN for one without) and its `spelling`."""
+        """For each word its number (the unknown token for one without) and its `spelling`."""
         composed = (normalize("NFC", word) for word in words)  # as those that were learned
-        return ([self._numbers.get(word, UNKNOWN), *spelling(word)] for word in composed)
+        return ([self._numbers.get(word, LEARNED.unknown), *spelling(word)] for word in composed)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

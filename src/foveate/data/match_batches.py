@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, Batch, count_labels
+from foveate.contracts import IGNORE, Batch, count_labels
 from foveate.data.batching import PairBatches
 from foveate.data.rows import Numbers, Rows, padded, within_budget
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 WRONG, RIGHT = 0, 1
 """The labels of pairs."""
@@ -47,12 +48,13 @@ class MatchBatches:
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, without the first `skip`.
 
-        inputs: `source` (B, S) and `target` (B, T), both ending with END and filled up with PAD, `source_lengths` and
+        inputs: `source` (B, S) and `target` (B, T), both ending with an end token and padded, `source_lengths` and
         `target_lengths` (B,), and `others` (B,), the rows whose targets make the wrong pairs. labels (B, 2): RIGHT for
         a source with its own target; WRONG for it with the other one, or IGNORE where that is right after all.
         """
+        fill = self._pairs.target_special.pad
         for place, batch in enumerate(self._pairs.epoch(number, skip), skip):
-            yield _with_wrong_pairs(batch, np.random.default_rng((self._seed, number, place)))
+            yield _with_wrong_pairs(batch, fill, np.random.default_rng((self._seed, number, place)))
 
 
 class MatchBatch(Batch):
@@ -89,8 +91,8 @@ def partners(lengths: Numbers, generator: np.random.Generator) -> Numbers:
     return found
 
 
-def _with_wrong_pairs(batch: Batch, generator: np.random.Generator) -> Batch:
-    source, target = batch.inputs["source"], batch.labels.masked_fill(batch.labels == IGNORE, PAD)
+def _with_wrong_pairs(batch: Batch, fill: int, generator: np.random.Generator) -> Batch:
+    source, target = batch.inputs["source"], batch.labels.masked_fill(batch.labels == IGNORE, fill)
     others = torch.from_numpy(partners(batch.inputs["target_lengths"].numpy(), generator))
     known = set(_keys(source, target))
     right_after_all = torch.tensor([key in known for key in _keys(source, target[others])])
@@ -106,16 +108,19 @@ def _keys(source: Tensor, target: Tensor) -> Iterator[tuple[bytes, bytes]]:
 
 
 def match_inputs(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokens: int
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    special: tuple[SpecialTokens, SpecialTokens],
+    tokens: int,
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
     """Batches to judge: the places of their pairs in the lists, and the inputs as of `MatchBatches`.
 
     Longest first; on either side rows times longest row stay within `tokens`, and a pair longer than that comes alone.
     """
-    sides = {"source": Rows([[*text, END] for text in sources]), "target": Rows([[*text, END] for text in targets])}
-    lengths = np.maximum(sides["source"].lengths, sides["target"].lengths)
+    sides = [Rows([[*text, own.end] for text in texts]) for own, texts in zip(special, (sources, targets), strict=True)]
+    lengths = np.maximum(*(rows.lengths for rows in sides))
     for group in within_budget(np.argsort(-lengths, kind="stable"), lengths, tokens):
         inputs = {}
-        for name, rows in sides.items():
-            inputs[name], inputs[f"{name}_lengths"] = padded(rows.take(group), PAD)
+        for name, rows, own in zip(("source", "target"), sides, special, strict=True):
+            inputs[name], inputs[f"{name}_lengths"] = padded(rows.take(group), own.pad)
         yield group.tolist(), inputs

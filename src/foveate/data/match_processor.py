@@ -34,7 +34,7 @@ class MatchProcessor(PairProcessor):
 
     def inputs(self, pairs: Sequence[tuple[str, str]], budget: int) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
         """Batches to judge: the places of their pairs, and the inputs."""
-        return match_inputs(*self.encode(pairs), budget)
+        return match_inputs(*self.encode(pairs), (self.source.special, self.target.special), budget)
 
     def files(self) -> dict[str, Callable[[Path], object]]:
         rules = json.dumps({"thresholds": self.thresholds})

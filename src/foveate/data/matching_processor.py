@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, PAD, START, Batch, label_batch
+from foveate.contracts import Batch, label_batch
 from foveate.data.caption_processor import CaptionProcessor, Prepared
 from foveate.data.image_processor import normalize
 from foveate.data.rows import padded
@@ -30,5 +30,7 @@ class MatchingProcessor(CaptionProcessor):
 
     def read(self, captions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """The inputs for the tokens of captions."""
-        tokens, lengths = padded([np.array([START, *caption, END]) for caption in captions], PAD)
+        special = self.tokenizer.special
+        rows = [np.array([special.start, *caption, special.end]) for caption in captions]
+        tokens, lengths = padded(rows, special.pad)
         return {"tokens": tokens, "lengths": lengths}

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import IGNORE, PAD, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.characters import OpenVocabulary
 from foveate.data.rows import Numbers, padded
 
@@ -21,7 +21,7 @@ class BothWays:
     """Every word is predicted from both sides, so none is hidden.
 
     inputs: `characters` (B, T, K), `lengths` (B,). labels (B, 2 T): the word after each word, then the word before
-    each word; START, which is no word, is read and not predicted.
+    each word; the start token, which is no word, is read and not predicted.
     """
 
     tokenizer: OpenVocabulary
@@ -39,6 +39,6 @@ class BothWays:
         return np.arange(1, len(row))
 
     def _inputs(self, rows: Sequence[Numbers]) -> dict[str, Tensor]:
-        tokens, lengths = padded(rows, PAD)
+        tokens, lengths = padded(rows, self.tokenizer.special.pad)
         characters = torch.from_numpy(self.tokenizer.characters(tokens.numpy()).astype(np.int64))
         return {"characters": characters, "lengths": lengths}

@@ -6,9 +6,10 @@ from itertools import groupby, islice
 
 import numpy as np
 
-from foveate.contracts import END, START, Tokenizer
+from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.prose import Passage
+from foveate.special_tokens import SpecialTokens
 
 PIECE = 5_000
 """Passages that are tokenised together."""
@@ -16,7 +17,7 @@ PIECE = 5_000
 
 @dataclass(frozen=True)
 class TokenRow:
-    """Consecutive tokens of one document, after START."""
+    """Consecutive tokens of one document, after the start token."""
 
     place: str
     """Where the first of them stands."""
@@ -27,22 +28,22 @@ class TokenRow:
 
 
 def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Dataset[TokenRow]:
-    """Rows of `length` tokens, START included; only the last row of a document is shorter.
+    """Rows of `length` tokens, the start token included; only the last row of a document is shorter.
 
-    A row has tokens of one document alone, so that no document is read in the light of another. END stands after each
-    paragraph.
+    A row has tokens of one document alone, so that no document is read in the light of another. An end token stands
+    after each paragraph.
     """
     rows = [
         row
         for _, group in groupby(_tokenized(passages, tokenizer), lambda pair: pair[0].document)
-        for row in _rows_of_document(list(group), length - 1)
+        for row in _rows_of_document(list(group), tokenizer.special, length - 1)
     ]
     return Dataset(passages.name, rows, "rows")
 
 
-def split_passage(passage: Passage, tokens: list[int], length: int) -> list[TokenRow]:
-    """One passage with its END as rows, whatever comes before and after it."""
-    return _rows_of_document([(passage, tokens)], length - 1)
+def split_passage(passage: Passage, tokens: list[int], special: SpecialTokens, length: int) -> list[TokenRow]:
+    """One passage with its end token as rows, whatever comes before and after it."""
+    return _rows_of_document([(passage, tokens)], special, length - 1)
 
 
 def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tuple[Passage, list[int]]]:
@@ -51,15 +52,15 @@ def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tu
         yield from zip(piece, tokenizer.encode([passage.text for passage in piece]), strict=True)
 
 
-def _rows_of_document(parts: list[tuple[Passage, list[int]]], length: int) -> list[TokenRow]:
+def _rows_of_document(parts: list[tuple[Passage, list[int]]], special: SpecialTokens, length: int) -> list[TokenRow]:
     tokens: list[int] = []
     places: list[str] = []
     following = [passage.place for passage, _ in parts[1:]]
     for (passage, own), after in zip(parts, [*following, None], strict=True):
-        ended = own if passage.place == after else [*own, END]
+        ended = own if passage.place == after else [*own, special.end]
         places += [passage.place] * len(ended)
         tokens += ended
     return [
-        TokenRow(places[begin], np.array([START, *tokens[begin : begin + length]], np.int32))
+        TokenRow(places[begin], np.array([special.start, *tokens[begin : begin + length]], np.int32))
         for begin in range(0, len(tokens), length)
     ]

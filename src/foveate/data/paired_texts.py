@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from foveate.contracts import PAD, Batch
+from foveate.contracts import Batch
 from foveate.data.dataset import Dataset
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
@@ -61,7 +61,7 @@ class PairedTextProcessor(TokenizerProcessor, Processor[TextPair]):
     def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
         begin, end = surroundings(self.tokenizer)
         rows = [np.array([*begin, *text, *end]) for pair in prepared for text in pair]
-        tokens, lengths = padded(rows, PAD)
+        tokens, lengths = padded(rows, self.tokenizer.special.pad)
         sources, labels = (_first_equal([tuple(pair[side]) for pair in prepared]) for side in (0, 1))
         weight = torch.ones(len(prepared), dtype=torch.int64)
         targets = {"labels": labels, "sources": sources}

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from foveate.contracts import END, START, Tokenizer
+from foveate.contracts import Tokenizer
 from foveate.data.rows import PIECE, Numbers, Rows
 from foveate.data.text import Pair, ParallelText
 from foveate.errors import UserError
@@ -17,7 +17,7 @@ KEPT_TOKENS = 100_000_000
 
 @dataclass
 class Pool:
-    """Tokenised pairs among which sentences of one length are sought: source and END; START, target and END."""
+    """Tokenised pairs among which sentences of one length are sought: source and end; start, target and end."""
 
     lines: Numbers
     source: Rows
@@ -105,10 +105,12 @@ class Pools:
 
     def _piece(self, pairs: Sequence[Pair]) -> tuple[Numbers, Rows, Rows]:
         source_tokenizer, target_tokenizer = self._tokenizers
+        source_end, special = source_tokenizer.special.end, target_tokenizer.special
+        start, end = special.start, special.end
         sources = source_tokenizer.encode([pair.source for pair in pairs])
         targets = target_tokenizer.encode([pair.target for pair in pairs])
         fitting = [
-            (pair.line, [*source, END], [START, *target, END])
+            (pair.line, [*source, source_end], [start, *target, end])
             for pair, source, target in zip(pairs, sources, targets, strict=True)
             if len(source) <= self._max_length and len(target) <= self._max_length
         ]

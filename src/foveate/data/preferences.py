@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
+from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.dataset import Dataset, Example
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.processor import Processor
@@ -71,7 +71,7 @@ class PreferenceBatch(Batch):
 
 @dataclass
 class PreferenceProcessor(Processor[Preference]):
-    """Turns pairs into inputs `tokens` (2 B, S), each beginning with START, and `lengths` (2 B,)."""
+    """Turns pairs into inputs `tokens` (2 B, S), each beginning with the start token, and `lengths` (2 B,)."""
 
     tokenizer: Tokenizer
 
@@ -85,8 +85,9 @@ class PreferenceProcessor(Processor[Preference]):
         return 2 * (1 + max(map(len, prepared)))
 
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
-        rows = [np.array([START, *text]) for pair in prepared for text in pair]
-        tokens, lengths = padded(rows, PAD)
+        special = self.tokenizer.special
+        rows = [np.array([special.start, *text]) for pair in prepared for text in pair]
+        tokens, lengths = padded(rows, special.pad)
         weight = torch.ones(len(prepared), dtype=torch.long)
         return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {}, weight, "")
 
@@ -103,7 +104,7 @@ class PreferenceProcessor(Processor[Preference]):
 
 @dataclass
 class WrittenPreferenceProcessor(PreferenceProcessor):
-    """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, END included.
+    """Pairs for a language model: the targets have `labels` (2 B, S), the next token of each, the end token included.
 
     Of a text that is longer, the first `longest` tokens are read.
     """
@@ -111,10 +112,10 @@ class WrittenPreferenceProcessor(PreferenceProcessor):
     longest: int | None = None
 
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:
-        rows = [
-            np.array([START, *text, END])[: self.longest and self.longest + 1] for pair in prepared for text in pair
-        ]
-        tokens, lengths = padded([row[:-1] for row in rows], PAD)
+        special, most = self.tokenizer.special, self.longest and self.longest + 1
+        texts = [text for pair in prepared for text in pair]
+        rows = [np.array([special.start, *text, special.end])[:most] for text in texts]
+        tokens, lengths = padded([row[:-1] for row in rows], special.pad)
         labels, _ = padded([row[1:] for row in rows], IGNORE)
         weight = torch.ones(len(prepared), dtype=torch.long)
         return PreferenceBatch({"tokens": tokens, "lengths": lengths}, {"labels": labels}, weight, "")

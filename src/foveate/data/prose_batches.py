@@ -10,15 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer, count_labels, label_batch
+from foveate.contracts import IGNORE, Batch, Tokenizer, count_labels, label_batch
 from foveate.data.processor import Processor
 from foveate.data.prose import Passage
 from foveate.data.rows import Numbers, padded, tokenised, within_budget
 from foveate.data.tokenizer_processor import TokenizerProcessor
+from foveate.special_tokens import SpecialTokens
 
 
 class PassageTokens(NamedTuple):
-    """A passage as numbers, between START and END, and the number of its condition; 0 for none."""
+    """A passage as numbers, between start and end, and the number of its condition; 0 for none."""
 
     tokens: Numbers
     condition: int
@@ -37,7 +38,7 @@ def encode_passages(
 ) -> list[PassageTokens]:
     """The passages of at most so many tokens. They are read once, in pieces."""
     texts = ((passage.text, (conditions.get(passage.condition, 0), passage.place)) for passage in passages)
-    rows, known, _ = tokenised(texts, tokenizer, most)
+    rows, known, _ = tokenised(texts, tokenizer, (tokenizer.special.start,), (tokenizer.special.end,), most)
     found = zip(rows.take(np.arange(len(known))), known, strict=True)
     return [PassageTokens(tokens, *one) for tokens, one in found]
 
@@ -46,7 +47,7 @@ def encode_passages(
 class SentenceProcessor(TokenizerProcessor, Processor[PassageTokens]):
     """Turns passages into batches for a sequence auto-encoder: each is one sequence, to be read and written again.
 
-    inputs: `source` (B, S), ending with END, and `target` (B, T), beginning with START, both filled up with PAD;
+    inputs: `source` (B, S), with an end token, and `target` (B, T), beginning with a start token, both padded;
     `source_lengths` and `target_lengths` (B,). labels (B, T): the source, then IGNORE.
     """
 
@@ -58,8 +59,9 @@ class SentenceProcessor(TokenizerProcessor, Processor[PassageTokens]):
         return len(prepared.tokens) - 1
 
     def batch(self, prepared: Sequence[PassageTokens], generator: np.random.Generator | None) -> Batch:
-        inputs, labels = to_write([one.tokens for one in prepared])
-        source, lengths = padded([one.tokens[1:] for one in prepared], PAD)
+        special = self.tokenizer.special
+        inputs, labels = to_write([one.tokens for one in prepared], special)
+        source, lengths = padded([one.tokens[1:] for one in prepared], special.pad)
         return label_batch({"source": source, "source_lengths": lengths, **inputs}, labels, "passages")
 
 
@@ -98,14 +100,14 @@ class ParagraphTokens(NamedTuple):
 class ParagraphProcessor(TokenizerProcessor, Processor[ParagraphTokens]):
     """Turns passages into batches for a hierarchical auto-encoder: paragraphs, whose sentences are rows.
 
-    inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with START, filled up with PAD. labels
-    (P, T): the target one place on, with END, then IGNORE. After its last sentence each paragraph has an empty one.
+    inputs: those of `paragraph_inputs`, and `target` (P, T), beginning with a start token, padded. labels
+    (P, T): the target one place on, with its end, then IGNORE. After its last sentence each paragraph has an empty one.
     """
 
     def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[ParagraphTokens]:
         """The passages of which no sentence has more tokens. They are read once, in pieces."""
         texts = ((text, (number, one.place)) for number, one in enumerate(passages) for text in one.sentences)
-        rows, known, _ = tokenised(texts, self.tokenizer, begin=(), end=())
+        rows, known, _ = tokenised(texts, self.tokenizer, (), ())
         sentences = iter(rows.take(np.arange(len(known))))
         found = [ParagraphTokens([next(sentences) for _ in same], place) for (_, place), same in groupby(known)]
         return [one for one in found if max(map(len, one.sentences)) <= most]
@@ -118,8 +120,10 @@ class ParagraphProcessor(TokenizerProcessor, Processor[ParagraphTokens]):
 
     def batch(self, prepared: Sequence[ParagraphTokens], generator: np.random.Generator | None) -> Batch:
         paragraphs = [[*(row.tolist() for row in one.sentences), []] for one in prepared]
-        targets, labels = to_write([np.array([START, *row, END]) for rows in paragraphs for row in rows])
-        inputs = {**paragraph_inputs(paragraphs), "target": targets["target"]}
+        special = self.tokenizer.special
+        whole = [np.array([special.start, *row, special.end]) for rows in paragraphs for row in rows]
+        targets, labels = to_write(whole, special)
+        inputs = {**paragraph_inputs(paragraphs, special), "target": targets["target"]}
         return ParagraphBatch(inputs, {"labels": labels}, count_labels(labels), "paragraphs")
 
 
@@ -129,14 +133,14 @@ def encode_sentences(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[
     return [list(islice(found, len(passage.sentences))) for passage in passages]
 
 
-def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]]) -> dict[str, torch.Tensor]:
+def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]], special: SpecialTokens) -> dict[str, torch.Tensor]:
     """What a hierarchical auto-encoder reads of paragraphs of sentences of token ids, the empty last ones included.
 
-    `source` (P, S), the sentences one below the other, each ending with END, filled up with PAD; `source_lengths` (P,);
+    `source` (P, S), the sentences one below the other, each with an end token, padded; `source_lengths` (P,);
     `paragraphs` (B, K), the rows of each paragraph's sentences, filled up with 0; `paragraph_lengths` (B,).
     """
-    rows = [np.array([*sentence, END]) for paragraph in paragraphs for sentence in paragraph]
-    source, source_lengths = padded(rows, PAD)
+    rows = [np.array([*sentence, special.end]) for paragraph in paragraphs for sentence in paragraph]
+    source, source_lengths = padded(rows, special.pad)
     ends = np.cumsum([len(paragraph) for paragraph in paragraphs])
     places = [np.arange(end - len(paragraph), end) for paragraph, end in zip(paragraphs, ends, strict=True)]
     numbers, lengths = padded(places, 0)
@@ -144,7 +148,7 @@ def paragraph_inputs(paragraphs: Sequence[Sequence[Sequence[int]]]) -> dict[str,
 
 
 def paragraph_batches(
-    paragraphs: Sequence[Sequence[Sequence[int]]], tokens: int
+    paragraphs: Sequence[Sequence[Sequence[int]]], special: SpecialTokens, tokens: int
 ) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
     """Batches to read: the places of their paragraphs in the list, and their `paragraph_inputs`; shortest first.
 
@@ -155,11 +159,11 @@ def paragraph_batches(
     rows = np.array([len(paragraph) for paragraph in ended])
     for group in within_budget(np.argsort(longest, kind="stable"), longest, tokens, rows):
         places = group.tolist()
-        yield places, paragraph_inputs([ended[place] for place in places])
+        yield places, paragraph_inputs([ended[place] for place in places], special)
 
 
-def to_write(rows: Sequence[Numbers]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Inputs and labels to learn to write sequences from START to END."""
-    target, lengths = padded([row[:-1] for row in rows], PAD)
+def to_write(rows: Sequence[Numbers], special: SpecialTokens) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Inputs and labels to learn to write sequences from start to end."""
+    target, lengths = padded([row[:-1] for row in rows], special.pad)
     labels, _ = padded([row[1:] for row in rows], IGNORE)
     return {"target": target, "target_lengths": lengths}, labels

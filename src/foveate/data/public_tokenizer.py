@@ -10,8 +10,20 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.special_tokens import Role, SpecialTokens
 
 TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+
+ROLES: dict[Role, str] = {
+    "pad": "pad_token",
+    "start": "bos_token",
+    "end": "eos_token",
+    "unknown": "unk_token",
+    "mask": "mask_token",
+    "separator": "sep_token",
+    "class": "cls_token",
+}
+"""What `tokenizer_config.json` calls the special tokens."""
 
 REPLACEMENT = "\ufffd"
 """Decoded from an incomplete character."""
@@ -24,6 +36,8 @@ class PublicTokenizer:
         self._tokenizer = tokenizer
         self.config = config or {}
         """What `tokenizer_config.json` holds."""
+        found = {role: self._named(name) for role, name in ROLES.items()}
+        self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
 
     @classmethod
     def load(cls, folder: Path) -> "PublicTokenizer":
@@ -52,8 +66,8 @@ class PublicTokenizer:
         """The id of a token by its text; None if there is none."""
         return self._tokenizer.token_to_id(token)
 
-    def special(self, name: str) -> int | None:
-        """The id of a special token by its role in `tokenizer_config.json`, such as "bos_token"."""
+    def _named(self, name: str) -> int | None:
+        """The id of a special token by its name in `tokenizer_config.json`, such as "bos_token"."""
         value = self.config.get(name)
         value = value.get("content") if isinstance(value, dict) else value
         return self.number(value) if isinstance(value, str) else None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, count_labels
+from foveate.contracts import IGNORE, Batch, count_labels
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode
 from foveate.data.image_processor import normalize
@@ -92,12 +92,12 @@ class QuestionProcessor(Processor[ImageQuestion]):
         return QuestionBatch(inputs, {"labels": labels}, count_labels(labels), "questions")
 
     def tokens(self, questions: Sequence[str]) -> list[list[int]]:
-        """The tokens of each question; one UNKNOWN for an empty one."""
-        return [found or [UNKNOWN] for found in self.tokenizer.encode(questions)]
+        """The tokens of each question; one unknown token for an empty one."""
+        return [found or [self.tokenizer.special.unknown] for found in self.tokenizer.encode(questions)]
 
     def ask(self, tokens: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Questions as a model reads them."""
-        table, lengths = padded([np.array(one) for one in tokens], PAD)
+        table, lengths = padded([np.array(one) for one in tokens], self.tokenizer.special.pad)
         return {"tokens": table, "lengths": lengths}
 
     def pixels(self, images: Sequence[PIL.Image.Image]) -> Tensor:

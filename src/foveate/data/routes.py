@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.lines import Paths, as_paths
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
@@ -21,9 +21,10 @@ from foveate.data.processor import Processor
 from foveate.errors import UserError
 from foveate.files import read_json_value
 from foveate.limits import TABLE, check_file
+from foveate.special_tokens import LEARNED
 
 UNKNOWN_SHARE = 0.1
-"""Share of the words that are replaced by UNKNOWN in training, so that unknown words do little harm."""
+"""Share of the words that are replaced by the unknown token in training, so that unknown words do little harm."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class RouteProcessor(Processor[Route]):
         inputs = self.inputs([route.tokens for route in prepared])
         if generator is not None:
             drawn = torch.from_numpy(generator.random(inputs["tokens"].shape) < UNKNOWN_SHARE)
-            inputs["tokens"] = inputs["tokens"].masked_fill(drawn & (inputs["tokens"] != PAD), UNKNOWN)
+            inputs["tokens"] = inputs["tokens"].masked_fill(drawn & (inputs["tokens"] != LEARNED.pad), LEARNED.unknown)
         longest = max(len(route.actions) for route in prepared)
         features = torch.zeros(len(prepared), longest, self.sights.size)
         labels = torch.full((len(prepared), longest), IGNORE)
@@ -198,22 +199,22 @@ class RouteProcessor(Processor[Route]):
         return label_batch({**inputs, "features": features}, labels, "routes")
 
     def encode(self, instruction: str) -> list[int]:
-        """Token ids of an instruction. An empty one is a single UNKNOWN."""
+        """Token ids of an instruction. An empty one is a single unknown token."""
         known = _places(self.words)
-        return [known.get(word, UNKNOWN) for word in words_of(instruction)] or [UNKNOWN]
+        return [known.get(word, LEARNED.unknown) for word in words_of(instruction)] or [LEARNED.unknown]
 
     @staticmethod
     def inputs(tokens: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """The `tokens` and `lengths` of instructions."""
         lengths = torch.tensor([len(ids) for ids in tokens])
-        padded = torch.full((len(tokens), int(lengths.max())), PAD)
+        padded = torch.full((len(tokens), int(lengths.max())), LEARNED.pad)
         for row, ids in enumerate(tokens):
             padded[row, : len(ids)] = torch.tensor(ids)
         return {"tokens": padded, "lengths": lengths}
 
     def sizes(self) -> dict[str, int]:
         return {
-            "vocabulary": UNKNOWN + 1 + len(self.words),
+            "vocabulary": LEARNED.first_word + len(self.words),
             "features": self.sights.size,
             "actions": len(ACTIONS),
         }
@@ -221,7 +222,7 @@ class RouteProcessor(Processor[Route]):
 
 @cache
 def _places(words: tuple[str, ...]) -> dict[str, int]:
-    return {word: place for place, word in enumerate(words, UNKNOWN + 1)}
+    return {word: place for place, word in enumerate(words, LEARNED.first_word)}
 
 
 def fit_routes(routes: Dataset[Route]) -> RouteProcessor:

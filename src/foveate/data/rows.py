@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from foveate.contracts import END, START, Tokenizer
+from foveate.contracts import Tokenizer
 
 Numbers = np.ndarray
 
@@ -46,9 +46,9 @@ class Rows:
 def tokenised(
     texts: Iterable[tuple[str, Known]],
     tokenizer: Tokenizer,
+    begin: Sequence[int],
+    end: Sequence[int],
     most: float = math.inf,
-    begin: Sequence[int] = (START,),
-    end: Sequence[int] = (END,),
 ) -> tuple[Rows, list[Known], int]:
     """The tokens of each text that has at most so many, between `begin` and `end`; what is known of each of these; and
     how many texts there were in all.

@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, PAD, Batch, label_batch
+from foveate.contracts import Batch, label_batch
 from foveate.data.audio_codec import AudioCodec
 from foveate.data.character_tokens import SPECIAL, encode, teacher_forcing
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound
 from foveate.data.processor import Processor
 from foveate.data.rows import padded
+from foveate.special_tokens import LEARNED, SpecialTokens
 
 
 class PreparedSpeaking(NamedTuple):
-    """The characters of a text and END, and the tokens of its sound."""
+    """The characters of a text and the end token, and the tokens of its sound."""
 
     text: list[int]
     sound: list[int]
@@ -29,6 +30,8 @@ class SpeakingProcessor(Processor[LabelledSound]):
     """Turns texts and their sounds into inputs `source` (B, S), `source_lengths` and `target` (B, T), and labels."""
 
     codec: AudioCodec
+    special: ClassVar[SpecialTokens] = LEARNED
+
     characters: str
     """The characters that can be read; token ids are their places, after the special ones."""
     longest: int
@@ -51,12 +54,12 @@ class SpeakingProcessor(Processor[LabelledSound]):
         return label_batch({**self.inputs([one.text for one in prepared]), "target": target}, labels, "sounds")
 
     def read(self, text: str) -> list[int]:
-        """The tokens of a text and END."""
-        return [*encode(text, self.characters), END]
+        """The tokens of a text and the end token."""
+        return [*encode(text, self.characters), LEARNED.end]
 
     def inputs(self, texts: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """The `source` and `source_lengths` of the tokens of texts."""
-        source, lengths = padded([np.array(text) for text in texts], PAD)
+        source, lengths = padded([np.array(text) for text in texts], LEARNED.pad)
         return {"source": torch.as_tensor(source), "source_lengths": torch.as_tensor(lengths)}
 
     def codes(self, tokens: Sequence[int]) -> list[int]:

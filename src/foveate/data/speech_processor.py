@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from foveate.data.processor import Processor
 from foveate.data.sounds import Sound
 from foveate.data.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED, SpecialTokens
 
 LARGEST = 4_000_000_000
 """Bytes of spectrograms that are kept in memory."""
@@ -37,6 +38,8 @@ class SpeechProcessor(Processor[LabelledSound]):
     """
 
     log_mel: LogMel
+    special: ClassVar[SpecialTokens] = LEARNED
+
     characters: str
     """The characters that the model can write; token ids are their places, after the special ones."""
     longest: float

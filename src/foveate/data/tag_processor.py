@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, IGNORE, PAD, START, UNKNOWN, Batch, Tokenizer, label_batch
-from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
+from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
+from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.processor import Processor
 from foveate.data.rows import Numbers, padded
 from foveate.data.tagged import Tagged
+from foveate.special_tokens import LEARNED
 
 LEXICON, TOKENIZER = "lexicon.json", "tokenizer.json"
 
@@ -65,7 +66,7 @@ class TagProcessor(Processor[Tagged]):
         """The numbers of each distinct word, worked out once, and the rows of the words of each sentence."""
         places: defaultdict[str, int] = defaultdict(lambda: len(places) + 1)
         rows = [np.array([places[word] for word in words], np.int32) for words in sentences]
-        return np.array([[PAD, *spelling("")], *self.lexicon.rows(places)]), rows
+        return np.array([[LEARNED.pad, *spelling("")], *self.lexicon.rows(places)]), rows
 
     def sizes(self) -> Mapping[str, int]:
         return {"vocabulary": self.lexicon.vocabulary, "spellings": SPELLINGS, "tags": len(self.lexicon.tags)}
@@ -122,7 +123,7 @@ class PieceTagProcessor(TagProcessor):
         return [len(tokens) for tokens, _ in self._cut(sentences)]
 
     def _padded(self, cut: Sequence[tuple[Numbers, Numbers]]) -> dict[str, Tensor]:
-        tokens, lengths = padded([tokens for tokens, _ in cut], PAD)
+        tokens, lengths = padded([tokens for tokens, _ in cut], self.tokenizer.special.pad)
         return {"tokens": tokens, "lengths": lengths, "places": padded([places for _, places in cut], 0)[0]}
 
     def _cut(self, sentences: Iterable[Sequence[str]]) -> list[tuple[Numbers, Numbers]]:
@@ -130,14 +131,12 @@ class PieceTagProcessor(TagProcessor):
         sentences = list(sentences)
         words = list({word: None for sentence in sentences for word in sentence})
         pieces = dict(zip(words, self.tokenizer.encode(words), strict=True))
-        begin, end = (START,), (END,)
-        if isinstance(self.tokenizer, BertTokenizer):
-            begin, end = self.tokenizer.begin, self.tokenizer.end
-        found = []
+        special, found = self.tokenizer.special, []
         for sentence in sentences:
-            parts = [pieces[word] or [UNKNOWN] for word in sentence]
-            ends = np.cumsum([len(begin), *map(len, parts)])
-            found.append((np.array([*begin, *chain.from_iterable(parts), *end], np.int32), ends[:-1].astype(np.int32)))
+            parts = [pieces[word] or [special.unknown] for word in sentence]
+            ends = np.cumsum([1, *map(len, parts)])
+            tokens = [special.start, *chain.from_iterable(parts), special.end]
+            found.append((np.array(tokens, np.int32), ends[:-1].astype(np.int32)))
         return found
 
     def sizes(self) -> Mapping[str, int]:

@@ -61,7 +61,7 @@ class TextLabelProcessor(Processor[LabelledTokens]):
         """The texts of at most so many tokens, and how many there were in all. The file is read once, in pieces."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         texts = ((example.text, (numbers[example.label], example.line)) for example in text)
-        rows, known, read = tokenised(texts, self.tokenizer, most, *surroundings(self.tokenizer))
+        rows, known, read = tokenised(texts, self.tokenizer, *surroundings(self.tokenizer), most)
         fitting = zip(rows.take(np.arange(len(known))), known, strict=True)
         return Dataset(text.name, [LabelledTokens(tokens, *one) for tokens, one in fitting], "texts"), read
 
@@ -70,7 +70,7 @@ class TextLabelProcessor(Processor[LabelledTokens]):
 
     def batch(self, prepared: Sequence[LabelledTokens], generator: np.random.Generator | None) -> Batch:
         labels = torch.tensor([[one.label] for one in prepared])
-        return label_batch(text_inputs([one.tokens for one in prepared]), labels, "texts")
+        return label_batch(text_inputs([one.tokens for one in prepared], self.tokenizer.special), labels, "texts")
 
     def sizes(self) -> Mapping[str, int]:
         return {"vocabulary": len(self.tokenizer), "classes": len(self.labels)}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import IGNORE, PAD, UNKNOWN, Batch, label_batch
+from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.facts import TextQuestion
 from foveate.data.processor import PROCESSOR, Processor
@@ -45,13 +45,14 @@ class TextQuestionProcessor(Processor[TextQuestion]):
         return label_batch(self.ask(texts, questions), torch.tensor(answers)[:, None], "questions")
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text; one UNKNOWN for an empty one."""
-        return [found or [UNKNOWN] for found in self.tokenizer.encode(texts)]
+        """The tokens of each text; one unknown token for an empty one."""
+        return [found or [self.tokenizer.special.unknown] for found in self.tokenizer.encode(texts)]
 
     def ask(self, texts: Sequence[Sequence[int]], questions: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Texts and questions as a model reads them."""
-        source, source_lengths = padded([np.array(one) for one in texts], PAD)
-        target, target_lengths = padded([np.array(one) for one in questions], PAD)
+        pad = self.tokenizer.special.pad
+        source, source_lengths = padded([np.array(one) for one in texts], pad)
+        target, target_lengths = padded([np.array(one) for one in questions], pad)
         return {
             "source": source,
             "source_lengths": source_lengths,

@@ -7,15 +7,20 @@ from typing import Any, Literal
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from foveate.contracts import END, PAD, START, UNKNOWN
 from foveate.errors import UserError
 from foveate.limits import check_file
+from foveate.special_tokens import LEARNED, SpecialTokens
 
 SPACE = "▁"
 """Stands for the space before a word, as in SentencePiece; a '▁' of the text itself is read as a space."""
 
 SPECIAL = ("<pad>", "<start>", "<end>", "⁇")
-"""The texts of the ids PAD, START, END and UNKNOWN. The same characters inside a sentence are ordinary text."""
+"""The texts of the ids of padding, start, end and unknown: LEARNED. The same characters inside a sentence are text."""
+
+UNKNOWN = SPECIAL[LEARNED.unknown]
+
+MASK = "[MASK]"
+"""The text of the mask token, in the vocabularies that have one."""
 
 WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+(['’](?=\p{{L}}))?|{SPACE}?\p{{N}}|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
 """What no subword reaches across: a word (an apostrophe inside ends it, so that l'|homme and l'|eau share an article),
@@ -29,12 +34,16 @@ class SubwordTokenizer:
 
     Text is brought to NFC and single spaces first (a no-break space becomes a plain one, surrounding space is dropped);
     apart from that `decode` gives back what `encode` read. A run of characters that the training text did not have is
-    one UNKNOWN, which decodes to '⁇'.
+    one unknown token, which decodes to '⁇'.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokenizer.encode_special_tokens = True  # a user who writes "<end>" means these five characters
         self._tokenizer = tokenizer
+        mask = tokenizer.token_to_id(MASK)
+        self.special = (
+            LEARNED if mask is None else SpecialTokens({**LEARNED.ids, "mask": mask, "separator": LEARNED.end})
+        )
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
@@ -43,11 +52,13 @@ class SubwordTokenizer:
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        shown = [[token for token in sentence if token not in (PAD, START, END)] for sentence in tokens]
+        special = self.special
+        silent = (special.pad, special.start, special.end)
+        shown = [[token for token in sentence if token not in silent] for sentence in tokens]
         return self._tokenizer.decode_batch(shown, skip_special_tokens=False)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
-        texts = [self._tokenizer.id_to_token(token) or SPECIAL[UNKNOWN] for token in tokens]
+        texts = [self._tokenizer.id_to_token(token) or UNKNOWN for token in tokens]
         return [_shown(text, before) for text, before in zip(texts, ["", *texts], strict=False)]
 
     def units(self, text: str) -> list[str]:
@@ -82,7 +93,7 @@ def train_bpe(
     trainer = trainers.BpeTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
     )
-    model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
+    model = models.BPE(unk_token=UNKNOWN, fuse_unk=True)
     trained = _trained(model, trainer, WORDS, texts, lowercase)
     if len(trained) > size:
         raise UserError(f"a vocabulary of {size:,} entries is too small: the characters alone take {len(trained):,}")
@@ -92,26 +103,26 @@ def train_bpe(
 def train_words(
     texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
 ) -> SubwordTokenizer:
-    """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is UNKNOWN.
+    """Learns the `size` most frequent words (see WORDS), the four special entries included; any other is unknown.
 
-    A word that occurs once is not learned, so that a model meets UNKNOWN in training. Raises UserError when there is no
-    text.
+    A word that occurs once is not learned, so that a model meets unknown words in training. Raises UserError when there
+    is no text.
     """
     trainer = trainers.WordLevelTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
     )
-    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, WORDS, texts, lowercase, UNKNOWN_WORD)
+    return _trained(models.WordLevel(unk_token=UNKNOWN), trainer, WORDS, texts, lowercase, UNKNOWN_WORD)
 
 
 def train_characters(
     texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
 ) -> SubwordTokenizer:
-    """Learns the `size` most frequent characters, the four special entries included; any other is UNKNOWN.
+    """Learns the `size` most frequent characters, the four special entries included; any other is unknown.
 
     Raises UserError when there is no text.
     """
     trainer = trainers.WordLevelTrainer(vocab_size=size, special_tokens=[*SPECIAL, *special], show_progress=False)
-    return _trained(models.WordLevel(unk_token=SPECIAL[UNKNOWN]), trainer, CHARACTERS, texts, lowercase)
+    return _trained(models.WordLevel(unk_token=UNKNOWN), trainer, CHARACTERS, texts, lowercase)
 
 
 Tokens = Literal["subwords", "words", "characters"]
@@ -121,7 +132,7 @@ TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_cha
 """What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""
 
 
-UNKNOWN_WORD = decoders.Replace(SPECIAL[UNKNOWN], f"{SPACE}{SPECIAL[UNKNOWN]}")
+UNKNOWN_WORD = decoders.Replace(UNKNOWN, f"{SPACE}{UNKNOWN}")
 """Gives an unknown word the space that words have before them, which a vocabulary of words keeps with the word."""
 
 

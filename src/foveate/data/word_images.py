@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import PIL.Image
@@ -16,6 +16,7 @@ from foveate.data.images import labelled_images, on_white, turn_upright
 from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED, SpecialTokens
 
 TABLE = "labels.tsv"
 """The table in a folder of word images."""
@@ -61,6 +62,8 @@ class WordImageProcessor(Processor[WordImage]):
     darker than the letters or lighter, and the image is scaled and shifted a little, all at random.
     """
 
+    special: ClassVar[SpecialTokens] = LEARNED
+
     height: int
     width: int
     characters: str
@@ -102,7 +105,7 @@ class WordImageProcessor(Processor[WordImage]):
         return on_white(turn_upright(image)).convert("L")
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text; a character that is not known is UNKNOWN."""
+        """Token ids of a text; a character that is not known is the unknown token."""
         return encode(text, self.characters)
 
     def decode(self, tokens: Sequence[int]) -> str:

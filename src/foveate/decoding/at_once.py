@@ -15,6 +15,7 @@ from torch import Tensor
 from foveate.attention import hooks
 from foveate.contracts import Generator, Hypothesis, State, StepDecoder
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
+from foveate.special_tokens import SpecialTokens
 
 _MOST = 4
 """The most batches at once. Each holds Python's global lock for about a quarter of its time."""
@@ -28,6 +29,7 @@ def batches_at_once(device: torch.device) -> int:
 def decode_all(
     model: Generator | StepDecoder,
     batches: Sequence[dict[str, Tensor]],
+    special: SpecialTokens,
     settings: Decoding,
     generator: torch.Generator | None = None,
     at_once: int = 1,
@@ -40,10 +42,10 @@ def decode_all(
     settings.check()
     at_once = min(at_once, len(batches))
     if at_once > 1 and not _one_by_one(batches[0], settings):
-        yield from _decode_at_once(model, batches, settings, at_once)
+        yield from _decode_at_once(model, batches, special, settings, at_once)
     else:
         for inputs in batches:
-            yield _decode(model, inputs, settings, generator)
+            yield _decode(model, inputs, special, settings, generator)
 
 
 def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
@@ -55,22 +57,28 @@ def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
 def _decode(
     model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
+    special: SpecialTokens,
     settings: Decoding,
     generator: torch.Generator | None = None,
     stop: Event | None = None,
 ) -> list[list[Hypothesis]]:
     longest = longest_outputs(model, inputs["source_lengths"], settings)
-    return decode_up_to(longest, model if stop is None else _Stoppable(model, stop), inputs, settings, generator)
+    writer = model if stop is None else _Stoppable(model, stop)
+    return decode_up_to(longest, writer, inputs, special, settings, generator)
 
 
 def _decode_at_once(
-    model: Generator | StepDecoder, batches: Sequence[dict[str, Tensor]], settings: Decoding, at_once: int
+    model: Generator | StepDecoder,
+    batches: Sequence[dict[str, Tensor]],
+    special: SpecialTokens,
+    settings: Decoding,
+    at_once: int,
 ) -> Iterator[list[list[Hypothesis]]]:
     threads, stop = torch.get_num_threads(), Event()
 
     def job(inputs: dict[str, Tensor]) -> list[list[Hypothesis]]:
         torch.set_num_threads(max(1, threads // at_once))
-        return _decode(model, inputs, settings, stop=stop)
+        return _decode(model, inputs, special, settings, stop=stop)
 
     pool = ThreadPoolExecutor(at_once)
     try:

@@ -8,10 +8,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention import assign_rows
-from foveate.contracts import END, START, Generator, Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis, StepDecoder
 from foveate.decoding.first_step import first_step
-from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs
+from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs, writable
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 WIDEST = 1_000
 """The greatest width: wider beams find nothing better and need too much memory."""
@@ -24,6 +25,7 @@ PENALTY = 4
 def beam(
     model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
+    special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],
     width: int = 5,
     n_best: int = 1,
@@ -37,8 +39,8 @@ def beam(
     At each step, the `width` best continuations of an example's open hypotheses stay open. With a `threshold`, those
     whose log-probability is lower than that of the `n_best`-th one by more than the threshold are dropped (absolute
     threshold pruning, Freitag and Al-Onaizan 2017, https://arxiv.org/abs/1702.01806). A hypothesis that ends among the
-    `width` best is ranked by log-probability / length ** `length_penalty`; both include END. With a penalty of 1, this
-    is the mean log-probability of a token. A smaller penalty favours shorter outputs, a larger one longer ones.
+    `width` best is ranked by log-probability / length ** `length_penalty`; both include the end. With a penalty of 1,
+    this is the mean log-probability of a token. A smaller penalty favours shorter outputs, a larger one longer ones.
 
     The search of an example ends at the first of these events:
     - No open hypothesis can overtake the `n_best` best ended ones; those that cannot are dropped earlier. Further
@@ -47,8 +49,8 @@ def beam(
       one. It may miss an output that becomes likely only later.
     - `patience * width` hypotheses have ended. Most toolkits have this rule with a patience of 1 (Kasai et al. 2022,
       https://arxiv.org/abs/2204.05424). It counts all hypotheses that end. None disables it.
-    - `max_length` steps are done, END included (one number, or one for each example). If fewer than `n_best` hypotheses
-      have ended, the best open ones follow with `ended=False`.
+    - `max_length` steps are done, the end included (one number, or one for each example). If fewer than `n_best`
+      hypotheses have ended, the best open ones follow with `ended=False`.
 
     A width and a patience of 1 give greedy search. Equal scores are ordered by beam, then by token id. The model should
     be in evaluation mode. Raises UserError for invalid settings.
@@ -57,8 +59,9 @@ def beam(
     steps = limits(inputs, max_length)
     enough = math.inf if patience is None else max(n_best, patience * width)
     found = _Found(len(steps), n_best, length_penalty, enough)
-    search = _Search(steps, width, found, *(math.inf if bound is None else bound for bound in (growth, threshold)))
-    logits, state = first_step(model, inputs)
+    bounds = (math.inf if bound is None else bound for bound in (growth, threshold))
+    search = _Search(steps, special, width, found, *bounds)
+    logits, state = first_step(model, inputs, special)
     while len(rows := search.advance(logits)):
         state.reorder(rows)
         logits = model.step(search.last_tokens, state)
@@ -106,7 +109,7 @@ class _Found:
     def add(
         self, examples: Int[Tensor, "M"], tokens: Int[Tensor, "M L"], log_prob: Float[Tensor, "M"], ended: bool
     ) -> None:
-        """Add hypotheses, without START and END, to the ranking of their examples."""
+        """Add hypotheses, without start and end, to the ranking of their examples."""
         scores = self.score(log_prob, tokens.shape[1] + ended)
         rows = zip(*(values.tolist() for values in (examples, tokens, log_prob, scores)), strict=True)
         for example, written, total, score in rows:
@@ -136,11 +139,20 @@ class _Search:
     and keeps it if possible, because moving the memory of a model takes time.
     """
 
-    def __init__(self, steps: Int[Tensor, "B"], width: int, found: _Found, growth: float, threshold: float):
+    def __init__(
+        self,
+        steps: Int[Tensor, "B"],
+        special: SpecialTokens,
+        width: int,
+        found: _Found,
+        growth: float,
+        threshold: float,
+    ):
+        self.special = special
         self.width, self.found, self.growth, self.threshold = width, found, min(growth, LONGEST), threshold
         self.examples = torch.arange(len(steps), device=steps.device)
         self.steps = steps
-        self.written = torch.full_like(self.examples, START)[:, None, None]
+        self.written = torch.full_like(self.examples, special.start)[:, None, None]
         self.log_prob = torch.zeros(len(steps), 1, device=steps.device)
         self.rows = self.examples[:, None]
 
@@ -154,9 +166,9 @@ class _Search:
     def advance(self, logits: Float[Tensor, "R N"]) -> Int[Tensor, "K"]:
         """Take one step. Returns the old row of each new row of the model."""
         log_prob, parents, tokens = self._candidates(logits)
-        ends = tokens == END
+        ends = tokens == self.special.end
         self._store_ended(ends, log_prob, parents)
-        # At least `width` of twice as many candidates do not end, since each beam has one END.
+        # At least `width` of twice as many candidates do not end, since each beam has one end.
         continuing = ends.byte().argsort(dim=1, stable=True)[:, : self.width]
         self.log_prob = log_prob.masked_fill(ends, -math.inf).gather(1, continuing)
         parents = parents.gather(1, continuing)
@@ -173,14 +185,15 @@ class _Search:
         self, logits: Float[Tensor, "R N"]
     ) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"], Int[Tensor, "B K"]]:
         """The best continuations of each example, best first: log-probability, beam continued, token added."""
-        # PAD and START are lower than END and never chosen. Only END and `width` other tokens of a beam matter.
-        _, tokens = best(logits[:, END:], self.width + 1)
+        # Only the end and `width` other tokens of a beam matter.
+        allowed, first = writable(logits, self.special)
+        _, tokens = best(allowed, self.width + 1)
         continuations = tokens.shape[1]
         rows = self.rows.flatten()
-        added, tokens = log_probs(logits, tokens + END)[rows], tokens[rows]
+        added, tokens = log_probs(logits, tokens + first)[rows], tokens[rows]
         totals = self.log_prob.flatten()[:, None] + added
         log_prob, chosen = best(totals.reshape(len(self.examples), -1), 2 * self.width)
-        tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + END
+        tokens = tokens.reshape(len(self.examples), -1).gather(1, chosen) + first
         return log_prob, chosen // continuations, tokens
 
     def _store_ended(
@@ -197,7 +210,7 @@ class _Search:
         """Remove finished examples, and drop hypotheses that cannot win."""
         length = self.written.shape[2] - 1
         to_beat = self.log_prob.new_tensor([self.found.to_beat[example] for example in self.examples.tolist()])
-        least = length + 1  # with END
+        least = length + 1  # with the end
         greatest = self.steps.clamp_max(self.growth * least) if self.found.length_penalty > 0 else least
         cannot_win = to_beat[:, None] >= self.found.score(self.log_prob.T, greatest).T
         done = (self.steps <= length) | cannot_win[:, 0]

@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import END, Generator, Hypothesis, State, StepDecoder
+from foveate.contracts import Generator, Hypothesis, State, StepDecoder
 from foveate.decoding.first_step import first_step
-from foveate.decoding.ranking import hypothesis, limits, log_probs
+from foveate.decoding.ranking import hypothesis, limits, log_probs, writable
+from foveate.special_tokens import SpecialTokens
 
 Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
 """Chooses an index in each row of logits."""
@@ -17,14 +18,17 @@ Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
 
 @torch.no_grad()
 def greedy(
-    model: Generator | StepDecoder, inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]
+    model: Generator | StepDecoder,
+    inputs: dict[str, Tensor],
+    special: SpecialTokens,
+    max_length: int | Int[Tensor, "B"],
 ) -> list[Hypothesis]:
     """The greedy sequence of each example, of the likeliest next tokens; its score is its log-probability.
 
-    `max_length` is the greatest number of tokens, END included: one number, or one for each example. A longer output
-    has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
+    `max_length` is the greatest number of tokens, the end included: one number, or one for each example. A longer
+    output has `ended=False`. The model should be in evaluation mode. Raises UserError for an invalid limit."""
     steps = limits(inputs, max_length)
-    return write(model, *first_step(model, inputs), _likeliest, steps)
+    return write(model, *first_step(model, inputs, special), special, _likeliest, steps)
 
 
 def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
@@ -35,10 +39,11 @@ def write(
     model: Generator | StepDecoder,
     logits: Float[Tensor, "R N"],
     state: State,
+    special: SpecialTokens,
     choose: Choice,
     steps: Int[Tensor, "R"],
 ) -> list[Hypothesis]:
-    """Decode every row of `state` until END or its number of `steps`; finished rows leave the batch.
+    """Decode every row of `state` until the end token or its number of `steps`; finished rows leave the batch.
 
     `logits` are those of each row's first token.
     """
@@ -47,13 +52,13 @@ def write(
     log_prob = torch.zeros(len(rows), device=steps.device)
     done: dict[int, Hypothesis] = {}
     for step in count(1):
-        # PAD and START are lower than END and never chosen.
-        tokens = choose(logits[:, END:]) + END
+        allowed, first = writable(logits, special)
+        tokens = choose(allowed) + first
         log_prob = log_prob + log_probs(logits, tokens[:, None])[:, 0]
         written = torch.cat([written, tokens[:, None]], 1)
-        leave = (tokens == END) | (steps <= step)
+        leave = (tokens == special.end) | (steps <= step)
         if leave.any():
-            done.update(_finished(rows[leave], written[leave], log_prob[leave]))
+            done.update(_finished(rows[leave], written[leave], log_prob[leave], special.end))
             stay = (~leave).nonzero()[:, 0]
             if not len(stay):
                 break
@@ -64,10 +69,10 @@ def write(
 
 
 def _finished(
-    rows: Int[Tensor, "R"], written: Int[Tensor, "R T"], log_prob: Float[Tensor, "R"]
+    rows: Int[Tensor, "R"], written: Int[Tensor, "R T"], log_prob: Float[Tensor, "R"], end: int
 ) -> list[tuple[int, Hypothesis]]:
     finished = []
     for row, tokens, total in zip(rows.tolist(), written.tolist(), log_prob.tolist(), strict=True):
-        ended = tokens[-1] == END
+        ended = tokens[-1] == end
         finished.append((row, hypothesis(tokens[:-1] if ended else tokens, total, total, ended)))
     return finished

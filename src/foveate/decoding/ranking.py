@@ -8,6 +8,7 @@ from torch import Tensor
 
 from foveate.contracts import Hypothesis
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 _BLOCK = 128
 """Scores in a block, of which only the greatest is compared first."""
@@ -48,6 +49,14 @@ def _best_of_short(scores: Float[Tensor, "R N"], count: int) -> tuple[Float[Tens
     return values[:, :count], places[:, :count]
 
 
+def writable(logits: Float[Tensor, "R N"], special: SpecialTokens) -> tuple[Float[Tensor, "R K"], int]:
+    """The logits of the tokens that may be written, and the id of the first: padding and start never are."""
+    never = special.never_written
+    if never == tuple(range(len(never))):
+        return logits[:, len(never) :], len(never)
+    return logits.index_fill(1, torch.tensor(never, device=logits.device), -math.inf), 0
+
+
 def log_probs(logits: Float[Tensor, "R N"], tokens: Int[Tensor, "R K"]) -> Float[Tensor, "R K"]:
     """The log-probabilities of some tokens of each row, in full precision."""
     rows = max(1, _CACHED // logits.shape[1])
@@ -81,5 +90,5 @@ def limits(inputs: dict[str, Tensor], max_length: int | Int[Tensor, "B"]) -> Int
             f"max_length has {len(lengths)} numbers for {len(first)} examples; give one for each, or one for all"
         )
     if (lengths < 1).any():
-        raise UserError(f"max_length must be at least 1 (END is counted), not {int(lengths.min())}")
+        raise UserError(f"max_length must be at least 1 (the end token is counted), not {int(lengths.min())}")
     return lengths.expand(len(first))

@@ -9,6 +9,7 @@ from foveate.decoding.first_step import first_step
 from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 COLDEST, HOTTEST = 1e-37, 1e37
 """Bounds of the temperature: it and its reciprocal are neither 0 nor infinite in single precision."""
@@ -18,6 +19,7 @@ COLDEST, HOTTEST = 1e-37, 1e37
 def sample(
     model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
+    special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],
     samples: int = 1,
     temperature: float = 1.0,
@@ -29,14 +31,14 @@ def sample(
 
     Logits are divided by the `temperature`. Then the `top_k` likeliest tokens are kept, and of these the smallest set
     of likeliest tokens (the nucleus) whose probability reaches `top_p` (Holtzman et al. 2020,
-    https://arxiv.org/abs/1904.09751). PAD and START are never drawn. `log_prob` and `score` are the model's
+    https://arxiv.org/abs/1904.09751). Padding and start are never drawn. `log_prob` and `score` are the model's
     log-probability before temperature and truncation. A `generator` on the inputs' device makes draws reproducible.
 
-    `max_length` is the greatest number of tokens, END included: one number, or one for each example. The model should
-    be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
+    `max_length` is the greatest number of tokens, the end included: one number, or one for each example. The model
+    should be in evaluation mode. Raises UserError for invalid settings, and if the model returns NaN."""
     check_sampling(samples, temperature, top_k, top_p)
     steps = limits(inputs, max_length)
-    logits, state = first_step(model, inputs)
+    logits, state = first_step(model, inputs, special)
     rows = torch.arange(len(steps), device=steps.device).repeat_interleave(samples)
     if samples > 1:
         state.reorder(rows)
@@ -52,7 +54,7 @@ def sample(
         places = torch.multinomial(shares, 1, generator=generator)
         return (places if tokens is None else tokens.gather(1, places))[:, 0]
 
-    drawn = write(model, logits, state, draw, steps[rows])
+    drawn = write(model, logits, state, special, draw, steps[rows])
     return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
 
 

@@ -7,8 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from foveate.contracts import IGNORE, PAD, START, Batch, Output, StepDecoder
+from foveate.contracts import IGNORE, Batch, Output, StepDecoder
 from foveate.errors import UserError
+from foveate.special_tokens import SpecialTokens
 
 
 @torch.no_grad()
@@ -27,16 +28,16 @@ def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
 
 
 @torch.no_grad()
-def step_scores(model: StepDecoder, batch: Batch) -> Float[Tensor, "B"]:
+def step_scores(model: StepDecoder, batch: Batch, special: SpecialTokens) -> Float[Tensor, "B"]:
     """`score`, computed token by token as in decoding.
 
     `start` gets the inputs whose names do not begin with "target".
     """
     state = model.start(**{name: value for name, value in batch.inputs.items() if not name.startswith("target")})
-    tokens = torch.full_like(batch.labels[:, 0], START)
+    tokens = torch.full_like(batch.labels[:, 0], special.start)
     total = torch.zeros(len(tokens), device=tokens.device)
     for expected in batch.labels.unbind(1):
         logits = model.step(tokens, state)
         total = total - cross_entropy(logits.float(), expected, ignore_index=IGNORE, reduction="none")
-        tokens = expected.masked_fill(expected == IGNORE, PAD)
+        tokens = expected.masked_fill(expected == IGNORE, special.pad)
     return total

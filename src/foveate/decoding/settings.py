@@ -14,6 +14,7 @@ from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
 from foveate.errors import UserError, check_literals
 from foveate.nn import longest_sequence
+from foveate.special_tokens import SpecialTokens
 
 
 @dataclass
@@ -77,6 +78,7 @@ class Decoding:
 def decode(
     model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
+    special: SpecialTokens,
     source_lengths: Int[Tensor, "B"],
     settings: Decoding,
     generator: torch.Generator | None = None,
@@ -88,7 +90,7 @@ def decode(
     """
     settings.check()
     longest = longest_outputs(model, source_lengths, settings, inputs.get("lengths"))
-    return decode_up_to(longest, model, inputs, settings, generator)
+    return decode_up_to(longest, model, inputs, special, settings, generator)
 
 
 def longest_outputs(
@@ -97,8 +99,8 @@ def longest_outputs(
     settings: Decoding,
     prompt_lengths: Int[Tensor, "B"] | None = None,
 ) -> Int[Tensor, "B"]:
-    """The greatest number of tokens of each output, END included: prompt and output, whose last token is not read, have
-    room in the learned positions."""
+    """The greatest number of tokens of each output, the end included: prompt and output, whose last token is not read,
+    have room in the learned positions."""
     longest = (source_lengths * settings.length_factor).long() + settings.length_extra
     known = longest_sequence(model)
     if prompt_lengths is not None and known < LONGEST:
@@ -110,14 +112,14 @@ def decode_up_to(
     longest: Int[Tensor, "B"],
     model: Generator | StepDecoder,
     inputs: dict[str, Tensor],
+    special: SpecialTokens,
     settings: Decoding,
     generator: torch.Generator | None = None,
 ) -> list[list[Hypothesis]]:
     """`decode` with outputs of at most `longest` tokens."""
     if settings.method == "beam":
-        return beam(model, inputs, longest, *settings.beam_arguments)
+        return beam(model, inputs, special, longest, *settings.beam_arguments)
     if settings.method == "sample":
-        return sample(
-            model, inputs, longest, settings.n_best, settings.temperature, settings.top_k, settings.top_p, generator
-        )
-    return [[found] for found in greedy(model, inputs, longest)]
+        drawn_by = (settings.n_best, settings.temperature, settings.top_k, settings.top_p)
+        return sample(model, inputs, special, longest, *drawn_by, generator)
+    return [[found] for found in greedy(model, inputs, special, longest)]

@@ -11,9 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from foveate.contracts import END, PAD, START, Tokenizer
+from foveate.contracts import Tokenizer
 from foveate.data import ParallelText
 from foveate.sight import look
+from foveate.special_tokens import LEARNED
 
 BATCH = 50
 """Messages in a batch."""
@@ -102,9 +103,9 @@ def _maps(
     for start in range(0, len(known), BATCH):
         some = known[start : start + BATCH]
         inputs = {
-            "source": _table([[*one.source, END] for one in some], PAD),
+            "source": _table([[*one.source, LEARNED.end] for one in some], LEARNED.pad),
             "source_lengths": torch.tensor([len(one.source) + 1 for one in some]),
-            "target": _table([[START, *one.target] for one in some], PAD),
+            "target": _table([[LEARNED.start, *one.target] for one in some], LEARNED.pad),
         }
         with torch.inference_mode(), look(model, sites=[site]) as sight:
             model(**inputs)

@@ -214,6 +214,7 @@ def _batch(translators: dict[str, Predictor], text: ParallelText, options: Atten
 def _speeds(translators: dict[str, Predictor], batch: Batch, options: AttentionOnTranslation) -> Speeds:
     """Target tokens a second of each translator, in training and in decoding step by step, on the same batch."""
     models = {name: translator.model for name, translator in translators.items()}
+    special = next(iter(translators.values())).processor.target.special
     updaters = {name: Updater(model, CrossEntropy(0.1), Training(device="cpu")) for name, model in models.items()}
 
     def learn(name: str) -> None:
@@ -221,7 +222,7 @@ def _speeds(translators: dict[str, Predictor], batch: Batch, options: AttentionO
         updaters[name]([batch], 0.0, 1)  # a learning rate of 0 does not change the weights
 
     def write(name: str) -> None:
-        step_scores(cast(StepDecoder, models[name].eval()), batch)
+        step_scores(cast(StepDecoder, models[name].eval()), batch, special)
 
     training, writing = (
         {name: batch.total_weight / seconds for name, seconds in side_by_side(runs, options.repeats).items()}

@@ -16,7 +16,6 @@ import torch
 import tyro
 from rich.console import Console
 
-from foveate.contracts import START
 from foveate.data import ParallelText, Splits, open_source
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
@@ -25,6 +24,7 @@ from foveate.experiments.bottleneck_report import Group, Times
 from foveate.experiments.comparison import Comparison, Options, check_growing
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
+from foveate.special_tokens import LEARNED
 from foveate.tasks import load
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.predictor import Predictor
@@ -230,7 +230,9 @@ def _times(
     """Seconds for one sentence of each length, by model; measurements are interleaved."""
     found: Times = {name: {} for name in translators}
     for length in lengths:
-        tokens = torch.randint(START + 3, min(len(each.processor.source) for each in translators.values()), (1, length))
+        tokens = torch.randint(
+            LEARNED.first_word, min(len(each.processor.source) for each in translators.values()), (1, length)
+        )
         runs = {name: partial(run_of, each.model, tokens, tokens) for name, each in translators.items()}
         for name, seconds in side_by_side(runs, repeats).items():
             found[name][length] = seconds

@@ -18,13 +18,14 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, Output, label_batch
+from foveate.contracts import Output, label_batch
 from foveate.errors import at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
+from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy
 
-FIRST = START + 3
+FIRST = LEARNED.first_word
 """The first token that is not a special one."""
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -117,7 +118,7 @@ def _predict(
     """What a model makes of some sequences, and the tokens that it should write."""
     source = torch.randint(FIRST, FIRST + options.vocabulary, (rows, length), generator=generator)
     target = source if options.order == "forward" else source.flip(1)
-    known = F.pad(target[:, :-1], (1, 0), value=START)
+    known = F.pad(target[:, :-1], (1, 0), value=LEARNED.start)
     return model(source, torch.full((rows,), length), known), target
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import tasks
-from foveate.contracts import END, PAD, START, Tokenizer
+from foveate.contracts import Tokenizer
 from foveate.data import LabelledText, Splits, open_source
 from foveate.data.characters import OpenVocabulary
 from foveate.data.neighbours import BothWays
@@ -24,6 +24,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.models.text.elmo import Elmo, LayerMix
 from foveate.nn import Dropout, Recurrent, pooling, word_vectors
+from foveate.special_tokens import LEARNED
 
 BUDGET = 2048
 """Words of a batch, padding included."""
@@ -56,7 +57,7 @@ class Part:
     """The texts of one side, as numbers."""
 
     tokens: list[np.ndarray]
-    """Words of the classifier's own vocabulary, START and END around them."""
+    """Words of the classifier's own vocabulary, between start and end."""
     layers: list[Tensor]
     """ELMo's layers of the same words, (L, T, C) each, in half precision."""
     labels: np.ndarray
@@ -67,7 +68,7 @@ class Part:
         order = np.arange(len(lengths)) if generator is None else generator.permutation(len(lengths))
         groups = within_budget(order[np.argsort(lengths[order], kind="stable")], lengths, BUDGET)
         for group in groups if generator is None else [groups[at] for at in generator.permutation(len(groups))]:
-            tokens, counts = padded([self.tokens[row] for row in group], PAD)
+            tokens, counts = padded([self.tokens[row] for row in group], LEARNED.pad)
             parts = [self.layers[row].transpose(0, 1) for row in group]
             layers = nn.utils.rnn.pad_sequence(parts, batch_first=True).permute(2, 0, 1, 3).float()
             yield group, {"tokens": tokens, "lengths": counts, "layers": layers}
@@ -124,7 +125,9 @@ def run(options: ElmoFeatures, console: Console) -> Comparison:
 def _read(text: LabelledText, names: Sequence[str], words: Tokenizer, model: Elmo, elmo_words: OpenVocabulary) -> Part:
     """The texts cut into ELMo's words; the classifier's vocabulary has the same cuts."""
     texts, labels = [each.text for each in text], np.array([names.index(each.label) for each in text])
-    own, others = ([np.array([START, *row, END]) for row in each.encode(texts)] for each in (words, elmo_words))
+    own, others = (
+        [np.array([LEARNED.start, *row, LEARNED.end]) for row in each.encode(texts)] for each in (words, elmo_words)
+    )
     layers: list[Any] = [None] * len(texts)
     lengths = np.array([len(row) for row in others])
     way = BothWays(elmo_words)

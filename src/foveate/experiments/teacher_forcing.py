@@ -12,11 +12,12 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, UNKNOWN, StepDecoder
+from foveate.contracts import StepDecoder
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
 from foveate.experiments.measuring import Run, exponent, side_by_side
+from foveate.special_tokens import LEARNED
 
 MODES = {"forced": "teacher-forced", "stepped": "step by step"}
 
@@ -55,7 +56,7 @@ def run(options: TeacherForcing, console: Console) -> Comparison:
     """Measure all models at all lengths. Raises UserError for invalid sizes and for models that do not translate."""
     for name in ("width", "batch", "repeats"):
         at_least(1, name, getattr(options, name))
-    at_least(UNKNOWN + 2, "vocabulary", options.vocabulary)
+    at_least(LEARNED.first_word + 1, "vocabulary", options.vocabulary)
     at_least(1, "the number of models", len(options.models))
     check_growing("lengths", options.lengths)
     built = {name: _model(options, name) for name in options.models}
@@ -107,10 +108,10 @@ def state_bytes(state: Any) -> int:
 
 
 def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
-    source = torch.randint(4, options.vocabulary, (options.batch, length))
+    source = torch.randint(LEARNED.first_word, options.vocabulary, (options.batch, length))
     lengths = torch.full((options.batch,), length)
-    target = torch.randint(4, options.vocabulary, (options.batch, length))
-    target[:, 0] = START
+    target = torch.randint(LEARNED.first_word, options.vocabulary, (options.batch, length))
+    target[:, 0] = LEARNED.start
 
     def forced() -> Tensor:
         return model(source, lengths, target).logits

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from foveate import models
-from foveate.contracts import START, StepDecoder
+from foveate.contracts import StepDecoder
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
+from foveate.special_tokens import LEARNED
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "attention", "mkldnn_rnn_layer")
 """Parts of the names of torch's operations that multiply matrices."""
@@ -91,9 +92,9 @@ def _translator(name: str) -> nn.Module:
 
 def _passes(model: Any, length: int) -> dict[str, Callable[[], object]]:
     """A known target at once, and the same target token by token; reading the source is part of both."""
-    source, lengths = torch.randint(4, 100, (1, length)), torch.tensor([length])
-    target = torch.randint(4, 100, (1, length))
-    target[:, 0] = START
+    source, lengths = torch.randint(LEARNED.first_word, 100, (1, length)), torch.tensor([length])
+    target = torch.randint(LEARNED.first_word, 100, (1, length))
+    target[:, 0] = LEARNED.start
 
     def stepped() -> Tensor:
         state = model.start(source, lengths)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foveate.data.masking import MASK, SPECIALS
+from foveate.data.masking import MASK
 from foveate.errors import printable
 from foveate.tasks.predictor import Predictor
 
@@ -46,11 +46,12 @@ class FilledText:
 def blanks_of(predictor: Predictor, tokens: Sequence[int], places: Sequence[int], best: int) -> list[Blank]:
     """The best words for the masks at some places of a text; several are predicted at once, each without the others."""
     inputs = predictor.processor.way.ask([np.array(tokens)], [np.array(places)])
+    first = predictor.processor.tokenizer.special.first_word
     probabilities = predictor.forward(inputs).logits[0].float().softmax(-1)
-    probabilities[:, :SPECIALS] = 0  # these are no words
+    probabilities[:, :first] = 0  # these are no words
     found = []
     for row in probabilities:
-        shares, ids = row.topk(min(best, len(row) - SPECIALS))
+        shares, ids = row.topk(min(best, len(row) - first))
         words = [predictor.processor.tokenizer.pieces([token])[0] for token in ids.tolist()]
         found.append(Blank(words, shares.tolist()))
     return found

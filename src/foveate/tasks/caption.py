@@ -12,7 +12,7 @@ import PIL.Image
 import torch
 import tyro
 
-from foveate.contracts import UNKNOWN, Hypothesis
+from foveate.contracts import Hypothesis
 from foveate.data import TRAINERS, Tokens
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import CaptionedImage, captioned_images
@@ -210,7 +210,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         tokens = [
             token for own in tokenizer.encode([text for one in examples for text in one.captions]) for token in own
         ]
-        share = tokens.count(UNKNOWN) / max(1, len(tokens))
+        share = tokens.count(tokenizer.special.unknown) / max(1, len(tokens))
         if share < NOTEWORTHY:
             return []
         return [f"the model has no word for {100 * share:.0f} % of the tokens of these captions, which it cannot write"]
@@ -239,7 +239,7 @@ def word_strip(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[in
     """The image once for each token of its caption, sharp and bright where the model looked; None if it does not
     attend."""
     pixels = predictor.processor.pixels([image]).to(predictor.device)
-    maps = word_maps(predictor.model, pixels, [tokens])
+    maps = word_maps(predictor.model, pixels, [tokens], predictor.processor.tokenizer.special)
     if maps is None:
         return None
     return plot_word_strip(_shown(predictor, image), predictor.processor.tokenizer.pieces(tokens), maps[0])
@@ -250,7 +250,8 @@ def word_rows(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[int
 
     Raises UserError for a model that does not attend.
     """
-    maps = head_maps(predictor.model, predictor.processor.pixels([image]).to(predictor.device), [tokens])
+    pixels = predictor.processor.pixels([image]).to(predictor.device)
+    maps = head_maps(predictor.model, pixels, [tokens], predictor.processor.tokenizer.special)
     if maps is None:
         raise UserError(f"{predictor.name} does not attend: it has no row in the picture")
     words, (own,) = predictor.processor.tokenizer.pieces(tokens), maps
@@ -267,11 +268,12 @@ def describe(predictor: Predictor, images: Sequence[PIL.Image.Image], options: C
     """The best caption of each image."""
     model: Any = predictor.model
     generator = torch.Generator(predictor.device).manual_seed(options.seed)
+    special = predictor.processor.tokenizer.special
     for begin in range(0, len(images), BATCH):
         pixels = predictor.processor.pixels(images[begin : begin + BATCH]).to(predictor.device)
         no_source = torch.zeros(len(pixels), dtype=torch.long, device=predictor.device)
         with torch.inference_mode():
-            found = decode(model, {"pixels": pixels}, no_source, options.decoding, generator)
+            found = decode(model, {"pixels": pixels}, special, no_source, options.decoding, generator)
         yield from (best for best, *_ in found)
 
 

@@ -51,7 +51,7 @@ class ClozeText(Examples):
     lowercase: bool = False
     """Read lower case only."""
     max_length: int = 128
-    """Tokens of a row, [START] included; texts are packed, so that rows have no padding."""
+    """Tokens of a row, its start included; texts are packed, so that rows have no padding."""
     hidden: float = 0.15
     """Share of the words that are hidden."""
     batch: int = 4096
@@ -182,7 +182,7 @@ class Cloze(Task[Architecture]):
         places = [predictor.processor.way.predicted(row.tokens) - 1 for row in rows]
         found = {}
         for order, name in ORDERS.items():
-            nats = iter(-Ngrams(known, order, len(tokenizer)).log_probs(asked))
+            nats = iter(-Ngrams(known, order, len(tokenizer), tokenizer.special.start).log_probs(asked))
             each = [torch.tensor([next(nats) for _ in row])[at] for row, at in zip(asked, places, strict=True)]
             found[name] = {"perplexity": _perplexity(float(torch.cat(each).sum()), sum(map(len, each)))}
         return found
@@ -232,11 +232,9 @@ class Cloze(Task[Architecture]):
 
     def _rows(self, predictor: Predictor, passages: Sequence[Passage]) -> Dataset[TokenRow]:
         """Each passage by itself."""
-        tokens = predictor.processor.tokenizer.encode([passage.text for passage in passages])
-        length = self.examples.max_length
-        rows = [
-            row for passage, own in zip(passages, tokens, strict=True) for row in split_passage(passage, own, length)
-        ]
+        tokenizer, length = predictor.processor.tokenizer, self.examples.max_length
+        tokens = zip(passages, tokenizer.encode([passage.text for passage in passages]), strict=True)
+        rows = [row for passage, own in tokens for row in split_passage(passage, own, tokenizer.special, length)]
         return Dataset("passages", rows, "rows")
 
     def _changed(self, predictor: Predictor) -> str:

@@ -58,14 +58,15 @@ def continue_texts(
     condition = condition_of(processor, getattr(predictor.model, "condition", None), options.condition)
     generator = torch.Generator(predictor.device).manual_seed(options.seed)
     found: dict[int, list[Hypothesis]] = {}
-    for places, batch in text_batches(starts, budget):
+    for places, batch in text_batches(starts, processor.tokenizer, budget):
         inputs = dict(batch)
         if processor.conditions:
             inputs["condition"] = condition.expand(len(batch["lengths"]), *condition.shape)
         inputs = predictor.on_device(inputs)
         nothing = torch.zeros_like(inputs["lengths"])  # a longer beginning makes no longer end
         with torch.inference_mode():
-            ends = decode(cast(Generator, predictor.model), inputs, nothing, options.decoding, generator)
+            model, special = cast(Generator, predictor.model), processor.tokenizer.special
+            ends = decode(model, inputs, special, nothing, options.decoding, generator)
         found |= zip(places, ends, strict=True)
     return [
         _continued(processor.tokenizer, *each, found[place])

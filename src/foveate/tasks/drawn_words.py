@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.contracts import UNKNOWN
 from foveate.data.captions import CaptionedImage
 from foveate.errors import TextError
 from foveate.sight import look
@@ -27,20 +26,20 @@ def check_captions(predictor: Predictor, captions: Sequence[str]) -> None:
     """Raise TextError for a caption that is empty, too long, or has words that the model never saw."""
     tokenizer = predictor.processor.tokenizer
     model: Any = predictor.model
-    most = model.config.max_length - 2  # START and END
+    most = model.config.max_length - 2  # start and end
     for place, tokens in enumerate(tokenizer.encode(list(captions))):
         if not tokens:
             raise TextError(place, "the caption is empty: there is nothing to draw")
         if len(tokens) > most:
             raise TextError(place, f"the caption has {len(tokens)} tokens, but the model reads at most {most}")
-        if UNKNOWN in tokens:
+        if tokenizer.special.unknown in tokens:
             raise TextError(place, _unknown(tokenizer, captions[place]))
 
 
 def _unknown(tokenizer: Any, caption: str) -> str:
     """Which word of a caption the tokenizer does not know, and the nearest ones that it knows."""
     known = sorted(word.lstrip("▁") for word in tokenizer.vocabulary())
-    word = next((word for word in caption.split() if UNKNOWN in tokenizer.encode([word])[0]), caption)
+    word = next((word for word in caption.split() if tokenizer.special.unknown in tokenizer.encode([word])[0]), caption)
     near = difflib.get_close_matches(word.lower(), [one for one in known if len(one) > 1], n=3, cutoff=0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"the model never saw the word '{word}' in a caption{hint}"
@@ -58,7 +57,7 @@ def drawn_word_maps(
         predictor.forward(inputs)
     weights = torch.stack([sight[site].weights().mean(1) for site in sight.sites]).mean(0).float().cpu()
     side = round(weights.shape[-1] ** 0.5)
-    # The first query is START.
+    # The first query is the start token.
     return [own[1 : len(tokens) + 1].unflatten(-1, (side, -1)) for own, tokens in zip(weights, captions, strict=True)]
 
 

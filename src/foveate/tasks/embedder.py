@@ -109,7 +109,7 @@ class Embedder:
         tokens = self.tokenizer.encode(list(texts))
         check_positions(self.model, texts, enumerate(map(len, tokens)), len(begin) + len(end))
         vectors = torch.zeros(len(texts), self.model.config.width)  # type: ignore[union-attr, arg-type]
-        for rows, inputs in text_batches(tokens, self.batch_tokens, begin, end):
+        for rows, inputs in text_batches(tokens, self.tokenizer, self.batch_tokens):
             with torch.inference_mode():
                 pooled = self.model.vector(**{name: value.to(device) for name, value in inputs.items()})  # type: ignore[operator]
             vectors[rows] = pooled.float().cpu()

@@ -45,7 +45,7 @@ def label_texts(
     begin, end = surroundings(tokenizer)
     check_positions(model, texts, zip(places, map(len, tokens), strict=True), len(begin) + len(end))
     found = [Decision(text, "", 0.0) for text in texts]
-    for rows, inputs in text_batches(tokens, TOKENS_TOGETHER, begin, end):
+    for rows, inputs in text_batches(tokens, tokenizer, TOKENS_TOGETHER):
         with torch.inference_mode():
             logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
         for row, shares in zip(rows, logits[:, 0].float().softmax(-1).tolist(), strict=True):

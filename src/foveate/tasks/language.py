@@ -11,7 +11,6 @@ from rich.console import Console
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.contracts import END, UNKNOWN
 from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.language_processor import LanguageProcessor
@@ -140,7 +139,8 @@ class Language(TextTask[Architecture]):
         notes = [f"passages of at most {words} words, each with its end"]
         if conditions:
             notes += unlearned("conditions", [passage.condition for passage in examples], conditions)
-        if unknown_tokens := sum(row.count(UNKNOWN) for row in _sequences(predictor, examples)):
+        unknown = predictor.processor.tokenizer.special.unknown
+        if unknown_tokens := sum(row.count(unknown) for row in _sequences(predictor, examples)):
             notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")
         lost = self._lost(predictor)
         return [*notes, *([f"no n-grams to compare with: {lost}"] if lost else [])]
@@ -179,7 +179,7 @@ class Language(TextTask[Architecture]):
         known, asked = _sequences(predictor, self.open()[0]), _sequences(predictor, passages)
         counts, found = (word_count(passages), byte_count(passages)), {}
         for order, name in ORDERS.items():
-            log_probs = Ngrams(known, order, len(predictor.processor.tokenizer)).log_probs(asked)
+            log_probs = Ngrams(known, order, len(tokenizer), tokenizer.special.start).log_probs(asked)
             found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), *counts)
         return found
 
@@ -202,5 +202,5 @@ def _metrics(found: Perplexity) -> dict[str, float]:
 
 
 def _sequences(predictor: Predictor, passages: Iterable[Passage]) -> list[list[int]]:
-    tokens = predictor.processor.tokenizer.encode([passage.text for passage in passages])
-    return [[*row, END] for row in tokens]
+    tokenizer = predictor.processor.tokenizer
+    return [[*row, tokenizer.special.end] for row in tokenizer.encode([passage.text for passage in passages])]

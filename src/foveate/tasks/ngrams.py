@@ -5,7 +5,6 @@ from itertools import chain
 
 import numpy as np
 
-from foveate.contracts import START
 from foveate.errors import UserError
 
 Array = np.ndarray
@@ -20,11 +19,12 @@ class Ngrams:
     The probability of a token after h, the `order - 1` tokens before it, is (max(c - D, 0) + D t p) / c(h): c is how
     often it follows h, c(h) how often anything does, t how many different tokens do, and p its probability after h
     without its first token. Below the highest order, c counts the different tokens before instead of occurrences.
-    Sequences are token ids without START, END included; each is read as if after START alone.
+    Sequences are token ids without the start token, with the end; each is read as if after `start` alone.
     """
 
-    def __init__(self, sequences: Sequence[Sequence[int]], order: int, vocabulary: int) -> None:
+    def __init__(self, sequences: Sequence[Sequence[int]], order: int, vocabulary: int, start: int) -> None:
         """`vocabulary` is how many ids there are."""
+        self.start = start
         if vocabulary**order >= 2**63:
             raise UserError(f"{order}-grams of {vocabulary:,} tokens do not fit into 64-bit numbers")
         self.order, self.vocabulary = order, vocabulary
@@ -45,7 +45,7 @@ class Ngrams:
 
     def _grams(self, sequences: Sequence[Sequence[int]], order: int) -> Array:
         """Each token with the `order - 1` before it, as one number: its digits in base `vocabulary` are the tokens."""
-        begin = [START] * (order - 1)
+        begin = [self.start] * (order - 1)
         tokens = np.fromiter(chain.from_iterable(chain(begin, sequence) for sequence in sequences), np.int64)
         grams = np.zeros_like(tokens)
         for back in range(order):

@@ -171,7 +171,7 @@ class WordFiller:
         ]
 
     def _blanks(self, row: list[int], best: int) -> list[Blank]:
-        places = [place for place, token in enumerate(row) if token == self.tokenizer.mask]
+        places = [place for place, token in enumerate(row) if token == self.tokenizer.special.mask]
         inputs = {**self._inputs(row), "places": torch.tensor([places], device=next(self.model.parameters()).device)}
         with torch.inference_mode():
             probabilities = self.model(**inputs).logits[0].float().softmax(-1)

@@ -12,7 +12,6 @@ import PIL.Image
 import torch
 import tyro
 
-from foveate.contracts import START
 from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
@@ -208,7 +207,7 @@ class Read(FromCharacters, Task[Architecture]):
         processor: WordImageProcessor = predictor.processor
         image = read_image(Path(prediction.place))
         inputs = processor.inputs([image])
-        tokens = [START, *processor.encode(prediction.text)]
+        tokens = [processor.special.start, *processor.encode(prediction.text)]
         with torch.inference_mode(), look(predictor.model) as sight:
             predictor.forward({**inputs, "target": torch.tensor([tokens])})
         weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
@@ -250,9 +249,10 @@ def read_words(predictor: Predictor, images: Sequence[PIL.Image.Image], options:
         inputs = predictor.on_device(predictor.processor.inputs(images[begin : begin + BATCH]))
         model: Any = predictor.model
         if options.width == 1:
-            best = greedy(model, inputs, options.length + 1)
+            best = greedy(model, inputs, predictor.processor.special, options.length + 1)
         else:
-            best = [some[0] for some in beam(model, inputs, options.length + 1, options.width)]
+            special = predictor.processor.special
+            best = [some[0] for some in beam(model, inputs, special, options.length + 1, options.width)]
         found += [(predictor.processor.decode(one.tokens), float(np.exp(one.log_prob))) for one in best]
     return found
 

@@ -51,7 +51,7 @@ class Recipe(Generic[Architecture]):
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so: those of its row in `foveate.tasks.TASKS`."""
     marks: ClassVar[int] = 1
-    """How many tokens a model reads beside those of a text: START or END."""
+    """How many tokens a model reads beside those of a text: a start or an end."""
     unit: ClassVar[str] = "tokens"
     """What has a label, for people who watch the training."""
     usual: ClassVar[Training] = Training()
@@ -122,8 +122,8 @@ class Recipe(Generic[Architecture]):
         """Raise UserError where an example can be longer than what the model has positions for."""
         if self.examples.max_length + self.marks > (most := longest_sequence(model)):
             raise UserError(
-                f"max_length is {self.examples.max_length:,}, and START or END takes a place too, but the model learns "
-                f"only {most:,} positions: raise architecture.max_length"
+                f"max_length is {self.examples.max_length:,}, and a start or end token takes a place too, but the "
+                f"model learns only {most:,} positions: raise architecture.max_length"
             )
 
     def build(self, **sizes: int) -> nn.Module:

@@ -129,14 +129,15 @@ def reading(predictor: Predictor, text: str) -> tuple[dict[str, torch.Tensor], l
     (tokens,) = predictor.processor.tokenizer.encode([text])
     if not tokens:
         raise UserError("the text is empty: there is nothing to look at")
-    ((_, inputs),) = text_batches([tokens], MOST_TOKENS)
+    ((_, inputs),) = text_batches([tokens], predictor.processor.tokenizer, MOST_TOKENS)
     return inputs, ["<start>", *predictor.processor.tokenizer.pieces(tokens)]
 
 
 def rewards(predictor: Predictor, texts: Sequence[str]) -> list[float]:
     """The reward of each text, in their order."""
     found = [0.0] * len(texts)
-    for places, inputs in text_batches(predictor.processor.tokenizer.encode(list(texts)), MOST_TOKENS):
+    tokenizer = predictor.processor.tokenizer
+    for places, inputs in text_batches(tokenizer.encode(list(texts)), tokenizer, MOST_TOKENS):
         for place, reward in zip(places, predictor.forward(inputs).logits.flatten().tolist(), strict=True):
             found[place] = reward
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, PAD, Batch
+from foveate.contracts import Batch
 from foveate.data import (
     Passage,
     Prose,
@@ -63,16 +63,17 @@ class SentenceRewriting(SentenceProcessor):
         return prose.sentences() if words is None else prose.whole_passages(words)
 
     def lengths(self, passages: Sequence[Passage]) -> list[int]:
-        rows, _, _ = tokenised(((passage.text, None) for passage in passages), self.tokenizer, begin=(), end=())
+        rows, _, _ = tokenised(((passage.text, None) for passage in passages), self.tokenizer, (), ())
         return rows.lengths.tolist()
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
-        return source_batches(self.tokenizer.encode([passage.text for passage in passages]), tokens)
+        special = self.tokenizer.special
+        return source_batches(self.tokenizer.encode([passage.text for passage in passages]), special, tokens)
 
     def write(
         self, model: Any, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
     ) -> list[list[list[int]]]:
-        found = decode(model, inputs, inputs["source_lengths"], decoding, generator)
+        found = decode(model, inputs, self.tokenizer.special, inputs["source_lengths"], decoding, generator)
         return [[best.tokens] for best, *_ in found]
 
 
@@ -87,26 +88,27 @@ class ParagraphRewriting(ParagraphProcessor):
         return [max(map(len, sentences), default=0) for sentences in encode_sentences(passages, self.tokenizer)]
 
     def read(self, passages: Sequence[Passage], tokens: int) -> Iterator[tuple[list[int], Inputs]]:
-        return paragraph_batches(encode_sentences(passages, self.tokenizer), tokens)
+        return paragraph_batches(encode_sentences(passages, self.tokenizer), self.tokenizer.special, tokens)
 
     def write(
         self, model: Any, inputs: Inputs, decoding: Decoding, generator: torch.Generator | None = None
     ) -> list[list[list[int]]]:
-        state = model.start(**inputs)
+        special, state = self.tokenizer.special, model.start(**inputs)
         longest = inputs["source_lengths"][inputs["paragraphs"]].amax(1)
         rows = torch.arange(len(longest), device=longest.device)
         before = torch.zeros_like(state.hidden[0][-1])
         written: list[list[list[int]]] = [[] for _ in rows]
         for _ in range(inputs["paragraphs"].shape[1] + MORE_SENTENCES):
             vectors = model.plan(before, state)
-            found = decode(model.writer, {"vectors": vectors}, longest, decoding, generator)
+            found = decode(model.writer, {"vectors": vectors}, special, longest, decoding, generator)
             sentences = [best.tokens for best, *_ in found]
             stay = [place for place, sentence in enumerate(sentences) if sentence]
             if not stay:  # an empty sentence ends its paragraph
                 break
             for place in stay:
                 written[int(rows[place])].append(sentences[place])
-            source, lengths = padded([np.array([*sentences[place], END]) for place in stay], PAD)
+            ended = [np.array([*sentences[place], special.end]) for place in stay]
+            source, lengths = padded(ended, special.pad)
             before = model.reader(source.to(rows.device), lengths.to(rows.device))
             kept = torch.tensor(stay, device=rows.device)
             state.reorder(kept)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from foveate.contracts import END, IGNORE, PAD, START, Batch, Tokenizer
+from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.rows import padded
 from foveate.decoding.sampling import sample
 from foveate.training import Batches
@@ -24,7 +24,7 @@ class Rollouts:
     """Texts written for prompts, several for each, in the order of the prompts."""
 
     inputs: dict[str, Tensor]
-    """`tokens` (R, T), each row beginning with START, and `lengths` (R,)."""
+    """`tokens` (R, T), each row beginning with the start token, and `lengths` (R,)."""
     labels: Tensor
     """(R, T), with IGNORE at the prompt."""
     texts: list[str]
@@ -33,7 +33,7 @@ class Rollouts:
     kl: Tensor
     """(R,): the log-probability of each text to its writer less that to the base model, in nats."""
     length: Tensor
-    """(R,): tokens written, END included."""
+    """(R,): tokens written, the end included."""
 
 
 def write(
@@ -47,15 +47,16 @@ def write(
 ) -> Rollouts:
     """`samples` texts of at most `most` tokens for each prompt, drawn from the model; its mode stays as it was."""
     training = model.training
-    starts, lengths = padded([np.array([START, *prompt]) for prompt in prompts], PAD)
-    drawn = sample(model.eval(), {"tokens": starts, "lengths": lengths}, most, samples, generator=generator)  # type: ignore[arg-type]
+    special = tokenizer.special
+    starts, lengths = padded([np.array([special.start, *prompt]) for prompt in prompts], special.pad)
+    drawn = sample(model.eval(), {"tokens": starts, "lengths": lengths}, special, most, samples, generator=generator)  # type: ignore[arg-type]
     rows, written, known = [], [], []
     for prompt, outputs in zip(prompts, drawn, strict=True):
         for one in outputs:
-            rows.append(np.array([START, *prompt, *one.tokens, *[END] * one.ended]))
+            rows.append(np.array([special.start, *prompt, *one.tokens, *[special.end] * one.ended]))
             written.append([*prompt, *one.tokens])
             known.append(len(prompt))
-    tokens, row_lengths = padded([row[:-1] for row in rows], PAD)
+    tokens, row_lengths = padded([row[:-1] for row in rows], special.pad)
     labels, _ = padded([row[1:] for row in rows], IGNORE)
     for row, count in enumerate(known):
         labels[row, :count] = IGNORE

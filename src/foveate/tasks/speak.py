@@ -12,7 +12,7 @@ import torch
 import tyro
 from torch.nn.functional import cross_entropy
 
-from foveate.contracts import IGNORE, START
+from foveate.contracts import IGNORE
 from foveate.data.audio_codec import learn_codec
 from foveate.data.character_tokens import SPECIAL, find_characters
 from foveate.data.dataset import Dataset
@@ -225,7 +225,7 @@ class Speak(Task[Architecture]):
             return None
         processor: SpeakingProcessor = predictor.processor
         word = prediction.text.split()[0]
-        tokens = [START, *(SPECIAL + code for code in prediction.tokens)]
+        tokens = [processor.special.start, *(SPECIAL + code for code in prediction.tokens)]
         inputs = {**processor.inputs([processor.read(word)]), "target": torch.tensor([tokens[:-1]])}
         with torch.inference_mode(), look(predictor.model, sites=["decoder.*.self"]) as sight:
             predictor.forward(inputs)
@@ -247,7 +247,9 @@ def say(predictor: Predictor, texts: Sequence[str], options: Drawing) -> list[li
     found: list[list[int]] = []
     for begin in range(0, len(texts), BATCH):
         inputs = predictor.on_device(processor.inputs([processor.read(text) for text in texts[begin : begin + BATCH]]))
-        drawn = sample(model, inputs, processor.longest + 1, 1, options.temperature, generator=generator)
+        drawn = sample(
+            model, inputs, processor.special, processor.longest + 1, 1, options.temperature, generator=generator
+        )
         found += [processor.codes(one.tokens) or [0] for (one,) in drawn]
     return found
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
-from foveate.contracts import UNKNOWN, Tokenizer
+from foveate.contracts import Tokenizer
 from foveate.data import SubwordTokenizer
 from foveate.data.scripts import unspaced
 from foveate.errors import UserError, at_least, at_most
@@ -37,7 +37,7 @@ def unknown_note(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> list[
         return []
     texts = list(islice(texts, 1000))
     tokens = [token for text in tokenizer.encode(texts) for token in text]
-    share = tokens.count(UNKNOWN) / max(1, len(tokens))
+    share = tokens.count(tokenizer.special.unknown) / max(1, len(tokens))
     if share < MUCH_UNKNOWN:
         return []
     why = ", and the script has no spaces between words" if unspaced(texts) else ""

@@ -166,7 +166,7 @@ def check_unchanged(description: dict[str, Any]) -> None:
 
 
 def check_positions(model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], marks: int = 1) -> None:
-    """Raise TextError for the first text that takes more positions, with START or END, than the model has learned.
+    """Raise TextError for the first text that takes more positions, with a start or an end, than the model has learned.
 
     `lengths` tell the place of each text that has any tokens, and how many.
     """

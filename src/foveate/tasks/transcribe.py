@@ -105,7 +105,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
         return SpeechProcessor(log_mel, characters, longest, frequent, chosen.augment)
 
     def objective(self) -> Objective:
-        return JointCTC(super().objective(), self.ctc)
+        return JointCTC(super().objective(), self.ctc, SpeechProcessor.special)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return sound_files(places)

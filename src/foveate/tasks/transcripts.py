@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 
-from foveate.contracts import START, Hypothesis
+from foveate.contracts import Hypothesis
 from foveate.data.character_tokens import encode
 from foveate.data.cutting import SHORTEST, cut_at_silences
 from foveate.data.sound_stream import Read, sounds_from_pipe
@@ -153,7 +153,7 @@ def look_at(predictor: Predictor, sound: Sound, text: str) -> tuple[Float32[np.n
     """The spectrogram of a sound, and the attention to it when the model writes a text."""
     processor: SpeechProcessor = predictor.processor
     spectrogram = processor.spectrogram(sound)
-    tokens = [START, *encode(text, processor.characters)]
+    tokens = [processor.special.start, *encode(text, processor.characters)]
     inputs = {**processor.inputs([spectrogram]), "target": torch.tensor([tokens])}
     with torch.inference_mode(), look(predictor.model, sites=["speller", "*cross"]) as sight:
         predictor.forward(inputs)
@@ -170,9 +170,9 @@ def _search(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> l
         inputs = predictor.on_device(processor.inputs([spectrograms[row] for row in rows]))
         most = torch.tensor([math.ceil(FASTEST * sounds[row].seconds) + 10 for row in rows], device=predictor.device)
         if options.width == 1:
-            best = greedy(model, inputs, most)
+            best = greedy(model, inputs, processor.special, most)
         else:
-            best = [some[0] for some in beam(model, inputs, most, options.width)]
+            best = [some[0] for some in beam(model, inputs, processor.special, most, options.width)]
         found.update(zip(rows, best, strict=True))
     return [found[row] for row in range(len(sounds))]
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foveate.contracts import END, START
 from foveate.data import source_batches
 from foveate.decoding import batches_at_once, decode_all
 from foveate.errors import at_least
@@ -92,10 +91,10 @@ def translations(
     places = [place for place, sentence in enumerate(sentences) if sentence.strip()]
     tokens = processor.source.encode([sentences[place] for place in places])
     check_positions(model, sentences, zip(places, map(len, tokens), strict=True))
-    groups = list(source_batches(tokens, TOKENS_TOGETHER, at_once))
+    groups = list(source_batches(tokens, processor.source.special, TOKENS_TOGETHER, at_once))
     batches = [predictor.on_device(inputs) for _, inputs in groups]
     generator = torch.Generator(device).manual_seed(options.seed)
-    answers = decode_all(model, batches, options.decoding, generator, at_once)
+    answers = decode_all(model, batches, processor.target.special, options.decoding, generator, at_once)
     for (rows, _), found in zip(groups, answers, strict=True):
         texts = [processor.target.decode([one.tokens for one in each]) for each in found]
         for row, each, (best, *others) in zip(rows, found, texts, strict=True):
@@ -104,10 +103,11 @@ def translations(
 
 def translation_inputs(predictor: Predictor, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
     """What the model is given to read one source and its translation at once, as it does in training."""
+    processor = predictor.processor
     inputs = {
-        "source": torch.tensor([[*source, END]]),
+        "source": torch.tensor([[*source, processor.source.special.end]]),
         "source_lengths": torch.tensor([len(source) + 1]),
-        "target": torch.tensor([[START, *target]]),
+        "target": torch.tensor([[processor.target.special.start, *target]]),
     }
     return predictor.on_device(inputs)
 

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.contracts import PAD, START
 from foveate.sight import look
 
 SITES = ["decoder", "*cross"]
@@ -15,24 +14,32 @@ SITES = ["decoder", "*cross"]
 
 
 def word_maps(
-    model: nn.Module, pixels: Float[Tensor, "B c h w"], tokens: Sequence[Sequence[int]], **inputs: Tensor
+    model: nn.Module,
+    pixels: Float[Tensor, "B c h w"],
+    tokens: Sequence[Sequence[int]],
+    special: SpecialTokens,
+    **inputs: Tensor,
 ) -> list[Float[Tensor, "T i j"]] | None:
     """The weights over the places of each image when each of its tokens is written; None if the model does not attend.
 
     Images are square. Of several blocks, that one counts which looks most decidedly, as the mean of its heads.
     """
-    found = head_maps(model, pixels, tokens, **inputs)
+    found = head_maps(model, pixels, tokens, special, **inputs)
     return None if found is None else [maps.mean(0) for maps in found]
 
 
 def head_maps(
-    model: nn.Module, pixels: Float[Tensor, "B c h w"], tokens: Sequence[Sequence[int]], **inputs: Tensor
+    model: nn.Module,
+    pixels: Float[Tensor, "B c h w"],
+    tokens: Sequence[Sequence[int]],
+    special: SpecialTokens,
+    **inputs: Tensor,
 ) -> list[Float[Tensor, "H T i j"]] | None:
     """The same for each head of that block."""
     longest = max(map(len, tokens))
-    target = torch.full((len(tokens), longest), PAD)
+    target = torch.full((len(tokens), longest), special.pad)
     for row, own in enumerate(tokens):
-        target[row, : len(own)] = torch.tensor([START, *own[:-1]], dtype=torch.long)[: len(own)]
+        target[row, : len(own)] = torch.tensor([special.start, *own[:-1]], dtype=torch.long)[: len(own)]
     with torch.inference_mode(), look(model, sites=SITES) as sight:
         model(pixels=pixels, target=target.to(pixels.device), **inputs)
     sites = [sight[site].weights() for site in sight.sites]
@@ -75,7 +82,7 @@ def named_shares(predictor: Any, examples: Sequence[Any]) -> list[tuple[float, f
         tokenizer = predictor.processor.tokenizer
         tokens = tokenizer.encode([example.captions[0] for example in group])
         pixels = predictor.processor.pixels([example.read() for example in group]).to(predictor.device)
-        maps = word_maps(predictor.model, pixels, tokens)
+        maps = word_maps(predictor.model, pixels, tokens, tokenizer.special)
         if maps is None:
             return []
         for example, own in zip(group, maps, strict=True):

@@ -11,6 +11,7 @@ from foveate.decoding import beam
 from foveate.errors import UserError
 from foveate.models.multimodal.image_places import ImagePlaces
 from foveate.models.vision.image_encoder import image_encoder
+from foveate.special_tokens import LEARNED
 
 Vector = np.ndarray
 
@@ -130,8 +131,8 @@ def test_each_place_has_its_row_and_column() -> None:
 
 def test_a_beam_of_one_image_among_others() -> None:
     model = captioner()
-    together = beam(model, {"pixels": PIXELS}, 6, width=3)
-    alone = beam(model, {"pixels": PIXELS[1:]}, 6, width=3)
+    together = beam(model, {"pixels": PIXELS}, LEARNED, 6, width=3)
+    alone = beam(model, {"pixels": PIXELS[1:]}, LEARNED, 6, width=3)
     assert together[1][0].tokens == alone[0][0].tokens
 
 

@@ -6,9 +6,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import START, GridEncoder, StepDecoder
+from foveate.contracts import GridEncoder, StepDecoder
 from foveate.decoding import beam, greedy
 from foveate.models.multimodal.sar import SAR, SARConfig
+from foveate.special_tokens import LEARNED
+
+START = LEARNED.start
 
 PIXELS = torch.randn(3, 2, 24, 44, generator=torch.Generator().manual_seed(3))
 WIDTHS = torch.tensor([44, 27, 4])
@@ -87,8 +90,8 @@ def test_decodes(model) -> None:
     assert isinstance(model, StepDecoder)
     assert isinstance(model.backbone, GridEncoder)
     inputs = {"pixels": PIXELS, "widths": WIDTHS}
-    assert [found.tokens for found in greedy(model, inputs, 6)] == [
-        best[0].tokens for best in beam(model, inputs, 6, width=1, patience=1.0)
+    assert [found.tokens for found in greedy(model, inputs, LEARNED, 6)] == [
+        best[0].tokens for best in beam(model, inputs, LEARNED, 6, width=1, patience=1.0)
     ]
 
 

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from foveate import create
-from foveate.contracts import END, START, StepDecoder
+from foveate.contracts import StepDecoder
 from foveate.data.prose_batches import paragraph_inputs
 from foveate.decoding import greedy
+from foveate.special_tokens import LEARNED
+
+START, END = LEARNED.start, LEARNED.end
 
 SMALL = {"vocabulary": 17, "embedding": 10, "width": 12, "dropout": 0.0}
 
@@ -62,7 +65,7 @@ def test_all_that_the_writer_knows_is_the_vector() -> None:
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_planned_one_by_one_as_all_at_once(name: str, cell: str) -> None:
     """Each sentence's vector is planned from that of the one before; then the sentence is written from it."""
-    model, inputs = hierarchical(name, cell=cell, layers=2), paragraph_inputs(PARAGRAPHS)
+    model, inputs = hierarchical(name, cell=cell, layers=2), paragraph_inputs(PARAGRAPHS, LEARNED)
     target = written(PARAGRAPHS)
     whole = model(**inputs, target=target).logits
     assert whole.shape == (5, 4, 17)
@@ -80,10 +83,10 @@ def test_planned_one_by_one_as_all_at_once(name: str, cell: str) -> None:
 @pytest.mark.parametrize("name", HIERARCHICAL)
 def test_each_paragraph_as_if_it_were_alone(name: str) -> None:
     model = hierarchical(name)
-    whole = model(**paragraph_inputs(PARAGRAPHS), target=written(PARAGRAPHS)).logits
-    vectors = model.vectors(**paragraph_inputs(PARAGRAPHS))
+    whole = model(**paragraph_inputs(PARAGRAPHS, LEARNED), target=written(PARAGRAPHS)).logits
+    vectors = model.vectors(**paragraph_inputs(PARAGRAPHS, LEARNED))
     for number, rows in enumerate((slice(0, 3), slice(3, 5))):
-        alone = paragraph_inputs(PARAGRAPHS[number : number + 1])
+        alone = paragraph_inputs(PARAGRAPHS[number : number + 1], LEARNED)
         found = model(**alone, target=written(PARAGRAPHS)[rows]).logits
         torch.testing.assert_close(found, whole[rows], atol=1e-6, rtol=0)
         torch.testing.assert_close(model.vectors(**alone)[0], vectors[number], atol=1e-6, rtol=0)
@@ -92,7 +95,7 @@ def test_each_paragraph_as_if_it_were_alone(name: str) -> None:
 @pytest.mark.parametrize("name", HIERARCHICAL)
 def test_a_later_sentence_to_write_changes_nothing_before_it(name: str) -> None:
     """What a sentence is written from is the paragraph as it was read, and the sentences before."""
-    model, inputs = hierarchical(name), paragraph_inputs(PARAGRAPHS)
+    model, inputs = hierarchical(name), paragraph_inputs(PARAGRAPHS, LEARNED)
     target = written(PARAGRAPHS)
     other = target.clone()
     other[1, 1:] = 11
@@ -119,7 +122,7 @@ def test_the_gradient_reaches_every_parameter(name: str) -> None:
     inputs = (
         (SOURCE, LENGTHS, TARGET)
         if name == "rnn-autoencoder"
-        else (*paragraph_inputs(PARAGRAPHS).values(), written(PARAGRAPHS))
+        else (*paragraph_inputs(PARAGRAPHS, LEARNED).values(), written(PARAGRAPHS))
     )
     model(*inputs).logits.logsumexp(-1).sum().backward()
     for part, parameter in model.named_parameters():
@@ -131,7 +134,7 @@ def test_the_gradient_reaches_every_parameter(name: str) -> None:
 def test_an_untrained_model_is_nearly_indifferent(name: str) -> None:
     model = create(name, vocabulary=997).eval()
     sentences = torch.randint(4, 997, (5, 7)).tolist()
-    inputs = paragraph_inputs([sentences])
+    inputs = paragraph_inputs([sentences], LEARNED)
     inputs = {part: inputs[part] for part in ("source", "source_lengths")} if name == "rnn-autoencoder" else inputs
     with torch.no_grad():
         logits = model(**inputs, target=torch.randint(4, 997, (5, 8))).logits
@@ -149,7 +152,7 @@ def test_it_can_learn_a_few_sentences_by_heart() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    found = greedy(model.eval(), {"source": SOURCE, "source_lengths": LENGTHS}, 9)
+    found = greedy(model.eval(), {"source": SOURCE, "source_lengths": LENGTHS}, LEARNED, 9)
     assert [[*one.tokens, END] for one in found] == [[4, 5, 6, 7, 2], [9, 16, 2], [2]]
 
 

@@ -8,6 +8,7 @@ import foveate
 from foveate.contracts import Generator
 from foveate.decoding import Decoding, beam, decode, greedy, sample
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 
 SMALL = {"vocabulary": 17, "width": 12, "heads": 3, "feedforward": 20, "layers": 2, "max_length": 11, "dropout": 0.0}
 
@@ -114,7 +115,7 @@ def test_every_way_of_decoding_a_batch_finds_what_it_finds_for_each_prompt(model
             best, others = (found, together[row]) if search is greedy else (found[0], together[row][0])
             assert best.tokens == others.tokens
             assert best.log_prob == pytest.approx(others.log_prob, abs=1e-4)
-    assert [len(each) for each in sample(model, inputs, 5, samples=3)] == [3, 3, 3]
+    assert [len(each) for each in sample(model, inputs, LEARNED, 5, samples=3)] == [3, 3, 3]
 
 
 def test_prompt_and_output_have_room_in_the_positions() -> None:
@@ -123,7 +124,7 @@ def test_prompt_and_output_have_room_in_the_positions() -> None:
     with torch.no_grad():
         model.stack.norm.bias.copy_(model.embedding.weight[9] * 1e3)  # always the same token
     inputs = {"tokens": PROMPTS, "lengths": LENGTHS}
-    found = decode(model, inputs, torch.zeros(3, dtype=torch.long), Decoding("greedy", length_extra=50))
+    found = decode(model, inputs, LEARNED, torch.zeros(3, dtype=torch.long), Decoding("greedy", length_extra=50))
     assert [one.tokens for (one,) in found] == [[9] * 7, [9] * 10, [9] * 9]
 
 

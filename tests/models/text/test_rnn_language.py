@@ -7,9 +7,12 @@ import torch
 from torch import nn
 
 from foveate import create
-from foveate.contracts import START, Generator
+from foveate.contracts import Generator
 from foveate.decoding import beam, greedy, sample
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
+
+START = LEARNED.start
 
 SMALL = {"vocabulary": 17, "embedding": 10, "width": 12, "tie": False, "dropout": 0.0}
 
@@ -117,7 +120,7 @@ def test_some_conditions_are_hidden_in_training() -> None:
 def test_every_way_of_decoding() -> None:
     model = small("rnn-conditioned")
     inputs = {"tokens": TEXTS[:2, :3], "lengths": torch.tensor([3, 2]), "condition": torch.tensor([1, 2])}
-    for found in (greedy(model, inputs, 7), [each[0] for each in beam(model, inputs, 7, width=3)]):
+    for found in (greedy(model, inputs, LEARNED, 7), [each[0] for each in beam(model, inputs, LEARNED, 7, width=3)]):
         for row, one in enumerate(found):
             tokens = [
                 *TEXTS[row, : int(inputs["lengths"][row])].tolist(),
@@ -127,7 +130,7 @@ def test_every_way_of_decoding() -> None:
             logits = model(torch.tensor([tokens[:-1]]), condition=inputs["condition"][row : row + 1]).logits
             log_probs = logits.log_softmax(-1)[0].gather(1, torch.tensor(tokens[1:])[:, None])[:, 0]
             assert float(log_probs[int(inputs["lengths"][row]) - 1 :].sum()) == pytest.approx(one.log_prob, abs=1e-5)
-    assert [len(each) for each in sample(model, inputs, 5, samples=3)] == [3, 3]
+    assert [len(each) for each in sample(model, inputs, LEARNED, 5, samples=3)] == [3, 3]
 
 
 @pytest.mark.parametrize("name", ["rnn-language", "rnn-conditioned"])

@@ -12,10 +12,13 @@ from torch import nn
 
 from foveate import create, look
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot
-from foveate.contracts import IGNORE, START, Batch, Choices, Output, label_batch
+from foveate.contracts import IGNORE, Batch, Choices, Output, label_batch
 from foveate.errors import UserError
+from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy
 from foveate.training.objectives import reinforce
+
+START = LEARNED.start
 
 SMALL = {"src_vocab": 17, "tgt_vocab": 13, "embedding": 10, "width": 12, "dropout": 0.0}
 

@@ -86,7 +86,7 @@ class CLIP(nn.Module):
         return F.normalize(found[:, 0], dim=-1)
 
     def embed_captions(self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B E"]:
-        """A vector of length 1 for each caption, whose last token is END."""
+        """A vector of length 1 for each caption, whose last token is the end token."""
         read = self.reader(self.token_embedding(tokens), causal() & padding(lengths))
         last = read[torch.arange(len(read), device=read.device), lengths - 1]
         return F.normalize(self.text_output(last), dim=-1)

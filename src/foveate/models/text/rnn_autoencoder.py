@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.config import FromData
-from foveate.contracts import START, UNKNOWN, Output
+from foveate.contracts import Output
 from foveate.errors import check_literals
 from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
 
@@ -35,6 +35,8 @@ class RNNAutoencoderConfig:
     word_dropout: float = 0.0
     """Share of the words before each one that are hidden from the writer in training, so that it must read the vector
     (Bowman et al. 2016)."""
+    unknown: int = 3
+    """Token that stands for a hidden word."""
 
 
 class RNNAutoencoder(nn.Module):
@@ -61,7 +63,8 @@ class RNNAutoencoder(nn.Module):
         """Logits of the token after each target token."""
         if self.training and self.config.word_dropout:
             hidden = torch.rand(target.shape, device=target.device) < self.config.word_dropout
-            target = target.masked_fill(hidden & (target != START), UNKNOWN)
+            hidden[:, 0] = False  # the start token is no word
+            target = target.masked_fill(hidden, self.config.unknown)
         return Output(self.writer(self.vectors(source, source_lengths), target))
 
     def vectors(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:

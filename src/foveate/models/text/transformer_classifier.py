@@ -24,7 +24,7 @@ class TransformerClassifierConfig(StackConfig):
     recurrent_layers: int | None = None
     """Layers of a bidirectional LSTM that reads the text first; the encoder reads its output. By default none."""
     pooling: Literal["attention", "mean", "first"] = "first"
-    """Classify attention to the encoded text by a learned query, its mean, or its first position (START)."""
+    """Classify attention to the encoded text by a learned query, its mean, or its first position (the start token)."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """With attention: the score of the positions for the query."""
 

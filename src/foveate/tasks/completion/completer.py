@@ -77,7 +77,7 @@ class Completer:
         """The tokens that end a text."""
         given = self.values.get("eos_token_id")
         ends = {*given} if isinstance(given, list) else {given}
-        return {end for end in (*ends, self.tokenizer.special("eos_token")) if isinstance(end, int)}
+        return {end for end in (*ends, self.tokenizer.special.ids.get("end")) if isinstance(end, int)}
 
     def in_precision(self, precision: str) -> CausalLanguageModel:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""
@@ -168,7 +168,7 @@ class Completer:
     def _start(self) -> int | None:
         """The token that a text from nothing begins with."""
         given = self.values.get("bos_token_id")
-        return given if isinstance(given, int) else self.tokenizer.special("bos_token")
+        return given if isinstance(given, int) else self.tokenizer.special.ids.get("start")
 
     @staticmethod
     def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:

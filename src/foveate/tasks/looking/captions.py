@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from foveate.contracts import START
 from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.grids import grid_names
@@ -33,7 +32,8 @@ def look_at_caption(
     image = open_image(file)
     (written,) = describe(predictor, [image], options)
     tokens = written.tokens
-    inputs = {"pixels": predictor.processor.pixels([image]), "target": torch.tensor([[START, *tokens]])}
+    target = torch.tensor([[predictor.processor.tokenizer.special.start, *tokens]])
+    inputs = {"pixels": predictor.processor.pixels([image]), "target": target}
     with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
         predictor.forward(inputs)
     if not sight.sites:

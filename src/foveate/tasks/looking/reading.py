@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from foveate.contracts import START
 from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.images import open_image
@@ -31,7 +30,7 @@ def look_at_reading(
     processor = predictor.processor
     inputs = processor.inputs([image])
     with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
-        predictor.forward({**inputs, "target": torch.tensor([[START, *processor.encode(text)]])})
+        predictor.forward({**inputs, "target": torch.tensor([[processor.special.start, *processor.encode(text)]])})
     if not sight.sites:
         raise UserError(f"{name} does not attend: there is nothing to see")
     height, width = inputs["pixels"].shape[2:]

@@ -1,0 +1,80 @@
+"""Token ids that are no text: each vocabulary says which it has, and passes them to data and decoding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from foveate.errors import UserError
+
+Role = Literal["pad", "start", "end", "unknown", "mask", "separator", "class"]
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """The special tokens of a vocabulary. A vocabulary may lack any of them.
+
+    Asking for an absent one raises UserError, except for `pad`: `lengths` say where a text ends, so any id may fill up
+    a row.
+    """
+
+    ids: Mapping[Role, int]
+    """The id of each token that the vocabulary has."""
+
+    def __contains__(self, role: Role) -> bool:
+        return role in self.ids
+
+    def __getitem__(self, role: Role) -> int:
+        if role not in self.ids:
+            raise UserError(f"the vocabulary has no {role} token; it has {', '.join(self.ids) or 'no special token'}")
+        return self.ids[role]
+
+    @property
+    def pad(self) -> int:
+        """Fills up rows."""
+        return self.ids.get("pad", 0)
+
+    @property
+    def start(self) -> int:
+        """Stands before what a decoder writes."""
+        return self["start"]
+
+    @property
+    def end(self) -> int:
+        """Ends a text."""
+        return self["end"]
+
+    @property
+    def unknown(self) -> int:
+        """Stands for what the vocabulary does not have."""
+        return self["unknown"]
+
+    @property
+    def mask(self) -> int:
+        """Stands for a hidden word."""
+        return self["mask"]
+
+    @property
+    def separator(self) -> int:
+        """Stands between two texts."""
+        return self["separator"]
+
+    @property
+    def classify(self) -> int:
+        """Stands before a text that is classified, the role "class"."""
+        return self["class"]
+
+    @cached_property
+    def never_written(self) -> tuple[int, ...]:
+        """The ids that no output has: those of padding and of the start."""
+        never = {self.ids[role] for role in ("pad", "start") if role in self.ids}
+        return tuple(sorted(never - {self.ids.get("end")}))
+
+    @property
+    def first_word(self) -> int:
+        """The id that follows them, where a vocabulary begins with its special tokens."""
+        return max(self.ids.values(), default=-1) + 1
+
+
+LEARNED = SpecialTokens({"pad": 0, "start": 1, "end": 2, "unknown": 3})
+"""The first entries of the vocabularies that foveate learns. Only the owners of such a vocabulary import them."""
