@@ -50,7 +50,8 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     wrong = _wrong_number(kind, found)
     if wrong is not None:
         name, value, wanted = wrong
-        raise UserError(f"{where}: {name.lstrip('.')} is {shown(value)}, but must be {_told(wanted)}")
+        due = _told(wanted) if isinstance(value, bool) else f"below {LARGEST:,}"
+        raise UserError(f"{where}: {name.lstrip('.')} is {shown(value)}, but must be {due}")
     return found
 
 

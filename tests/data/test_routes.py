@@ -167,7 +167,7 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     with pytest.raises(UserError, match=r"could not read .*missing\.json"):
         read_routes([tmp_path / "missing.json"])
     file.write_text("{}[")
-    with pytest.raises(UserError, match="has no routes"):
+    with pytest.raises(UserError, match="is damaged"):
         read_routes([file])
 
 

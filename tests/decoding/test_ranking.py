@@ -40,7 +40,7 @@ def test_bad_limits_are_refused() -> None:
     inputs = {"source": torch.zeros(3, 5)}
     with pytest.raises(UserError, match="2 numbers for 3 examples"):
         limits(inputs, torch.tensor([2, 3]))
-    with pytest.raises(UserError, match=r"at least 1 \(END is counted\), not 0"):
+    with pytest.raises(UserError, match=r"at least 1 \(the end token is counted\), not 0"):
         limits(inputs, torch.tensor([2, 0, 3]))
     with pytest.raises(UserError, match="no example"):
         limits({"source": torch.zeros(0, 5)}, 7)
