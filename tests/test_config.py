@@ -35,7 +35,7 @@ class Outer:
         ({"mean": [1, 2, 3]}, "here: mean is .*, but must be"),
         ({"counts": {"a": True}}, "here: counts.a is True, but must be float"),
         ({"inner": {"width": True}}, "here: inner.width is True, but must be int"),
-        ({"inner": {"width": 10**400}}, "here: inner.width is a number of more than 30 digits, but must be below 9,223"),
+        ({"inner": {"width": 10**400}}, "here: inner.width is a number of more than 30 digits, but must be below"),
         ({"steps": "x" * 999}, r"here: steps is .x{59}…, but must be int . None"),
     ],
 )
