@@ -178,6 +178,7 @@ class Language(TextTask[Architecture]):
         """The perplexity of n-grams that count the tokens of the training text."""
         known, asked = _sequences(predictor, self.open()[0]), _sequences(predictor, passages)
         counts, found = (word_count(passages), byte_count(passages)), {}
+        tokenizer = predictor.processor.tokenizer
         for order, name in ORDERS.items():
             log_probs = Ngrams(known, order, len(tokenizer), tokenizer.special.start).log_probs(asked)
             found[name] = Perplexity(-float(log_probs.sum()), len(log_probs), *counts)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.sight import look
+from foveate.special_tokens import SpecialTokens
 
 SITES = ["decoder", "*cross"]
 """The attention of a decoder to an image: of a recurrent one, and of each block of a Transformer."""
