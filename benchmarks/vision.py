@@ -5,12 +5,14 @@
     python benchmarks/vision.py --training               # training steps
     python benchmarks/vision.py --look                   # ours with and without `foveate.look`, at most 1.05
 
-timm is eager, with its fused attention on. Ours is laid out for the CPU (`foveate.inference.cpu`). The runs
-take turns in one process; with one thread, times are those of the processor. `--compiled` adds timm under
-torch.compile, which needs a C++ compiler. It prints milliseconds for each image and their ratio to timm's float32.
+timm is eager, with its fused attention on. Ours is laid out for the CPU (`foveate.inference.cpu`). The runs take turns
+in one process; with one thread, times are those of the processor. `--compiled` adds timm under torch.compile, which
+needs a C++ compiler, and timm in OpenVINO where that is installed. It prints milliseconds for each image and their
+ratio to timm's float32.
 """
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -46,8 +48,18 @@ AIMS = {
 ATTENDING = ("vit-base-16", "swin-tiny", "mvitv2-tiny")
 """Compared while they are looked at."""
 
-TRAINED = {"deit3-small-16": "vit_small_patch16_224", "resnet18": "resnet18"}
+TRAINED = {"deit3-small-16": "vit_small_patch16_224", "resnet18": "resnet18", "resnet20": "resnet20"}
 """Compared in training: models of equal sizes."""
+
+
+def timm_resnet20() -> nn.Module:
+    """timm's parts at the sizes of a ResNet-20 for small images, with projected shortcuts: timm has no name for it."""
+    from timm.models.resnet import BasicBlock, ResNet
+
+    net = ResNet(BasicBlock, (3, 3, 3, 1), num_classes=1000, channels=(16, 32, 64, 64))
+    net.conv1, net.maxpool = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.Identity()
+    net.bn1, net.layer1[0], net.layer4 = nn.BatchNorm2d(16), BasicBlock(16, 16), nn.Identity()
+    return net
 
 
 def forward_runs(name: str, batch: int, compiled: bool) -> dict[str, Callable[[], Any]]:
@@ -64,15 +76,29 @@ def forward_runs(name: str, batch: int, compiled: bool) -> dict[str, Callable[[]
     }
     if compiled:
         runs["timm compiled"] = partial(torch.compile(theirs), pixels)
+        for kind in ("f32", "bf16"):
+            with contextlib.suppress(ImportError):
+                runs[f"openvino {kind}"] = openvino_run(theirs, pixels, kind)
     return runs
+
+
+def openvino_run(model: nn.Module, pixels: torch.Tensor, kind: str) -> Callable[[], Any]:
+    """The model converted by OpenVINO, and its run on as many threads as torch has."""
+    import openvino
+
+    options = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "INFERENCE_PRECISION_HINT": kind}
+    converted = openvino.convert_model(model, example_input=pixels)
+    return partial(openvino.Core().compile_model(converted, "CPU", options), pixels.numpy())
 
 
 def training_runs(name: str, batch: int) -> dict[str, Callable[[], Any]]:
     """A step of AdamW of ours and of timm's, in float32 and in bfloat16."""
-    pixels = torch.randn(batch, 3, 224, 224).contiguous(memory_format=torch.channels_last)
+    side = 32 if name == "resnet20" else 224
+    pixels = torch.randn(batch, 3, side, side).contiguous(memory_format=torch.channels_last)
     labels = torch.randint(1000, (batch,))
-    ours = foveate.create(name, classes=1000, depth_dropout=0.0).train()
-    theirs = timm.create_model(TRAINED[name]).train()
+    values = {} if name.startswith("resnet") else {"depth_dropout": 0.0}
+    ours = foveate.create(name, classes=1000, **values).train()
+    theirs = (timm_resnet20() if name == "resnet20" else timm.create_model(TRAINED[name])).train()
     runs: dict[str, Callable[[], Any]] = {}
     for who, model in (("timm ", theirs), ("", ours)):
         model = model.to(memory_format=torch.channels_last)

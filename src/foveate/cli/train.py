@@ -28,7 +28,7 @@ tasks: {", ".join(TASKS)}
 `foveate train TASK --help` explains the options that matter most, `--help-all` every option; the options of a model are
 those of its preset, so `foveate train TASK --model PRESET --help-all` shows another model's.
 
-`--processes N` trains by N processes of this machine, which share out each step (docs/training.md)."""
+`--processes N` trains by N processes of this machine, which share out each step (docs/several-processes.md)."""
 
 PROCESSES, MOST_PROCESSES = "--processes", 1024
 """The flag of the number of processes on this machine, and the most."""
