@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from foveate.sight.adapters import attach_all
+from foveate.sight.adapters import attach_all, cannot_attend
 from foveate.sight.measures import check_names
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
@@ -38,7 +38,7 @@ def look(
     recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]))
     sight = Sight(recorder.index.sites, recorder.notes)
     with ExitStack() as stack:
-        stack.enter_context(attach_all(recorder))
+        stack.enter_context(attach_all(recorder, model))
         if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled, and importing the compiler takes a second
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         _add_hooks(model, recorder, stack)
@@ -55,17 +55,11 @@ def _add_hooks(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
         name = f"{path}.".replace(COMPILED, "").removesuffix(".")
         if isinstance(module, torch.jit.ScriptModule):
             recorder.untraced.check_script(name, module)
-        elif module is model or not _cannot_attend(module):
+        elif module is model or not cannot_attend(module):
             hooked.append(module)
             module._forward_pre_hooks[_HOOK_ID] = _Enter(recorder, name)
             module._forward_hooks[_HOOK_ID] = leave
             module._forward_hooks_always_called[_HOOK_ID] = True
-
-
-def _cannot_attend(module: nn.Module) -> bool:
-    """Whether a module is a leaf layer of torch: linear, dropout, normalisation, ..."""
-    own = type(module).__module__.startswith("torch.nn.modules.") and "forward" not in vars(module)
-    return own and next(module.children(), None) is None
 
 
 def _remove_hooks(hooked: list[nn.Module]) -> None:

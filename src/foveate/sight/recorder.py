@@ -112,7 +112,8 @@ class Recorder:
             self._unselected.add(module)
             return
         autocast = torch.autocast(call.queries.device.type, enabled=False)
-        with self.inside_call(), torch.inference_mode(False), torch.no_grad(), autocast:
+        unintercepted = torch._C.DisableTorchFunction()  # as what is called here need not be received
+        with self.inside_call(), unintercepted, torch.inference_mode(False), torch.no_grad(), autocast:
             if attended.weights is not None:
                 call = with_fixed_weights(call, attended.weights)
             site, recorded = self.index.assign(module, call)
