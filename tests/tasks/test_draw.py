@@ -81,6 +81,13 @@ def test_it_draws_what_captions_say(predictor: Predictor, tmp_path: Path) -> Non
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == captions[0].split()
 
 
+def test_a_list_of_things_may_have_commas(predictor: Predictor, tmp_path: Path) -> None:
+    options = Sketching(out=tmp_path / "a.png", seed=3)
+    one, other = (predictor.run(text, options) for text in ("a green square, a", "a green square a"))
+    assert np.array_equal(one.tokens, other.tokens)
+    assert one.line == other.line
+
+
 def test_a_drawing_repeats_with_its_seed(predictor: Predictor, tmp_path: Path) -> None:
     drawn = [
         predictor.run("a green square", Sketching(out=tmp_path / "a.png", temperature=5.0, seed=seed)).tokens

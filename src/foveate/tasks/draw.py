@@ -19,7 +19,7 @@ from foveate.data.drawing_processor import DrawingProcessor, learn_palette
 from foveate.data.image_processor import choose_format
 from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least, printable
-from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares
+from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -180,12 +180,13 @@ class Draw(Task[Architecture]):
         check_image_file(options.out)
         if len(texts) > MOST:
             raise UserError(f"{len(texts)} captions are given, but a file takes at most {MOST}")
-        check_captions(predictor, texts)
-        wanted = [text for text in texts for _ in range(options.samples)]
+        captions = without_commas(predictor, texts)
+        check_captions(predictor, captions)
+        wanted = [caption for caption in captions for _ in range(options.samples)]
         tokens = draw(predictor, wanted, options).reshape(len(texts), options.samples, -1)
         palette = predictor.processor.palette
         save_grid([[*palette.decode(row)] for row in tokens], options.out, SHOWN)
-        return [Drawing(text, options.out, own) for text, own in zip(texts, tokens, strict=True)]
+        return [Drawing(caption, options.out, own) for caption, own in zip(captions, tokens, strict=True)]
 
     def measure(self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Judging) -> Measured:
         """Nats of each hidden token and the share that is predicted; where the data tells what stands where, the share

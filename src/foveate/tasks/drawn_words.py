@@ -36,6 +36,12 @@ def check_captions(predictor: Predictor, captions: Sequence[str]) -> None:
             raise TextError(place, _unknown(tokenizer, captions[place]))
 
 
+def without_commas(predictor: Predictor, captions: Sequence[str]) -> list[str]:
+    """Captions as lists of things, "red apple, key", for a model whose captions had no commas."""
+    known = {word.lstrip("▁") for word in predictor.processor.tokenizer.vocabulary()}
+    return list(captions) if "," in known else [" ".join(caption.replace(",", " ").split()) for caption in captions]
+
+
 def _unknown(tokenizer: Any, caption: str) -> str:
     """Which word of a caption the tokenizer does not know, and the nearest ones that it knows."""
     known = sorted(word.lstrip("▁") for word in tokenizer.vocabulary())
