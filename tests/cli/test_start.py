@@ -17,6 +17,7 @@ from dataclasses import asdict
 from foveate import bundle, models
 from foveate.decoding import Decoding, decode
 from foveate.inference.cpu import optimize_for_cpu
+from foveate.special_tokens import LEARNED
 from foveate.tasks.trained import opened
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
@@ -26,7 +27,7 @@ for preset in ("transformer-tiny", "rnn-attentive"):
     bundle.save(preset, described, made.state_dict())
     model = optimize_for_cpu(opened(preset, "cpu").model)
     with torch.inference_mode():
-        decode(model, source, source["source_lengths"], Decoding())
+        decode(model, source, LEARNED, source["source_lengths"], Decoding())
 print(*[name for name in {HEAVY} if name in sys.modules])
 """
 

@@ -240,7 +240,7 @@ class Variant:
     @property
     def attends(self) -> bool:
         config = self.config
-        if any(hasattr(config, name) for name in ("heads", "head_width", "kernel")):
+        if hasattr(config, "heads") or hasattr(config, "head_width") or (self.writes and hasattr(config, "kernel")):
             return True
         if hasattr(config, "glimpses"):
             return config.glimpses is not None

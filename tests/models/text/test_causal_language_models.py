@@ -108,10 +108,10 @@ def test_steps_after_prompts_of_different_lengths_equal_all_at_once(model: nn.Mo
 def test_every_way_of_decoding_a_batch_finds_what_it_finds_for_each_prompt(model: nn.Module) -> None:
     inputs = {"tokens": PROMPTS, "lengths": LENGTHS, **condition(model)}
     for search in (greedy, beam):
-        together = search(model, inputs, 6)
+        together = search(model, inputs, LEARNED, 6)
         for row, length in enumerate(LENGTHS.tolist()):
             one = {name: value[row : row + 1] for name, value in inputs.items()}
-            (found,) = search(model, {**one, "tokens": one["tokens"][:, :length]}, 6)
+            (found,) = search(model, {**one, "tokens": one["tokens"][:, :length]}, LEARNED, 6)
             best, others = (found, together[row]) if search is greedy else (found[0], together[row][0])
             assert best.tokens == others.tokens
             assert best.log_prob == pytest.approx(others.log_prob, abs=1e-4)
