@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import dacite
 import tyro
 
-from foveate.errors import UserError, shown, unknown
+from foveate.errors import UserError, show_value, unknown
 
 FromData = Annotated[int, tyro.conf.Suppress]
 """The type of a model's field that the data decides, such as a vocabulary's size: not for a user to set by a flag."""
@@ -29,7 +29,7 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     `others`, fields that do not exist are left out: a file of another program's may have more than we read.
     """
     if not isinstance(values, dict):
-        raise UserError(f"{where}: {shown(values)} stands where a table of fields must be")
+        raise UserError(f"{where}: {show_value(values)} stands where a table of fields must be")
     if others:
         values = {part.name: values[part.name] for part in fields(kind) if part.name in values}  # type: ignore[arg-type]
     try:
@@ -38,7 +38,7 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
         raise _unknown_field(min(error.keys), kind, where) from None
     except dacite.WrongTypeError as error:
         needed = _told(error.field_type)
-        raise UserError(f"{where}: {error.field_path} is {shown(error.value)}, but must be {needed}") from None
+        raise UserError(f"{where}: {error.field_path} is {show_value(error.value)}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
     except UserError:
@@ -51,7 +51,7 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
     if wrong is not None:
         name, value, wanted = wrong
         due = _told(wanted) if isinstance(value, bool) else f"below {LARGEST:,}"
-        raise UserError(f"{where}: {name.lstrip('.')} is {shown(value)}, but must be {due}")
+        raise UserError(f"{where}: {name.lstrip('.')} is {show_value(value)}, but must be {due}")
     return found
 
 

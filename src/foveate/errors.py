@@ -42,7 +42,7 @@ def quoted(text: str) -> str:
     return f"'{text}'" if len(text) <= QUOTED else f"'{text[:QUOTED]}…'"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Any value as an error shows it, in one line and no longer than reads well."""
     large = isinstance(value, int) and not -(10**30) < value < 10**30
     text = "a number of more than 30 digits" if large else printable(repr(value).replace("\n", " "))

@@ -59,11 +59,6 @@ class SpecialTokens:
         """Stands between two texts."""
         return self["separator"]
 
-    @property
-    def classify(self) -> int:
-        """Stands before a text that is classified, the role "class"."""
-        return self["class"]
-
     @cached_property
     def never_written(self) -> tuple[int, ...]:
         """The ids that no output has: those of padding and of the start."""

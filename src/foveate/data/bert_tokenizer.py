@@ -45,12 +45,11 @@ class BertTokenizer:
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
         self._tokenizer = tokenizer
-        begin, end = (_number(tokenizer, names) for names in (CLASS, SEPARATOR))
-        if begin is None or end is None:
-            raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
-        self.begin, self.end = (begin,), (end,)
         found = {role: _number(tokenizer, names) for role, names in ROLES.items()}
         self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
+        if "start" not in self.special or "end" not in self.special:
+            raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
+        self.begin, self.end = (self.special.start,), (self.special.end,)
 
     @classmethod
     def load(cls, folder: Path) -> "BertTokenizer":

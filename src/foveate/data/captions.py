@@ -11,7 +11,7 @@ from foveate.data.coco import CocoCaption, CocoFile, CocoImage
 from foveate.data.dataset import Dataset
 from foveate.data.images import read_image
 from foveate.data.lines import Paths, as_paths, read_sentences
-from foveate.errors import UserError, shown
+from foveate.errors import UserError, show_value
 
 LONGEST = 2_000
 """Most characters of a caption."""
@@ -98,7 +98,7 @@ def _of_coco(path: Path) -> tuple[dict[Path, list[str]], int]:
     captions = []
     for one in table.rows("annotations", CocoCaption):
         if one.image_id not in files:
-            raise UserError(f"{path} has a caption of the image {shown(one.image_id)}, which it does not list")
+            raise UserError(f"{path} has a caption of the image {show_value(one.image_id)}, which it does not list")
         captions.append((files[one.image_id], " ".join(one.caption.split())))
     found: dict[Path, list[str]] = {}
     for name, caption in captions:

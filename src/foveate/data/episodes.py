@@ -25,6 +25,9 @@ from foveate.errors import UserError
 from foveate.limits import ARRAYS
 from foveate.special_tokens import LEARNED
 
+DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
+"""What zipfile and numpy raise for a damaged file."""
+
 
 @dataclass(frozen=True)
 class Level:
@@ -91,10 +94,8 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
             instruction = str(archive["instruction"]) if "instruction" in archive else ""
     except UserError:
         raise
-    except (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error) as error:
+    except DAMAGED as error:
         raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
-    except zipfile.BadZipFile as error:
-        raise UserError(f"{file} is no episode: {error}") from None
     if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not len(actions):
         raise UserError(
             f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from foveate.errors import UserError, shown
+from foveate.errors import UserError, show_value
 
 TEXTS = (".txt", ".txt.gz")
 """How the names of the texts in a folder end."""
@@ -39,13 +39,9 @@ Paths = str | Path | Iterable[str | Path]
 def as_paths(given: Paths) -> tuple[Path, ...]:
     """The paths. Raises UserError for what is none."""
     try:
-        return _as_paths(given)
+        return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
     except TypeError:
-        raise UserError(f"{shown(given)} is no path, and no list of paths") from None
-
-
-def _as_paths(given: Paths) -> tuple[Path, ...]:
-    return (Path(given),) if isinstance(given, str | Path) else tuple(map(Path, given))
+        raise UserError(f"{show_value(given)} is no path, and no list of paths") from None
 
 
 def digest(path: Path) -> str:

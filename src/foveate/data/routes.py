@@ -18,6 +18,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.lines import Paths, as_paths
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.processor import Processor
+from foveate.data.rows import padded
 from foveate.errors import UserError
 from foveate.files import read_json_value
 from foveate.limits import TABLE, check_file
@@ -206,11 +207,8 @@ class RouteProcessor(Processor[Route]):
     @staticmethod
     def inputs(tokens: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """The `tokens` and `lengths` of instructions."""
-        lengths = torch.tensor([len(ids) for ids in tokens])
-        padded = torch.full((len(tokens), int(lengths.max())), LEARNED.pad)
-        for row, ids in enumerate(tokens):
-            padded[row, : len(ids)] = torch.tensor(ids)
-        return {"tokens": padded, "lengths": lengths}
+        rows, lengths = padded([np.array(ids) for ids in tokens], LEARNED.pad)
+        return {"tokens": rows, "lengths": lengths}
 
     def sizes(self) -> dict[str, int]:
         return {

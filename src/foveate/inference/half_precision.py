@@ -1,17 +1,12 @@
 """Linear layers with weights in half precision: a step of writing reads all weights, so half the bytes take less
 time."""
 
-import copy
-from typing import Literal, TypeVar
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-Precision = Literal["float32", "float16", "bfloat16", "int8"]
-
-Model = TypeVar("Model", bound=nn.Module)
+from foveate.inference.linear_layers import Model, with_linear_layers
 
 
 class HalfLinear(nn.Module):
@@ -34,10 +29,4 @@ def in_half_precision(model: Model, dtype: torch.dtype) -> Model:
 
     Norms, attention and sums between layers stay in single precision.
     """
-    shared: dict[int, object] = {id(parameter): parameter for parameter in model.parameters()}
-    found = copy.deepcopy(model, shared)
-    for module in list(found.modules()):
-        for name, child in list(module.named_children()):
-            if type(child) is nn.Linear:
-                setattr(module, name, HalfLinear(child, dtype))
-    return found.eval()
+    return with_linear_layers(model, lambda linear: HalfLinear(linear, dtype))

@@ -1,17 +1,14 @@
 """Linear layers with weights of 8 bits: a quarter of the bytes that a step of writing reads."""
 
-import copy
 import warnings
-from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.errors import UserError
+from foveate.inference.linear_layers import Model, with_linear_layers
 from foveate.inference.packed import PackedLayer
-
-Model = TypeVar("Model", bound=nn.Module)
 
 LARGEST = 127
 """The largest of the whole numbers that stand for a row of weights, from its negative."""
@@ -44,15 +41,9 @@ def in_int8(model: Model) -> Model:
 
     Raises UserError for a model that is not on the CPU.
     """
-    shared: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
     if any(parameter.device.type != "cpu" for parameter in model.parameters()):
         raise UserError("int8 is for models on the CPU; on a GPU, use float16 or bfloat16")
-    found = copy.deepcopy(model, shared)
-    for module in list(found.modules()):
-        for name, child in list(module.named_children()):
-            if type(child) is nn.Linear:
-                setattr(module, name, Int8Linear(child))
-    return found.eval()
+    return with_linear_layers(model, Int8Linear)
 
 
 def _sums_are_exact() -> bool:

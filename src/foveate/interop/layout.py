@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.errors import UserError, shown
+from foveate.errors import UserError, show_value
 from foveate.interop.key_map import KeyMap
 
 
@@ -39,14 +39,16 @@ class ConfigReader:
         kind = int if default is None else type(default)
         fits = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
         if not fits or (not isinstance(value, bool) and not (math.isfinite(value) and value >= 0)):
-            raise UserError(f"{self._where} has the {name} {shown(value)}, which cannot be")
+            raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
 
     def choice(self, name: str, default: str, known: Mapping[str, str]) -> Any:
         """Our name of a choice. UserError for one that our models do not have."""
         value = self._values.get(name, default)
         if not isinstance(value, str) or value not in known:
-            raise UserError(f"{self._where} has the {name} {shown(value)}; foveate's models have {', '.join(known)}")
+            raise UserError(
+                f"{self._where} has the {name} {show_value(value)}; foveate's models have {', '.join(known)}"
+            )
         return known[value]
 
     def require(self, **values: Any) -> None:
@@ -54,13 +56,13 @@ class ConfigReader:
         for name, value in values.items():
             found = self._values.get(name, value)
             if found != value and found is not None:
-                raise UserError(f"{self._where} has {name} {shown(found)}; foveate's models have {value!r} only")
+                raise UserError(f"{self._where} has {name} {show_value(found)}; foveate's models have {value!r} only")
 
     def rotary_base(self, default: float) -> float:
         """The base of rotary positions, under its old name or its new one. UserError for scaled positions."""
         parameters = self._values.get("rope_parameters") or self._values.get("rope_scaling") or {}
         if not isinstance(parameters, Mapping):
-            raise UserError(f"{self._where} has the rope_parameters {shown(parameters)}, which cannot be")
+            raise UserError(f"{self._where} has the rope_parameters {show_value(parameters)}, which cannot be")
         kind = parameters.get("rope_type", parameters.get("type", "default"))
         if kind != "default":
             raise UserError(

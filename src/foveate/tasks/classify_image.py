@@ -107,16 +107,9 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
 
     def fit(self, learn: Dataset[LabelledImage]) -> ImageProcessor:
         chosen = self.examples
-        return ImageProcessor(
-            choose_format(learn, chosen.size),
-            label_counts(learn),
-            chosen.augment,
-            chosen.colour,
-            chosen.erase,
-            chosen.operations,
-            chosen.magnitude,
-            chosen.mixup,
-        )
+        names = ("augment", "colour", "erase", "operations", "magnitude", "mixup")
+        changes = {name: getattr(chosen, name) for name in names}
+        return ImageProcessor(choose_format(learn, chosen.size), label_counts(learn), **changes)
 
     def objective(self) -> Objective:
         return MixedLabels(super().objective())

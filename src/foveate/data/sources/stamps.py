@@ -37,6 +37,10 @@ TEST, DEV = (2, 5, 8), (9,)
 """Of each ten images of a topic, which are for the test and which for validation."""
 
 
+def _part(place: int) -> str:
+    return "test" if place % 10 in TEST else "dev" if place % 10 in DEV else "train"
+
+
 def open_stamps(before_fetch: BeforeFetch) -> Splits[Dataset[LabelledImage]]:
     """The images of all topics, three tenths of each topic to test on."""
     folder = fetched("stamps", _fetch, before_fetch)
@@ -46,7 +50,7 @@ def open_stamps(before_fetch: BeforeFetch) -> Splits[Dataset[LabelledImage]]:
     parts: dict[str, list[LabelledImage]] = {"train": [], "dev": [], "test": []}
     for image in images:
         place = numbers[image.label] = numbers.get(image.label, -1) + 1
-        parts["test" if place % 10 in TEST else "dev" if place % 10 in DEV else "train"].append(image)
+        parts[_part(place)].append(image)
     sets = [Dataset(f"stamps.{part}", found, "images", [f"of {len(TOPICS)} topics"]) for part, found in parts.items()]
     return Splits(*sets)
 
@@ -83,7 +87,7 @@ def open_stamp_captions(before_fetch: BeforeFetch) -> Splits[Dataset[CaptionedIm
         images = captioned_images([folder / TABLE])
     parts: dict[str, list[CaptionedImage]] = {"train": [], "dev": [], "test": []}
     for place, image in enumerate(images):
-        parts["test" if place % 10 in TEST else "dev" if place % 10 in DEV else "train"].append(image)
+        parts[_part(place)].append(image)
     return Splits(*(Dataset(f"stamp-captions.{part}", found, "images") for part, found in parts.items()))
 
 

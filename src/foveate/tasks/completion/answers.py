@@ -11,7 +11,7 @@ import tyro
 from foveate.data.public_tokenizer import REPLACEMENT, PublicTokenizer
 from foveate.decoding import Generation
 from foveate.errors import UserError
-from foveate.inference.half_precision import Precision
+from foveate.inference.linear_layers import Precision
 from foveate.tasks.completion.prompts import Prompting
 from foveate.training.settings import check_seed
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import torch
 from rich.console import Console
@@ -15,6 +15,7 @@ from foveate.errors import TextError, UserError, one_of, quoted
 from foveate.files import read_json, written
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
+from foveate.inference.linear_layers import Precision
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
@@ -81,7 +82,7 @@ class Completer:
 
     def in_precision(self, precision: str) -> CausalLanguageModel:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""
-        one_of("precision", precision, ("float32", "float16", "bfloat16", "int8"))
+        one_of("precision", precision, get_args(Precision))
         if precision not in self._by_precision:
             half = precision != "int8"
             made = in_half_precision(self.model, getattr(torch, precision)) if half else in_int8(self.model)

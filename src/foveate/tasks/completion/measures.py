@@ -16,7 +16,7 @@ from foveate.data import read_lines
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.scripts import count_words
 from foveate.errors import UserError, at_least
-from foveate.inference.half_precision import Precision
+from foveate.inference.linear_layers import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.prompts import Prompting, read_pairs

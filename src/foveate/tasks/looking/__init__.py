@@ -12,13 +12,12 @@ from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import MODEL_TYPES
+from foveate.tasks import opener
+from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.inputs import add_question, read_input
 from foveate.tasks.looking.predictors import LanguageViewer, PredictorViewer
 from foveate.tasks.looking.readers import CompleterViewer, SingleTextViewer
 from foveate.viewer.protocol import File, Input, ModelViewer
-
-COMPLETED = ("gpt2", "openai-gpt", "gpt_neox", "llama")
-"""Types of public models that go on with a text."""
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_model", "read_input"]
 
@@ -42,7 +41,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
         if named or (description["model_type"] in MODEL_TYPES and not has_transformers()):
-            kind = CompleterViewer if description["model_type"] in COMPLETED else SingleTextViewer
+            kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
             return kind(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.data.images import turn_upright
-from foveate.errors import UserError, shown
+from foveate.errors import UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
     import_transformers,
@@ -183,7 +183,7 @@ def _statistics(processor: Any, found: Mapping[str, Any], name: str) -> list[flo
         type(one) in (int, float) and math.isfinite(one) for one in values
     )
     if not numbers or len(values) not in (1, 3) or (name == "image_std" and not all(values)):
-        raise UserError(f"the {name} of the image processor is {shown(values)}, but must be three numbers")
+        raise UserError(f"the {name} of the image processor is {show_value(values)}, but must be three numbers")
     return list(values)
 
 
