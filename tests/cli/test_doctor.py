@@ -49,6 +49,7 @@ def test_a_machine_without_a_fault(told: Any, monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(doctor, "other_running_threads", lambda: 0)
     monkeypatch.setattr(doctor, "_cores", torch.get_num_threads)
     monkeypatch.setattr(doctor, "cpu_has", lambda *names: True)
+    monkeypatch.setattr(doctor, "bfloat16_is_fast", lambda: True)
     monkeypatch.setattr(doctor, "_available_memory", lambda: 2**35)
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path))
     assert "Nothing here makes foveate slow." in told()

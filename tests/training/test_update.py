@@ -106,12 +106,12 @@ def test_a_non_finite_step_changes_nothing_and_names_the_batch(poison: str):
 
 def test_precision(monkeypatch: pytest.MonkeyPatch):
     narrow, wide = nn.Linear(61, 61), nn.Linear(67, 67)
-    monkeypatch.setattr("foveate.training.hardware.cpu_has_bfloat16", lambda: True)
+    monkeypatch.setattr("foveate.training.hardware.bfloat16_is_fast", lambda: True)
     assert wants_bfloat16("bfloat16", narrow, CPU)
     assert not wants_bfloat16("float32", wide, CPU)
     assert not wants_bfloat16("auto", narrow, CPU)
     assert wants_bfloat16("auto", wide, CPU)
-    monkeypatch.setattr("foveate.training.hardware.cpu_has_bfloat16", lambda: False)
+    monkeypatch.setattr("foveate.training.hardware.bfloat16_is_fast", lambda: False)
     assert not wants_bfloat16("auto", wide, CPU)
 
 

@@ -19,6 +19,7 @@ from foveate.data.sources.cache import cache_folder
 from foveate.errors import UserError
 from foveate.experiments.comparison import processor_name
 from foveate.files import check_writable
+from foveate.nn import bfloat16_is_fast, cpu_has_bfloat16
 from foveate.nn.precision import cpu_has
 from foveate.threads import other_running_threads
 
@@ -117,8 +118,9 @@ def _complaints() -> list[str]:
         complaints.append(f"torch uses {torch.get_num_threads()} of {cores} cores: see OMP_NUM_THREADS and --threads")
     if platform.machine() in ("x86_64", "AMD64") and not cpu_has("avx2"):
         complaints.append("the processor has no AVX2: matrix products take several times as long")
-    if not cpu_has("avx512_bf16", "amx_bf16", "sve_bf16") and not torch.cuda.is_available():
-        complaints.append("the processor has no bfloat16: models train in float32, at about half the speed")
+    if not bfloat16_is_fast() and not torch.cuda.is_available():
+        reason = "multiplies no faster in bfloat16 than in float32" if cpu_has_bfloat16() else "has no bfloat16"
+        complaints.append(f"the processor {reason}: models train in float32, at half the speed of others or less")
     available = _available_memory()
     if available is not None and available < 2**31:
         complaints.append(f"{available / 2**30:.1f} GiB of memory are free: smaller batches and models fit")

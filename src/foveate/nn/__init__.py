@@ -39,7 +39,7 @@ from foveate.nn.positions import (
     longest_sequence,
     position_encoding,
 )
-from foveate.nn.precision import cpu_has_bfloat16
+from foveate.nn.precision import bfloat16_is_fast, cpu_has_bfloat16
 from foveate.nn.pyramid import PyramidalEncoder
 from foveate.nn.recurrent import Recurrent
 from foveate.nn.recurrent_decoders import (
@@ -118,6 +118,7 @@ __all__ = [
     "box_centres",
     "box_corners",
     "coordinate_waves",
+    "bfloat16_is_fast",
     "cpu_has_bfloat16",
     "decoder_block",
     "depth_rates",

@@ -1,6 +1,13 @@
 """What the CPU of this machine can compute in."""
 
+import time
+from functools import cache
+
 import torch
+
+_FASTER = 1.2
+"""How many times as fast as in float32 products in bfloat16 must be: above the noise of a measurement."""
+_ROWS, _WIDTH, _TIMES = 512, 256, 7
 
 
 def cpu_has(*instructions: str) -> bool:
@@ -12,3 +19,27 @@ def cpu_has(*instructions: str) -> bool:
 def cpu_has_bfloat16() -> bool:
     """Whether the CPU multiplies in bfloat16."""
     return cpu_has("amx_bf16", "avx512_bf16", "sve_bf16")
+
+
+@cache
+def bfloat16_is_fast() -> bool:
+    """Whether this CPU multiplies matrices faster in bfloat16 than in float32: measured once, in some 20 ms.
+
+    The instructions do not tell. AVX512-BF16 doubles the speed of an AMD EPYC, and halves that of an Intel Xeon whose
+    AMX is not there, as in some virtual machines.
+    """
+    if not cpu_has_bfloat16():
+        return False
+    single, half = (_seconds_of_product(precision) for precision in (torch.float32, torch.bfloat16))
+    return single > _FASTER * half
+
+
+def _seconds_of_product(precision: torch.dtype) -> float:
+    """The shortest time of several linear layers of one size."""
+    rows, weight = torch.ones(_ROWS, _WIDTH, dtype=precision), torch.ones(_WIDTH, _WIDTH, dtype=precision)
+    times = []
+    for _ in range(_TIMES):
+        start = time.perf_counter()
+        torch.nn.functional.linear(rows, weight)
+        times.append(time.perf_counter() - start)
+    return min(times)

@@ -48,7 +48,9 @@ class Updater:
         self.objective = objective
         self.settings = settings
         self.optimizer = optimizer(self.placement.working, settings, self.device)
-        self.bfloat16 = wants_bfloat16(settings.precision, model, self.device)
+        wanted = wants_bfloat16(settings.precision, model, self.device)
+        # What is faster was measured by each process; all of them compute in the same precision.
+        self.bfloat16 = self.processes.total([float(wanted)])[0] == self.processes.size
 
     def __call__(self, group: list[Batch], rate: float, step: int) -> Update:
         """One step on the batches of `group`. The loss is divided by their weight.
