@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from foveate.attention import Additive, Hard, Monotonic, Soft
 from foveate.nn import BahdanauDecoder, FixedVectorDecoder, LuongDecoder, Recurrent, RecurrentDecoderState
-from foveate.nn.local_windows import DiagonalWindow, PredictedWindow
+from foveate.nn.local_windows import AdvancingWindow, DiagonalWindow, PredictedWindow
 
 B, T, S, E, C, V = 2, 5, 7, 3, 6, 4
 LENGTHS = torch.tensor([7, 4])
@@ -33,6 +33,7 @@ WAYS: dict[str, Callable[[], dict]] = {
     "monotonic": lambda: {"select": Monotonic(offset=0.5)},
     "local-m": lambda: {"select": Soft(), "window": DiagonalWindow(1)},
     "local-p": lambda: {"select": Soft(), "window": PredictedWindow(C, 1)},
+    "advancing": lambda: {"select": Soft(), "window": AdvancingWindow(C, 1)},
     "local-p, hard": lambda: {"select": Hard(), "window": PredictedWindow(C, 2)},
     "local-m, monotonic": lambda: {"select": Monotonic(offset=0.5), "window": DiagonalWindow(2)},
 }

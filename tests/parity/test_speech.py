@@ -103,6 +103,7 @@ class Speller:
     def __init__(self, model: nn.Module) -> None:
         self.state = model.state_dict()
         self.layers, self.score = model.config.layers, model.config.score
+        self.radius = model.config.window_radius if model.config.select == "local" else None
 
     def linear(self, name: str, x: Tensor) -> Tensor:
         bias = self.state.get(f"{name}.bias")
@@ -123,27 +124,38 @@ class Speller:
         hidden = self.linear("speller.score.query", query) + self.linear("speller.score.key", key)
         return self.state["speller.score.direction"] @ hidden.tanh()
 
+    def advance(self, query: Tensor) -> float:
+        """How far a local window moves."""
+        number = self.linear("speller.window.advance.2", self.linear("speller.window.advance.0", query).tanh())
+        return float(number.exp().log1p())
+
     def write(self, encoded: Tensor, characters: list[int]) -> Tensor:
         context = torch.zeros_like(encoded[0])
         state = [(torch.zeros_like(context), torch.zeros_like(context))] * self.layers
-        logits = []
+        logits, centre = [], 0.0
         for character in characters:
             x = torch.cat([self.state["embedding.weight"][character], context])
             for layer in range(self.layers):
                 state[layer] = self.cell(layer, x, *state[layer])
                 x = state[layer][0]
-            weights = torch.stack([self.energy(x, key) for key in encoded]).softmax(0)
-            context = weights @ encoded
+            energies = torch.stack([self.energy(x, key) for key in encoded])
+            if self.radius is not None:
+                centre = min(centre + self.advance(x), len(encoded) - 1)
+                for place in range(len(encoded)):
+                    energies[place] -= 2 * (place - centre) ** 2 / self.radius**2
+                    if abs(place - centre) > self.radius:
+                        energies[place] = -torch.inf
+            context = energies.softmax(0) @ encoded
             hidden = self.linear("speller.combine", torch.cat([x, context])).tanh()
             logits.append(self.linear("output", hidden))
         return torch.stack(logits)
 
 
-@pytest.mark.parametrize("score", ["biaffine", "additive"])
-def test_las_as_its_equations(score: str) -> None:
+@pytest.mark.parametrize(("score", "select"), [("biaffine", "soft"), ("additive", "soft"), ("biaffine", "local")])
+def test_las_as_its_equations(score: str, select: str) -> None:
     """The listener has a test of its own, of `PyramidalEncoder`."""
-    sizes = {"bands": 7, "vocabulary": 17, "width": 12, "embedding": 10, "pyramids": 2}
-    model = randomize(create("las", **sizes, score=score))
+    sizes = {"bands": 7, "vocabulary": 17, "width": 12, "embedding": 10, "pyramids": 2, "window_radius": 2}
+    model = randomize(create("las", **sizes, score=score, select=select))
     sound, lengths = torch.randn(3, 23, 7, dtype=torch.float64), torch.tensor([23, 14, 9])
     tokens = torch.randint(4, 17, (3, 5))
     with torch.no_grad():

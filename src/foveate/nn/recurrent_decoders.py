@@ -44,12 +44,15 @@ class AttentiveDecoderState(RecurrentDecoderState):
     """Number of steps so far."""
     place: Float[Tensor, "R S"] | None = None
     """The state of the selection, if it has one."""
+    centre: Float[Tensor, "R"] | None = None
+    """The last centre of the window, if there is one."""
 
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         super().reorder(rows)
         self.source.reorder(rows)
         self.source_lengths = self.source_lengths[rows]
         self.place = None if self.place is None else self.place[rows]
+        self.centre = None if self.centre is None else self.centre[rows]
 
 
 class FixedVectorDecoder(nn.Module):
@@ -106,7 +109,7 @@ class AttentiveDecoder(nn.Module):
         """Attention of the next steps to the source; updates the state."""
         mask, bias = padding(state.source_lengths), None
         if self.window is not None:
-            near, bias = self.window(queries, state.steps, state.source_lengths)
+            near, bias, state.centre = self.window(queries, state.steps, state.source_lengths, state.centre)
             mask = mask & near
         state.steps += queries.shape[1]
         if isinstance(self.select, Soft):  # needs no more than the output

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from foveate.attention import Additive, Biaffine, Monotonic, Soft
 from foveate.config import FromData
 from foveate.contracts import Choices
-from foveate.errors import check_literals
+from foveate.errors import at_least, check_literals
 from foveate.models.speech.output import SpeechOutput
 from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
+from foveate.nn.local_windows import AdvancingWindow
 
 
 @dataclass
@@ -37,8 +38,11 @@ class LASConfig:
     """Recurrent layers of the speller."""
     score: Literal["biaffine", "additive"] = "biaffine"
     """The product of both sides' projections, as in the paper, or a multi-layer perceptron of both."""
-    select: Literal["soft", "monotonic"] = "soft"
-    """The weighted mean of the encoded sound, or places from left to right (Raffel et al. 2017)."""
+    select: Literal["soft", "monotonic", "local"] = "soft"
+    """The weighted mean of the encoded sound, places from left to right (Raffel et al. 2017), or the weighted mean in a
+    window that moves from left to right (Tjandra et al. 2017)."""
+    window_radius: int = 8
+    """Places of the encoded sound on each side of a local window's centre."""
     ctc: bool = False
     """Whether the listener has an output layer for joint training with CTC."""
     dropout: float = 0.0
@@ -51,14 +55,16 @@ class LAS(nn.Module):
     def __init__(self, config: LASConfig) -> None:
         super().__init__()
         check_literals(config)
+        at_least(1, "window_radius", config.window_radius)
         self.config = config
         width = config.width
         self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
         score = Biaffine(width, width) if config.score == "biaffine" else Additive(width, width, width)
-        select = Soft() if config.select == "soft" else Monotonic()
-        self.speller = ContextDecoder(self._recurrent, width, width, score, select)
+        select = Monotonic() if config.select == "monotonic" else Soft()
+        window = AdvancingWindow(width, config.window_radius) if config.select == "local" else None
+        self.speller = ContextDecoder(self._recurrent, width, width, score, select, window)
         self.output = nn.Linear(width, config.vocabulary)
         self.ctc = nn.Linear(width, config.vocabulary) if config.ctc else None
 
