@@ -16,7 +16,8 @@ from foveate.cli import main
 from foveate.data.sounds import read_sound
 from foveate.data.whisper_features import WhisperFeatures
 from foveate.errors import UserError
-from foveate.tasks.whisper import WhisperOptions, plain_words
+from foveate.tasks.whisper import WhisperOptions
+from foveate.tasks.whisper_tokens import plain_words
 from foveate.tasks.word_times import word_times
 
 SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>", "<|translate|>", "<|transcribe|>"]
@@ -89,7 +90,7 @@ def test_the_text_of_transformers(english: Path, sound: Path) -> None:
     theirs = transformers.WhisperForConditionalGeneration.from_pretrained(english)
     features = torch.from_numpy(WhisperFeatures()(read_sound(sound)).T[None].copy())
     tokens, values = (
-        [transcriber.start, transcriber.silent],
+        [transcriber.tokens.start, transcriber.tokens.silent],
         json.loads((english / "generation_config.json").read_text()),
     )
     with torch.no_grad():
@@ -99,7 +100,7 @@ def test_the_text_of_transformers(english: Path, sound: Path) -> None:
             if len(tokens) == 2:
                 logits[values["begin_suppress_tokens"]] = -torch.inf
             tokens.append(int(logits.argmax()))
-            if tokens[-1] == transcriber.end:
+            if tokens[-1] == transcriber.tokens.end:
                 break
     assert found.text == transcriber.tokenizer.decode([tokens[2:]])[0].strip()
     assert found.text

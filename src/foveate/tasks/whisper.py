@@ -1,6 +1,5 @@
 """A Whisper of a Hugging Face folder in use: it transcribes sounds, in windows of at most 30 seconds."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from rich.console import Console
-from torch import Tensor, nn
 
 from foveate import bundle
 from foveate.contracts import Generator, Picture
@@ -21,16 +19,17 @@ from foveate.data.sound_stream import Read
 from foveate.data.sounds import Sound, read_sound
 from foveate.data.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Generation, generate
-from foveate.errors import UserError, unknown
+from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.public_folder import read_folder
 from foveate.models.speech.whisper import Whisper
-from foveate.nn import DecoderStackState
 from foveate.sight import look
 from foveate.tasks.predictor import evaluation_rows
 from foveate.tasks.sound_files import read_or_report, sound_files
 from foveate.tasks.trained import Evaluation
 from foveate.tasks.transcripts import Transcript, text_metrics, transcripts_as_they_come
+from foveate.tasks.whisper_generator import SoundGenerator
+from foveate.tasks.whisper_tokens import Spoken, WhisperTokens, plain_words
 from foveate.tasks.word_times import TimedWord, most_decided, word_times
 from foveate.training.hardware import choose_device
 
@@ -40,22 +39,7 @@ WINDOWS = 8
 MOST_TOKENS = 224
 """Tokens that are written for a window at most, as in OpenAI's program."""
 
-START, END, SILENT = "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"
-
 GENERATION = "generation_config.json"
-
-
-@dataclass
-class Spoken:
-    """What is said to the model of a sound."""
-
-    language: str | None = None
-    """Code of the language that is spoken, such as "en". By default a model for several languages finds it itself."""
-    translate: bool = False
-    """Write what is said in English. Only for models for several languages."""
-
-    def check(self) -> None:
-        """Values are checked by the model."""
 
 
 @dataclass
@@ -86,7 +70,7 @@ class WhisperTranscriber:
         self.model, self.tokenizer, self.values, self.folder = model, tokenizer, values, folder
         self.features = WhisperFeatures(model.config.bands)
         self.description: dict[str, Any] = {"family": "whisper", "recipe": {"model": str(folder)}}
-        self.start, self.end, self.silent = (self._number(name) for name in (START, END, SILENT))
+        self.tokens = WhisperTokens(tokenizer, values, model.config.vocabulary, folder)
 
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> "WhisperTranscriber":
@@ -105,20 +89,6 @@ class WhisperTranscriber:
     def eval_options(cls, recipe: dict[str, Any], where: str) -> Spoken:
         return Spoken()
 
-    @property
-    def multilingual(self) -> bool:
-        """Whether the model knows several languages; those for English alone have a smaller vocabulary."""
-        return bool(self.values.get("is_multilingual", self.model.config.vocabulary >= 51865))
-
-    @property
-    def languages(self) -> dict[str, int]:
-        """The token of each language, by its code."""
-        named = self.values.get("lang_to_id")
-        if isinstance(named, dict):
-            return {str(name).strip("<|>"): int(number) for name, number in named.items()}
-        codes = re.findall(r"<\|([a-z]{2,3})\|>", " ".join(self.tokenizer.pieces(range(self.start, self.silent))))
-        return {code: number for code in codes if (number := self.tokenizer.number(f"<|{code}|>")) is not None}
-
     def expand(self, places: Sequence[str]) -> list[str]:
         return sound_files(places)
 
@@ -128,7 +98,7 @@ class WhisperTranscriber:
 
     def answer(self, texts: Sequence[str], options: WhisperOptions) -> list[Transcript]:
         """What is said in the sound of each file; a file that cannot be used is reported and gets no text."""
-        self._check(options)
+        self.tokens.check(options)
         sounds, errors = read_or_report(texts)
         found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
         for place, transcript in zip(sounds, self.transcribe([*sounds.values()], options), strict=True):
@@ -151,44 +121,40 @@ class WhisperTranscriber:
 
     def hear(self, read: Read, options: WhisperOptions) -> Iterator[Transcript]:
         """What is said in a WAV stream, part by part, as soon as each is there."""
-        self._check(options)
+        self.tokens.check(options)
         return transcripts_as_they_come(read, SECONDS, lambda sound: self.transcribe([sound], options)[0])
 
     def _windows(self, sounds: Sequence[Sound], options: Spoken) -> Iterator[Window]:
-        ends = {self.end}
         for first in range(0, len(sounds), WINDOWS):
             some = sounds[first : first + WINDOWS]
             source = torch.stack([torch.from_numpy(self.features(sound)) for sound in some]).to(self._device)
-            reader = _SoundReader(self, source)
-            prompts = [[self.start, *self._task(options, language)] for language in self._spoken(reader, options)]
+            generator = SoundGenerator(self.model, source, self.values)
+            prompts = [self.tokens.prompt(code, options.translate) for code in self._languages(generator, options)]
             most = min(MOST_TOKENS, self.model.config.max_length - len(prompts[0]))
             with torch.inference_mode():
-                written = generate(cast(Generator, reader), prompts, Generation(max_new_tokens=most), ends)
+                written = generate(
+                    cast(Generator, generator), prompts, Generation(max_new_tokens=most), {self.tokens.end}
+                )
             for sound, prompt, one in zip(some, prompts, written, strict=True):
                 yield Window(sound, prompt, one.tokens, sum(one.log_probs))
 
-    def _spoken(self, reader: "_SoundReader", options: Spoken) -> list[int | None]:
-        """The token of the language of each sound; None for a model of English alone."""
-        if not self.multilingual:
-            return [None] * len(reader.source)
-        known = self.languages
-        if options.language is not None:
-            return [known[options.language]] * len(reader.source)
-        numbers = torch.tensor(sorted(known.values()), device=self._device)
+    def _languages(self, generator: SoundGenerator, options: Spoken) -> list[str | None]:
+        """The code of the language of each sound; None for a model of English alone."""
+        count = len(generator.source)
+        if options.language is not None or not self.tokens.multilingual:
+            return [options.language] * count
+        codes = {number: code for code, number in self.tokens.languages.items()}
+        numbers = torch.tensor(sorted(codes), device=self._device)
+        starts = torch.full((count,), self.tokens.start, device=self._device)
         with torch.inference_mode():
-            logits = self.model.step(torch.full((len(reader.source),), self.start, device=self._device), reader.state())
-        return [int(one) for one in numbers[logits[:, numbers].argmax(1)]]
-
-    def _task(self, options: Spoken, language: int | None) -> list[int]:
-        if language is None:
-            return [self.silent]
-        return [language, self._number("<|translate|>" if options.translate else "<|transcribe|>"), self.silent]
+            logits = self.model.step(starts, generator.state())
+        return [codes[int(one)] for one in numbers[logits[:, numbers].argmax(1)]]
 
     def _times(self, windows: Sequence[Window]) -> list[TimedWord]:
         """When each word was said, by the attention of the alignment heads."""
         found, offset = [], 0.0
         for window in windows:
-            if words := list(self._words(window.tokens)):
+            if words := list(self.tokens.words(window.tokens)):
                 weights = self.alignment(window)
                 for one in word_times(weights, words, window.sound.seconds):
                     found.append(TimedWord(one.word, offset + one.start, offset + one.end))
@@ -215,15 +181,6 @@ class WhisperTranscriber:
         rows = [sight[f"decoder.{layer}.cross"].weights(heads=[head])[0, 0, first:, :places] for layer, head in named]
         return torch.stack(rows).float().cpu().numpy()
 
-    def _words(self, tokens: Sequence[int]) -> Iterator[tuple[str, int]]:
-        """The words of tokens, each with its number of tokens. A token that begins with a space begins a word."""
-        first = 0
-        names = [self.tokenizer.decode([[token]])[0] for token in tokens]
-        for place in range(1, len(tokens) + 1):
-            if place == len(tokens) or names[place].startswith(" "):
-                yield self.tokenizer.decode([tokens[first:place]])[0].strip(), place - first
-                first = place
-
     def too_long(self, texts: Sequence[str]) -> list[int]:
         """None: long sounds are cut."""
         return []
@@ -247,7 +204,7 @@ class WhisperTranscriber:
         """
         if not data:
             raise UserError("this model was trained elsewhere: give --data TABLE to measure it on")
-        self._check(options)
+        self.tokens.check(options)
         dataset = labelled_sounds(data)
         console.print(dataset.report, markup=False, highlight=False)
         asked = WhisperOptions(options.language, options.translate)
@@ -263,63 +220,9 @@ class WhisperTranscriber:
             notes=[f"{len(right):,} {dataset.unit}; case and punctuation are not compared"],
         )
 
-    def _check(self, options: Spoken) -> None:
-        if (options.translate or options.language is not None) and not self.multilingual:
-            raise UserError(f"{self.folder} knows English alone: leave out --language and --translate")
-        if options.language is not None and options.language not in self.languages:
-            raise unknown("language", options.language, self.languages)
-
-    def _number(self, token: str) -> int:
-        number = self.tokenizer.number(token)
-        if number is None:
-            raise UserError(f"the tokenizer in {self.folder} has no {token}: it is not that of a Whisper")
-        if number >= self.model.config.vocabulary:
-            raise UserError(f"the token {token} has the number {number}, but the model {self.model.config.vocabulary}")
-        return number
-
     @property
     def _device(self) -> torch.device:
         return self.model.embedding.weight.device
-
-
-class _SoundReader(nn.Module):
-    """A `Generator` that writes what is said in given sounds, without the tokens that the folder suppresses."""
-
-    def __init__(self, transcriber: WhisperTranscriber, source: Float[Tensor, "B S F"]) -> None:
-        super().__init__()
-        self.model, self.source = transcriber.model, source
-        values, size = transcriber.values, transcriber.model.config.vocabulary
-        self.never, self.not_first = (
-            torch.tensor([token for token in values.get(name) or [] if 0 <= token < size], dtype=torch.long)
-            for name in ("suppress_tokens", "begin_suppress_tokens")
-        )
-        lengths = torch.full((len(source),), source.shape[1], device=source.device)
-        with torch.inference_mode():
-            self.encoded = transcriber.model.encode(source, lengths)
-
-    def state(self) -> DecoderStackState:
-        """The state before the first token."""
-        return self.model.decoder.start(*self.encoded, expected=64)
-
-    def prefill(
-        self, tokens: Tensor, lengths: Tensor, padding_side: str = "left"
-    ) -> tuple[Float[Tensor, "B N"], DecoderStackState]:
-        """Read prompts of one length."""
-        state = self.state()
-        for place in range(tokens.shape[1]):
-            logits = self.step(tokens[:, place], state)
-        logits[:, self.not_first.to(logits.device)] = -torch.inf
-        return logits, state
-
-    def step(self, tokens: Tensor, state: DecoderStackState) -> Float[Tensor, "R N"]:
-        logits = self.model.step(tokens, state)
-        logits[:, self.never.to(logits.device)] = -torch.inf
-        return logits
-
-
-def plain_words(text: str) -> str:
-    """A text in small letters, without signs other than apostrophes within words."""
-    return " ".join(re.findall(r"[\w']+", text.lower().replace("’", "'"))).replace(" '", " ").strip("'")
 
 
 def opener(folder: Path) -> type[WhisperTranscriber]:
