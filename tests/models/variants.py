@@ -88,7 +88,7 @@ IDLE = [
     ("position_join", {"positions": ["none", "relative", "rotary"]}),
     ("tie", {"head": ["tokens", "text", "pair", "none"]}),
     ("class_position", {"positions": ["none", "sinusoidal"]}),
-    *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query")),
+    *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query", "score_activation")),
     ("pooling", {"head": ["words", "tokens", "none"]}),
 ]
 """Fields that do nothing where another has one of these values."""

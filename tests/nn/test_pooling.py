@@ -42,6 +42,17 @@ def test_every_score_pools(score: str) -> None:
     assert bool(pooling.query.grad.any())
 
 
+@pytest.mark.parametrize("g", ["tanh", "relu", "sigmoid"])
+def test_the_activation_of_the_additive_score_is_a_choice(g: str) -> None:
+    layer = pooling("attention", 5, activation=g)
+    assert isinstance(layer, AttentionPooling)
+    encoded, score = torch.randn(2, 7, 5), layer.score
+    hidden = getattr(torch, g)(score.query(layer.query) + score.key(encoded))
+    weights = (hidden @ score.direction).softmax(-1)
+    pooled = layer(encoded, torch.tensor([7, 7]))
+    torch.testing.assert_close(pooled, (weights[:, None] @ encoded)[:, 0])
+
+
 def test_a_query_is_learned_or_the_last_state() -> None:
     last = torch.randn(2, 2)
     learned = AttentionPooling(2, Dot())

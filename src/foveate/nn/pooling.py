@@ -13,21 +13,26 @@ from torch import Tensor, nn
 from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend, padding
 from foveate.errors import one_of
 
-SCORES: dict[str, Callable[[int], Score]] = {
-    "additive": lambda width: Additive(width, width, width),
-    "dot": lambda width: Dot(),
-    "scaled-dot": lambda width: ScaledDot(),
-    "biaffine": lambda width: Biaffine(width, width),
+SCORES: dict[str, Callable[[int, str], Score]] = {
+    "additive": lambda width, g: Additive(width, width, width, getattr(torch, g)),
+    "dot": lambda width, g: Dot(),
+    "scaled-dot": lambda width, g: ScaledDot(),
+    "biaffine": lambda width, g: Biaffine(width, width),
 }
-"""By name, a function that makes the score of queries and keys of one width."""
+"""By name, a function that makes the score of queries and keys of one width; g is the additive one's activation."""
 
 
-def pooling(kind: str, width: int, score: str = "additive", learned: bool = True) -> nn.Module:
-    """The pooling of this name: "first", "last", "mean", or "attention" by a learned query or the last state."""
+def pooling(
+    kind: str, width: int, score: str = "additive", learned: bool = True, activation: str = "tanh"
+) -> nn.Module:
+    """The pooling of this name: "first", "last", "mean", or "attention" by a learned query or the last state.
+
+    `activation` is the name in torch of the function g of the additive score.
+    """
     one_of("pooling", kind, ("attention", *POOLINGS))
     if kind == "attention":
         one_of("score", score, SCORES)
-        return AttentionPooling(width, SCORES[score](width), learned)
+        return AttentionPooling(width, SCORES[score](width, activation), learned)
     return POOLINGS[kind]()
 
 

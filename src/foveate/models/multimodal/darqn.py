@@ -48,6 +48,8 @@ class DARQNConfig:
     """Share of the glimpses and states that is dropped in training."""
     score: Literal["additive", "biaffine"] = "additive"
     """How places are scored. The product of place and query finds "the red ball" among symbols sooner than a sum."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     glimpses: int = 1
     """Places that are looked at in each step, each with a query of its own: the goal, and what stands in the way. The
     paper has one."""
@@ -84,7 +86,7 @@ class DARQN(nn.Module):
         self.mean = MeanPooling()
         self.score: Score
         if config.score == "additive":
-            self.score = Additive(2 * width, channels, width)
+            self.score = Additive(2 * width, channels, width, getattr(torch, config.score_activation))
         else:
             self.score = Biaffine(2 * width, channels)
         self.queries = nn.Linear(2 * width, config.glimpses * 2 * width) if config.glimpses > 1 else None

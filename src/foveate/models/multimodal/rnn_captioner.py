@@ -50,6 +50,8 @@ class RNNCaptionerConfig:
     """The recurrent cell."""
     score: Literal["none", "additive"] = "additive"
     """The score of places; "none" for a decoder without attention, with the mean of all places."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     select: Literal["soft", "hard"] = "soft"
     """The weighted mean of all places, or one place, sampled in training."""
     mean_share: float = 0.5
@@ -192,7 +194,7 @@ def _decoder(config: RNNCaptionerConfig, source_width: int) -> FixedVectorDecode
         return FixedVectorDecoder(recurrent, config.width, every_step=True)
     if not 0 <= config.mean_share <= 1:
         raise UserError(f"mean_share is {config.mean_share}, but must be from 0 to 1")
-    score = Additive(config.width, source_width, config.width)
+    score = Additive(config.width, source_width, config.width, getattr(torch, config.score_activation))
     select = Hard(config.mean_share) if config.select == "hard" else Soft()
     kind = CoveredPlacesDecoder if config.coverage else PlacesDecoder
     return kind(recurrent(source_width), config.embedding, source_width, score, select, config.gate)

@@ -35,6 +35,8 @@ class WalkerConfig:
     """Width C of the recurrent states; the encoder has as many in each direction."""
     aligner: Literal["multi-level", "high-level", "none"] = "multi-level"
     """Attend to [word; hidden state], to the hidden states only, or use the encoder's last state at every step."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """The function g in u g(W1 k + W2 q + b)."""
     dropout: float = 0.1
     """Share of embeddings, contexts and states that is dropped in training."""
 
@@ -70,7 +72,11 @@ class Walker(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder = Recurrent("lstm", config.embedding, encoded, bidirectional=True)
         self.bridge = nn.Linear(encoded, width)
-        self.score = None if config.aligner == "none" else Additive(width, source, width)
+        self.score = (
+            None
+            if config.aligner == "none"
+            else Additive(width, source, width, getattr(torch, config.score_activation))
+        )
         self.observation = nn.Linear(config.features, width, bias=False)
         self.decoder = Recurrent("lstm", width + source, width)
         self.combine_state = nn.Linear(width, width)

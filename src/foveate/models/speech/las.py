@@ -8,6 +8,7 @@ https://arxiv.org/abs/1609.06773).
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -38,6 +39,8 @@ class LASConfig:
     """Recurrent layers of the speller."""
     score: Literal["biaffine", "additive"] = "biaffine"
     """The product of both sides' projections, as in the paper, or a multi-layer perceptron of both."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     select: Literal["soft", "monotonic", "local"] = "soft"
     """The weighted mean of the encoded sound, places from left to right (Raffel et al. 2017), or the weighted mean in a
     window that moves from left to right (Tjandra et al. 2017)."""
@@ -61,7 +64,11 @@ class LAS(nn.Module):
         self.listener = PyramidalEncoder(config.bands, width, config.pyramids, config.dropout)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)
         self.dropout = Dropout(config.dropout)
-        score = Biaffine(width, width) if config.score == "biaffine" else Additive(width, width, width)
+        score = (
+            Biaffine(width, width)
+            if config.score == "biaffine"
+            else Additive(width, width, width, getattr(torch, config.score_activation))
+        )
         select = Monotonic() if config.select == "monotonic" else Soft()
         window = AdvancingWindow(width, config.window_radius) if config.select == "local" else None
         self.speller = ContextDecoder(self._recurrent, width, width, score, select, window)

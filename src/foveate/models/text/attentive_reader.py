@@ -35,6 +35,8 @@ class AttentiveReaderConfig:
     """The recurrent cell."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """The score of the words of the text for the question."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     dropout: float = 0.1
     """Share of embeddings and of the joined vector that is dropped in training."""
 
@@ -52,7 +54,7 @@ class AttentiveReader(nn.Module):
             Recurrent(config.cell, config.embedding, config.width, config.layers, True, config.dropout)
             for _ in range(2)
         )
-        self.attention = pooling("attention", config.width, config.score, learned=False)
+        self.attention = pooling("attention", config.width, config.score, False, config.score_activation)
         self.join = nn.Linear(2 * config.width, config.width)
         self.output = nn.Linear(config.width, config.classes)
 

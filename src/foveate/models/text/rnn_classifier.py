@@ -39,6 +39,8 @@ class RNNClassifierConfig:
     """With attention: a learned query for all texts, or the last state of the text."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """With attention: the score of the states for the query."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     dropout: float = 0.5
     """Share of embeddings and of the pooled vector that is dropped in training."""
 
@@ -53,7 +55,7 @@ class RNNClassifier(nn.Module):
         recurrent = Recurrent(
             config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout
         )
-        pooled = pooling(config.pooling, config.width, config.score, learned=config.query == "learned")
+        pooled = pooling(config.pooling, config.width, config.score, config.query == "learned", config.score_activation)
         self.reader = SentenceReader(
             word_vectors(config.vocabulary, config.embedding), recurrent, config.dropout, pooled
         )

@@ -41,6 +41,8 @@ class SiameseConfig:
     """The vector of a text: the last state, the mean of all states, or attention to them by a learned query."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """With attention: the score of the states for the query."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
     compare: Literal["features", "biaffine"] = "features"
     """Classify the product and the difference of both vectors, or a learned bilinear form of them."""
     dropout: float = 0.2
@@ -103,7 +105,7 @@ def _encoder(config: SiameseConfig, vocabulary: int) -> SentenceReader:
     recurrent = Recurrent(
         config.cell, config.embedding, config.width, config.layers, config.bidirectional, config.dropout
     )
-    pooled = pooling(config.pooling, config.width, config.score)
+    pooled = pooling(config.pooling, config.width, config.score, activation=config.score_activation)
     return SentenceReader(nn.Embedding(vocabulary, config.embedding), recurrent, config.dropout, pooled)
 
 

@@ -27,6 +27,8 @@ class TransformerClassifierConfig(StackConfig):
     """Classify attention to the encoded text by a learned query, its mean, or its first position (the start token)."""
     score: Literal["additive", "dot", "scaled-dot", "biaffine"] = "additive"
     """With attention: the score of the positions for the query."""
+    score_activation: Literal["tanh", "relu", "sigmoid"] = "tanh"
+    """With the additive score: the function g in u g(W1 k + W2 q + b)."""
 
 
 class TransformerClassifier(nn.Module):
@@ -38,7 +40,7 @@ class TransformerClassifier(nn.Module):
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.recurrent = _recurrent(config)
         self.encoder = TransformerStack(config)
-        self.pooling = pooling(config.pooling, config.width, config.score)
+        self.pooling = pooling(config.pooling, config.width, config.score, activation=config.score_activation)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.width, config.classes)
         initialize(self, config.width)
