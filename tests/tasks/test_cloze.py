@@ -61,11 +61,11 @@ def test_it_fills_in_what_it_has_read(folder: Path) -> None:
     (blank,) = task.run("The ship comes [MASK].").blanks
     assert len(blank.words) == 5
     assert blank.words[0] == "home"
-    first, second = task.answer(["A [MASK] rests [MASK].", "no blanks"], Filling(best=2))
+    first, second = task.answer(["A [MASK] rests [MASK].", ""], Filling(best=2))
     assert first.blanks[0].words[0] in ("sailor", "farmer")
     assert first.blanks[0].probabilities[0] > first.blanks[0].probabilities[1]
     assert first.filled == f"A {first.blanks[0].words[0]} rests {first.blanks[1].words[0]}."
-    assert (second.line, second.blanks) == ("no blanks", [])
+    assert (second.line, second.blanks) == ("", [])
 
 
 def test_it_is_measured_beside_ngrams(folder: Path, files: list[Path]) -> None:
@@ -95,16 +95,35 @@ def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.Captur
     page = tmp_path / "look.html"
     main(["look", str(folder), "The ship [MASK] home.", "--out", str(page)])
     assert "[MASK]: " in page.read_text(encoding="utf-8")
+    main(["look", str(folder), "The ship comes home.", "--out", str(page)])  # a text without blanks can be looked at
+    assert "[MASK]: " not in page.read_text(encoding="utf-8")
+
+
+def test_a_line_without_a_mask_ends_a_file_of_lines(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("The ship [MASK] home.\nno blanks\nA [MASK] rests.\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(folder), "--file", str(lines)])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert "line 2: 'no blanks' has no [MASK]" in err
+    assert len(err.splitlines()) == 1
 
 
 def test_what_cannot_be_filled_in(folder: Path, files: list[Path], tmp_path: Path) -> None:
     task = foveate.load(folder)
     with pytest.raises(UserError, match="best is 0, but must be at least 1"):
         task.run("[MASK]", Filling(best=0))
+    with pytest.raises(TextError, match=r"'no blanks' has no \[MASK\]: write it where") as told:
+        task.answer(["The [MASK].", "", "no blanks"], Filling())
+    assert told.value.place == 2
     assert task.too_long(["The ship", " ".join(["ship"] * 30)]) == [1]
     short = recipe(tmp_path / "run", files, 1, positions="learned", max_length=32).learn(console=CONSOLE)
     with pytest.raises(TextError, match="takes 34 positions, but the model learned only 32"):
-        short.answer(["The ship [MASK] home.", " ".join(["ship"] * 32)], Filling())
+        short.answer(["The ship [MASK] home.", " ".join(["[MASK]"] * 32)], Filling())
 
 
 def test_text_that_cannot_be_learned(tmp_path: Path, files: list[Path]) -> None:

@@ -42,13 +42,13 @@ def test_words_and_probabilities_are_those_of_transformers(filler: Path) -> None
         expected = model(**given).logits[0].softmax(-1)
     places = (given["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0].tolist()
     task = foveate.load(filler)
-    (found, none) = task.answer(["the film was [MASK]! [SEP] poor [MASK].", "no blanks"], Best(best=3))
+    (found, none) = task.answer(["the film was [MASK]! [SEP] poor [MASK].", ""], Best(best=3))
     assert [len(blank.words) for blank in found.blanks] == [3, 3]
     for blank, place in zip(found.blanks, places, strict=True):
         shares, ids = expected[place].topk(3)
         assert blank.probabilities == pytest.approx(shares.tolist(), abs=2e-5)
         assert [word.replace("·", "##") for word in blank.words] == [WORDS[number] for number in ids.tolist()]
-    assert (none.line, none.blanks) == ("no blanks", [])
+    assert (none.line, none.blanks) == ("", [])
 
 
 def test_labels_and_probabilities_are_those_of_transformers(classifier: Path, tmp_path: Path) -> None:
@@ -75,8 +75,10 @@ def test_on_the_command_line(filler: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_what_cannot_be(filler: Path, tmp_path: Path) -> None:
     task = foveate.load(filler)
+    with pytest.raises(UserError, match=r"'no blanks' has no \[MASK\]"):
+        task.run("no blanks")
     with pytest.raises(UserError, match="takes 20 positions, but the model learned only 19"):
-        task.answer([" ".join(["dogs"] * 18)], Best())
+        task.answer([" ".join(["[MASK]"] * 18)], Best())
     copy = shutil.copytree(filler, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"architectures": ["BertForQuestionAnswering"]}))

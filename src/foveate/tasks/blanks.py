@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from foveate.data.masking import MASK
-from foveate.errors import printable
+from foveate.errors import TextError, printable, quoted
 from foveate.tasks.predictor import Predictor
+
+
+def check_blanks(texts: Sequence[str]) -> None:
+    """Raise TextError for the first text that has words, but nothing to fill in."""
+    for place, text in enumerate(texts):
+        if text.strip() and MASK not in text:
+            raise TextError(place, f"{quoted(text)} has no {MASK}: write it where a word is to be filled in")
 
 
 @dataclass

@@ -19,7 +19,7 @@ from foveate.data.packing import TokenRow, pack, split_passage
 from foveate.data.prose import Passage
 from foveate.errors import UserError, at_least
 from foveate.sight import look
-from foveate.tasks.blanks import FilledText, blanks_of
+from foveate.tasks.blanks import FilledText, blanks_of, check_blanks
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -144,9 +144,9 @@ class Cloze(Task[Architecture]):
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Filling) -> list[FilledText]:
         """Each text with the words that fit best in place of each [MASK]."""
         options.check()
+        check_blanks(texts)
         questions = [predictor.processor.question(text) for text in texts]
-        lengths = [(place, len(tokens)) for place, (tokens, _) in enumerate(questions)]
-        check_positions(predictor.model, texts, lengths, marks=0)
+        check_positions(predictor.model, texts, enumerate(len(tokens) for tokens, _ in questions), marks=0)
         return [
             FilledText(text, blanks_of(predictor, tokens, places, options.best) if places else [])
             for text, (tokens, places) in zip(texts, questions, strict=True)
@@ -214,12 +214,12 @@ class Cloze(Task[Architecture]):
         text = require_text(given, predictor.task.model)
         tokens, places = predictor.processor.question(text)
         check_length(len(tokens), max_length, "the text")
-        (answer,) = self.answer(predictor, [text], Filling())
+        blanks = self.answer(predictor, [text], Filling())[0].blanks if MASK in text else []
         sight = self._look(predictor, tokens, places := places or [1], sites)
         rows = ([tokens[place] for place in places], tokens)
         pieces = {len(row): predictor.processor.tokenizer.pieces(row) for row in rows}
         names = single_input_names(sight, pieces.get)
-        notes = [f"[MASK]: {blank.line}" for blank in answer.blanks]
+        notes = [f"[MASK]: {blank.line}" for blank in blanks]
         return LookResult(sight, names, make_title(text), [*notes, *sight.notes])
 
     def _look(

@@ -19,7 +19,7 @@ from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
-from foveate.tasks.blanks import Blank, FilledText
+from foveate.tasks.blanks import Blank, FilledText, check_blanks
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.labelling import evaluate_labels
@@ -163,6 +163,7 @@ class WordFiller:
     def answer(self, texts: Sequence[str], options: Best) -> list[FilledText]:
         """Each text with the words that fit best in place of each [MASK]; [SEP] stands between two texts."""
         options.check()
+        check_blanks(texts)
         rows = [self.tokenizer.encode_question(text) for text in texts]
         check_positions(self.model, texts, enumerate(map(len, rows)), marks=0)
         return [
