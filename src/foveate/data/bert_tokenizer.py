@@ -73,6 +73,12 @@ class BertTokenizer:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
+        found = self._tokenizer.encode(text, add_special_tokens=False)
+        around = [(0, 0)]
+        return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
+
     def encode_question(self, text: str) -> list[int]:
         """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
         if "mask" not in self.special:

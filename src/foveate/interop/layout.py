@@ -15,14 +15,26 @@ class Layout:
 
     family: str
     """Its name in `foveate.models.FAMILIES`."""
-    architectures: tuple[str, ...]
-    """The classes of transformers that our models are equal to."""
+    architectures: Mapping[str, str]
+    """The classes of transformers that our models are equal to, each with what its head predicts: "words", or a label
+    of the "text" or of each of its "tokens"."""
     key_map: Callable[[Any], KeyMap]
     """The table of tensors for a config of ours."""
     read_config: Callable[[Mapping[str, Any], str], Any]
     """Our config from what `config.json` holds and where it is; UserError for what our models do not have."""
     write_config: Callable[[Any], dict[str, Any]]
     """The inverse, with "model_type" and "architectures"."""
+
+
+def label_names(values: Mapping[str, Any], where: str) -> list[str]:
+    """The names of the labels that a `config.json` has, by their numbers. UserError where these are not 0, 1, 2, ..."""
+    named = values.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    if not isinstance(named, Mapping) or {*map(str, named)} != {*map(str, range(len(named)))}:
+        raise UserError(f"{where} has the id2label {show_value(named)}, but labels are numbered 0, 1, 2, ...")
+    found = [str(named[number]) for number in sorted(named, key=int)]
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise UserError(f"{where} has the label '{twice[0]}' {found.count(twice[0])} times")
+    return found
 
 
 class ConfigReader:

@@ -15,7 +15,7 @@ from foveate import bundle, models
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
-from foveate.interop.layout import Layout
+from foveate.interop.layout import Layout, label_names
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.nn import skip_init
 
@@ -69,6 +69,12 @@ def layout_of(folder: Path) -> Layout:
     return layout
 
 
+def head_of(folder: Path) -> str:
+    """What the model in a folder predicts: "words", or a label of the "text" or of each of its "tokens"."""
+    named = read_json(folder / bundle.CONFIG).get("architectures") or []
+    return layout_of(folder).architectures[named[0]] if named else "words"
+
+
 def layout_for(family: str) -> Layout:
     """The public layout of a family of ours. UserError where it has none."""
     for module in dict.fromkeys(MODEL_TYPES.values()):
@@ -85,6 +91,8 @@ def read_folder(folder: Path) -> PublicModel:
     values = read_json(where)
     files = weight_files(folder)
     config = layout.read_config(values, str(where))
+    if (head := head_of(folder)) != "words":
+        config.head, config.classes, config.label_bias = head, len(label_names(values, str(where))), head == "tokens"
     with torch.device("meta"):
         empty = models.build(layout.family, config)
     key_map = layout.key_map(config)

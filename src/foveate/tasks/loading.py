@@ -33,9 +33,9 @@ def opener(folder: Path) -> Any:
             from foveate.tasks import whisper
 
             return whisper.opener(folder)
-        from foveate.tasks.completion.completer import Completer
+        from foveate.tasks import public_labels
 
-        return Completer
+        return public_labels.opener(folder)
     return predictors(bundle.load(folder))
 
 

@@ -17,7 +17,8 @@ from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.language import Language
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.public_bert import PublicClassifier, WordFiller
+from foveate.tasks.public_bert import WordFiller
+from foveate.tasks.public_labels import PublicClassifier, PublicPairs
 
 MODEL, ABOUT = "model.onnx", "onnx.json"
 
@@ -63,7 +64,8 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
     random = torch.Generator().manual_seed(1)
     if isinstance(task, Completer):
         return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}
-    if isinstance(task, Embedder | PublicClassifier | WordFiller) or _reads_whole_texts(task):
+    one_text = isinstance(task, Embedder | PublicClassifier | WordFiller) and not isinstance(task, PublicPairs)
+    if one_text or _reads_whole_texts(task):
         if isinstance(task, Embedder):  # its model gives tokens; the file gives vectors
             cast(Any, task.model).config.head = "vector"
         return lambda rows, length: {

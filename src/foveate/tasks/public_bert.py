@@ -10,34 +10,36 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.contracts import Picture
-from foveate.data import LabelledText
 from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.masking import MASK
 from foveate.errors import UserError, at_least
 from foveate.files import read_json
 from foveate.interop.keys import bert
+from foveate.interop.layout import label_names
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, check_blanks
 from foveate.tasks.embedder import Embedder
-from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
-from foveate.tasks.labelling import evaluate_labels
 from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
 from foveate.training.hardware import choose_device
 
 
 def opener(folder: Path) -> Any:
-    """What loads the model of a folder: words are filled in, texts get labels or, without a head, vectors.
+    """What loads the model of a folder: words are filled in, texts, words or pairs get labels or, without a head, texts
+    vectors.
 
     Raises UserError for another head.
     """
+    from foveate.tasks.public_labels import KINDS
+
     (name, *_) = read_json(folder / bundle.CONFIG).get("architectures") or ["BertModel"]
     kinds = {
         "Model": Embedder,
         "ForMaskedLM": WordFiller,
         "ForPreTraining": WordFiller,
-        "ForSequenceClassification": PublicClassifier,
+        "ForSequenceClassification": KINDS["text"],
+        "ForTokenClassification": KINDS["tokens"],
+        "ForNextSentencePrediction": KINDS["pair"],
     }
     kind = str(name).removeprefix("Roberta").removeprefix("Bert")
     if kind not in kinds:
@@ -52,8 +54,8 @@ def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTok
     """
     values = read_json(folder / bundle.CONFIG)
     config = bert.read_config(values, str(folder / bundle.CONFIG), head)
-    if head == "text":
-        config.classes = len(_labels(values))
+    if head in ("text", "tokens"):
+        config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
     parts = [bundle.read_tensors(file).tensors for file in weight_files(folder)]
     try:
         state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
@@ -63,63 +65,6 @@ def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTok
         model = models.build("bert", config)
     bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
     return model.to(choose_device(device)).eval(), BertTokenizer.load(folder), values
-
-
-@dataclass
-class PublicClassifier:
-    """A BERT with labels of texts."""
-
-    model: nn.Module
-    tokenizer: BertTokenizer
-    labels: dict[str, int]
-    description: dict[str, Any]
-
-    @classmethod
-    def load(cls, folder: Path | str, device: str = "cpu") -> "PublicClassifier":
-        model, tokenizer, values = read_model(Path(folder), "text", device)
-        recipe = {"model": str(folder), "examples": {"source": None, "data": ()}}
-        return cls(model, tokenizer, dict.fromkeys(_labels(values), 0), {"family": "bert", "recipe": recipe})
-
-    @classmethod
-    def run_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:
-        return NoOptions()
-
-    eval_options = run_options
-
-    def run(self, text: str) -> Decision:
-        """The decision about one text."""
-        return self.answer([text], NoOptions())[0]
-
-    def answer(self, texts: Sequence[str], options: NoOptions) -> list[Decision]:
-        """The decision about each text; an empty one gets no label."""
-        return label_texts(self.model, self.tokenizer, self.labels, texts)
-
-    def too_long(self, texts: Sequence[str]) -> list[int]:
-        """None: how long the training texts were is not known."""
-        return []
-
-    def reading(self, text: str) -> Reading:
-        """What the model is given to read one text, and what to call its places."""
-        return read_whole_text(self.model, self.tokenizer, text)
-
-    def picture(self, prediction: Decision) -> Picture | None:
-        """Where the model looked in a text when it decided."""
-        return plot_decision(self.model, self.reading(prediction.text), prediction)
-
-    def evaluate(self, data: Sequence[Path], options: NoOptions, console: Console) -> Evaluation:
-        """Accuracy and macro F1 on a user's labelled texts. Raises UserError without any."""
-        if not data:
-            raise UserError("this model was trained elsewhere: give --data FILE to measure it on")
-        text = LabelledText.from_paths(data)
-        console.print(text.report, markup=False, highlight=False)
-        decisions = self.answer(list(text.texts()), options)
-        return evaluate_labels(self.description["recipe"]["model"], self.labels, decisions, [*text.labels()], "texts")
-
-
-def _labels(values: dict[str, Any]) -> list[str]:
-    """The names of the labels, by their numbers."""
-    named = values.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [str(named[number]) for number in sorted(named, key=int)]
 
 
 @dataclass

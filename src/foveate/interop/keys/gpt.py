@@ -18,6 +18,9 @@ _ACTIVATIONS = {"gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "relu
 _GPT1_ACTIVATIONS = {"gelu": "gelu-tanh", "relu": "relu", "silu": "silu"}
 _GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
 
+HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}
+"""The output layer there, by what it predicts."""
+
 
 def key_map(config: GPTConfig) -> KeyMap:
     """The table of tensors. UserError for a model with conditions, which the public ones lack."""
@@ -27,7 +30,7 @@ def key_map(config: GPTConfig) -> KeyMap:
     entries = [
         Entry(("embedding",), f"transformer.{words}"),
         Entry(("stack.positions.positions.table",), f"transformer.{places}.weight"),
-        Entry(("output",), "lm_head"),
+        Entry(("output",), HEADS[config.head]),
     ]
     if config.norm == "pre":
         entries.append(Entry(("stack.norm",), "transformer.ln_f"))
@@ -37,7 +40,7 @@ def key_map(config: GPTConfig) -> KeyMap:
         entries.append(Entry(projections, f"{public}.attn.c_attn", JoinedTransposed()))
         entries += [Entry((f"{ours}.{own}",), f"{public}.{name}", JoinedTransposed()) for own, name in _LINEAR.items()]
         entries += [Entry((f"{ours}.{own}",), f"{public}.{name}") for own, name in _NORMS.items()]
-    tied = {"lm_head.weight": f"transformer.{words}.weight"} if config.tie else {}
+    tied = {"lm_head.weight": f"transformer.{words}.weight"} if config.tie and config.head == "words" else {}
     return KeyMap(tuple(entries), tied, _IGNORED, "transformer.")
 
 
@@ -66,6 +69,8 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTConfig:
 
 def write_config(config: GPTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
+    if config.head != "words":
+        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
     plain = config.positions == "learned" and config.window is None and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.parallel or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT with learned positions, plain attention and layer norms has a public layout")
@@ -92,7 +97,15 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="gpt",
-    architectures=("GPT2LMHeadModel", "GPT2Model", "OpenAIGPTLMHeadModel", "OpenAIGPTModel"),
+    architectures={
+        "GPT2LMHeadModel": "words",
+        "GPT2Model": "words",
+        "GPT2ForSequenceClassification": "text",
+        "GPT2ForTokenClassification": "tokens",
+        "OpenAIGPTLMHeadModel": "words",
+        "OpenAIGPTModel": "words",
+        "OpenAIGPTForSequenceClassification": "text",
+    },
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

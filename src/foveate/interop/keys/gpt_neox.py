@@ -20,20 +20,23 @@ _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_fast": "gelu-tanh
 
 _IGNORED = ("*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq")
 
+HEADS = {"words": "embed_out", "text": "score", "tokens": "classifier"}
+"""The output layer there, by what it predicts."""
+
 
 def key_map(config: GPTNeoXConfig) -> KeyMap:
     """The table of tensors."""
     entries = [
         Entry(("embedding",), "gpt_neox.embed_in"),
         Entry(("stack.norm",), "gpt_neox.final_layer_norm"),
-        Entry(("output",), "embed_out"),
+        Entry(("output",), HEADS[config.head]),
     ]
     for layer in range(config.layers):
         ours, public = f"stack.blocks.{layer}", f"gpt_neox.layers.{layer}"
         projections = tuple(f"{ours}.self.{part}" for part in ("query", "key", "value"))
         entries.append(Entry(projections, f"{public}.attention.query_key_value", JoinedByHead(config.heads)))
         entries += [Entry((f"{ours}.{own}",), f"{public}.{name}") for own, name in _LAYER.items()]
-    tied = {"embed_out.weight": "gpt_neox.embed_in.weight"} if config.tie else {}
+    tied = {"embed_out.weight": "gpt_neox.embed_in.weight"} if config.tie and config.head == "words" else {}
     return KeyMap(tuple(entries), tied, _IGNORED, "gpt_neox.")
 
 
@@ -63,6 +66,8 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTNeoXConfig:
 
 def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
+    if config.head != "words":
+        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
     plain = config.positions == "rotary" and config.window is None and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.head_width or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT-NeoX with rotary positions, plain attention and layer norms has a public layout")
@@ -90,7 +95,12 @@ def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="gpt-neox",
-    architectures=("GPTNeoXForCausalLM", "GPTNeoXModel"),
+    architectures={
+        "GPTNeoXForCausalLM": "words",
+        "GPTNeoXModel": "words",
+        "GPTNeoXForSequenceClassification": "text",
+        "GPTNeoXForTokenClassification": "tokens",
+    },
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

@@ -22,14 +22,17 @@ _LAYER = {
 
 _ACTIVATIONS = {"silu": "silu", "gelu": "gelu", "gelu_pytorch_tanh": "gelu-tanh", "relu": "relu"}
 
+HEADS = {"words": "lm_head", "text": "score", "tokens": "score"}
+"""The output layer there, by what it predicts."""
+
 
 def key_map(config: LlamaConfig) -> KeyMap:
     """The table of tensors."""
-    names = {"embedding": "model.embed_tokens", "stack.norm": "model.norm", "output": "lm_head"}
+    names = {"embedding": "model.embed_tokens", "stack.norm": "model.norm", "output": HEADS[config.head]}
     for layer in range(config.layers):
         names |= {f"stack.blocks.{layer}.{own}": f"model.layers.{layer}.{name}" for own, name in _LAYER.items()}
     entries = tuple(Entry((ours,), public) for ours, public in names.items())
-    tied = {"lm_head.weight": "model.embed_tokens.weight"} if config.tie else {}
+    tied = {"lm_head.weight": "model.embed_tokens.weight"} if config.tie and config.head == "words" else {}
     return KeyMap(entries, tied, ("*.rotary_emb.inv_freq",), "model.")
 
 
@@ -59,6 +62,8 @@ def read_config(values: Mapping[str, Any], where: str) -> LlamaConfig:
 
 def write_config(config: LlamaConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
+    if config.head != "words":
+        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
     plain = config.positions == "rotary" and config.window is None and config.gated and config.norm_kind == "rms"
     if not plain or config.parallel or config.rotary_width is not None:
         raise UserError("only a Llama with rotary positions, gated layers and RMS norms has a public layout")
@@ -86,7 +91,12 @@ def write_config(config: LlamaConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="llama",
-    architectures=("LlamaForCausalLM", "LlamaModel"),
+    architectures={
+        "LlamaForCausalLM": "words",
+        "LlamaModel": "words",
+        "LlamaForSequenceClassification": "text",
+        "LlamaForTokenClassification": "tokens",
+    },
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

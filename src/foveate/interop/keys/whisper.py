@@ -100,7 +100,7 @@ def write_config(config: WhisperConfig) -> dict[str, Any]:
 
 LAYOUT = Layout(
     family="whisper",
-    architectures=("WhisperForConditionalGeneration",),
+    architectures={"WhisperForConditionalGeneration": "words"},
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,

@@ -13,8 +13,15 @@ from torch import Tensor, nn
 from foveate.attention import Memory, causal, left_padding
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import UserError
-from foveate.nn import StackConfig, TransformerStack, initialize_language_model, longest_sequence, tie_output
+from foveate.errors import UserError, one_of
+from foveate.nn import (
+    StackConfig,
+    TransformerStack,
+    initialize_language_model,
+    longest_sequence,
+    text_vector,
+    tie_output,
+)
 
 Side = Literal["left", "right"]
 """Where rows that are shorter than others are padded."""
@@ -30,6 +37,14 @@ class CausalLanguageModelConfig(StackConfig):
     activation_dropout: float | None = 0.0
     tie: bool = True
     """Use the embeddings as the weights of the output layer too."""
+    head: Literal["words", "text", "tokens"] = "words"
+    """What is predicted: the next token, a label of the whole text, or a label of each token."""
+    classes: FromData = 2
+    """Number of labels of a text or a token."""
+    pooling: Literal["last", "mean"] = "last"
+    """What stands for a text: its last token, or the mean of its tokens."""
+    label_bias: bool = True
+    """Bias in the layer that predicts labels."""
 
 
 @dataclass
@@ -59,26 +74,37 @@ class CausalLanguageModel(nn.Module):
 
     def __init__(self, config: CausalLanguageModelConfig) -> None:
         super().__init__()
+        one_of("head", config.head, ("words", "text", "tokens"))
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.width)
         self.stack = TransformerStack(config)
         self.output = self.output_layer()
         initialize_language_model(self, config.layers)
-        if config.tie and self.output.bias is None:
+        if config.tie and config.head == "words":
             tie_output(self.output, self.embedding)
 
     def output_layer(self) -> nn.Linear:
-        """The layer that makes logits of hidden states: of words, which has no bias, or of something else."""
-        return nn.Linear(self.config.width, self.config.vocabulary, bias=False)
+        """The layer that makes logits of hidden states: of words, which has no bias, or of labels."""
+        config, words = self.config, self.config.head == "words"
+        bias = config.label_bias and not words
+        return nn.Linear(config.width, config.vocabulary if words else config.classes, bias=bias)
 
     def forward(
         self, tokens: Int[Tensor, "B T"], lengths: Int[Tensor, "B"] | None = None, padding_side: Side = "right"
     ) -> Output:
-        """Logits of the token after each token, (B, T, N).
+        """Logits of the token after each token or of each token's label, (B, T, N), or of the text's label, (B, 1, N).
 
-        Padding on the right changes nothing before it, so it needs no `lengths`.
+        Padding on the right changes nothing before it, so it needs no `lengths` unless the whole text gets a label.
         """
-        return Output(self.output(self.hidden(tokens, lengths, padding_side)))
+        return self.predict(self.hidden(tokens, lengths, padding_side), lengths, padding_side)
+
+    def predict(
+        self, hidden: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"] | None, padding_side: Side = "right"
+    ) -> Output:
+        """What the head says of hidden states."""
+        if self.config.head == "text":
+            hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
+        return Output(self.output(hidden))
 
     def hidden(
         self,

@@ -11,14 +11,12 @@ from torch import Tensor, nn
 
 from foveate.config import FromData
 from foveate.contracts import Output
-from foveate.errors import one_of
 from foveate.models.text.causal_language_model import (
     CausalLanguageModel,
     CausalLanguageModelConfig,
     Side,
     TextState,
 )
-from foveate.nn import text_vector
 
 
 @dataclass(kw_only=True)
@@ -33,12 +31,6 @@ class GPTConfig(CausalLanguageModelConfig):
     layers: int = 12
     activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu-tanh"
     positions: Literal["none", "sinusoidal", "learned", "relative", "relative-projected", "rotary"] = "learned"
-    head: Literal["words", "text"] = "words"
-    """What is predicted: the next token, or a label of the whole text."""
-    classes: FromData = 2
-    """Number of labels of a text."""
-    pooling: Literal["last", "mean"] = "last"
-    """What stands for a text: its last token, or the mean of its tokens."""
     condition: Literal["added"] | None = None
     """Add the vector of a condition to that of each token; None for a model without conditions."""
     condition_dropout: float = 0.1
@@ -51,17 +43,11 @@ class GPT(CausalLanguageModel):
     config: GPTConfig
 
     def __init__(self, config: GPTConfig) -> None:
-        one_of("head", config.head, ("words", "text"))
         super().__init__(config)
         self.condition = None
         if config.condition is not None:
             self.condition = nn.Embedding(config.conditions, config.width)
             nn.init.normal_(self.condition.weight, std=0.02)
-
-    def output_layer(self) -> nn.Linear:
-        return (
-            super().output_layer() if self.config.head == "words" else nn.Linear(self.config.width, self.config.classes)
-        )
 
     def forward(
         self,
@@ -70,7 +56,7 @@ class GPT(CausalLanguageModel):
         padding_side: Side = "right",
         condition: Int[Tensor, "B"] | Float[Tensor, "B C"] | None = None,
     ) -> Output:
-        """Logits of the token after each token, (B, T, N), or of the text, (B, 1, N).
+        """Logits of the token after each token or of each token's label, (B, T, N), or of the text's label, (B, 1, N).
 
         Padding on the right needs no `lengths`, unless the whole text gets a label.
         """
@@ -78,9 +64,7 @@ class GPT(CausalLanguageModel):
             dropped = torch.rand(condition.shape, device=condition.device) < self.config.condition_dropout
             condition = condition.masked_fill(dropped, 0)
         hidden = self.hidden(tokens, lengths, padding_side, self._vectors(condition, tokens.shape[0]))
-        if self.config.head == "text":
-            hidden = text_vector(hidden, lengths, self.config.pooling, padding_side)[:, None]
-        return Output(self.output(hidden))
+        return self.predict(hidden, lengths, padding_side)
 
     def prefill(
         self,

@@ -1,0 +1,101 @@
+"""Reads texts with the model of a Hugging Face folder: tokens between special ones, in padded batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.labelled_pairs import LabelledPairProcessor
+from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.rows import padded
+from foveate.errors import UserError
+from foveate.interop.public_folder import model_type, read_folder
+from foveate.tasks.text_task import longest_first
+from foveate.training.hardware import choose_device
+
+
+@dataclass
+class TextRow:
+    """The tokens of a text with those around it."""
+
+    tokens: list[int]
+    spans: list[tuple[int, int]]
+    """Where each token begins and ends in the text; (0, 0) for those around it. Empty for a pair."""
+    types: list[int] | None = None
+    """Of each token 0 for the first text and 1 for the second, in models with a vector for each."""
+
+    def first_pieces(self, words: Sequence[str]) -> list[int | None]:
+        """The place of the first token of each word, where the words are parted by one space; None without any."""
+        found, begin = list[int | None](), 0
+        for word in words:
+            end = begin + len(word)
+            inside = (at for at, (start, stop) in enumerate(self.spans) if stop > begin and start < end)
+            found.append(next(inside, None))
+            begin = end + 1
+        return found
+
+
+@dataclass
+class PublicReader:
+    """A model with its tokenizer."""
+
+    model: nn.Module
+    tokenizer: BertTokenizer | PublicTokenizer
+    family: str
+    segments: bool = False
+    """Whether the model has a vector for tokens of each of two texts."""
+
+    def encode(self, text: str) -> TextRow:
+        """One text, or for a BERT two with a tab between them."""
+        if not isinstance(self.tokenizer, BertTokenizer):
+            return TextRow(*self.tokenizer.spans(text))
+        if text.count("\t") == 1 and all(map(str.strip, text.split("\t"))):
+            first, second = map(str.strip, text.split("\t"))
+            pairs = LabelledPairProcessor(self.tokenizer, {}, self.segments)
+            tokens, types = pairs.join(pairs.encode([(first, second)])[0])
+            return TextRow(tokens, [], types if self.segments else None)
+        tokens, spans = self.tokenizer.spans(text)
+        return TextRow(tokens, spans)
+
+    def inputs(self, rows: Sequence[TextRow]) -> dict[str, Tensor]:
+        """The inputs of the model, padded on the right."""
+        device = next(self.model.parameters()).device
+        tokens, lengths = padded([np.array(row.tokens) for row in rows], 0)
+        found = {"tokens": tokens, "lengths": lengths}
+        if self.segments:
+            types = [np.array(row.types or [0] * len(row.tokens)) for row in rows]
+            found["token_types"] = padded(types, 0)[0]
+        return {name: value.to(device) for name, value in found.items()}
+
+    @torch.inference_mode()
+    def logits(self, rows: Sequence[TextRow]) -> list[Tensor]:
+        """The logits of each row without padding: (1, N) of a text, (T, N) of tokens."""
+        found: list[Any] = [None] * len(rows)
+        for places in longest_first([len(row.tokens) for row in rows]):
+            logits = self.model(**self.inputs([rows[place] for place in places])).logits.cpu()
+            for place, one in zip(places, logits, strict=True):
+                found[place] = one[: len(rows[place].tokens)]
+        return found
+
+
+def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dict[str, Any]]:
+    """The model of a folder in evaluation mode, and what its `config.json` holds. Raises UserError, one line."""
+    if model_type(folder) in ("bert", "roberta"):
+        from foveate.tasks.public_bert import read_model
+
+        model, tokenizer, values = read_model(folder, head, device)
+        config: Any = model.config
+        return PublicReader(model, tokenizer, "bert", config.token_types > 1), values
+    found = read_folder(folder)
+    own = PublicTokenizer.load(folder)
+    if own.largest >= (entries := found.model.config.vocabulary):  # type: ignore[union-attr, operator]
+        raise UserError(
+            f"the tokenizer has a token {own.largest:,}, but the model embeddings for {entries:,} only: "
+            "probably they are of two different models"
+        )
+    return PublicReader(found.model.to(choose_device(device)), own, found.family), found.values
