@@ -70,7 +70,8 @@ def main(arguments: Sequence[str]) -> None:
         print(note)
     document = seen.document()
     save(options.out, document)
-    heads, sites = sum(panel.heads for panel in document.sites), len(document.sites)
+    seen_sites = [panel for panel in document.sites if not panel.rollout]
+    heads, sites = sum(panel.heads for panel in seen_sites), len(seen_sites)
     size = options.out.stat().st_size / 1e6
     print(f"wrote {options.out}: {heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}, {size:.1f} MB")
     if options.picture is not None and seen.picture is not None:

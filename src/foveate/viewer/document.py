@@ -1,6 +1,5 @@
 """What a page shows of a `Sight`: small maps of all heads, and the largest weights of each query."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +10,9 @@ from jaxtyping import Float32, Int32
 from foveate.errors import UserError, unknown
 from foveate.sight.layouts import Windows
 from foveate.sight.site_patterns import check_patterns
+from foveate.viewer.rollout import RolloutSite, rollouts
 from foveate.viewer.sides import Side, SidePair, make_sides
+from foveate.viewer.stacks import group_of, layer_of
 
 CELLS = 64
 """Rows and columns of a small map; a shorter side has one cell for each position."""
@@ -88,6 +89,8 @@ class Panel:
     """The mean over the queries, in nats."""
     windows: tuple[Windows, Windows] | None = None
     """The windows of queries and keys in a picture, if attention is limited to windows."""
+    rollout: bool = False
+    """Whether it is no site of the model, but the rollout through a stack of its layers."""
 
     @property
     def heads(self) -> int:
@@ -100,17 +103,13 @@ class Panel:
 
     @property
     def group(self) -> str:
-        """The name with a star for each number in its path: sites of one group are the layers of one stack.
-
-        A model that attends itself, not in a part of it, is called "model".
-        """
-        found = re.sub(r"(?<![^.])\d+(?![^.#])", "*", self.name)
-        return found if found.partition("#")[0] else f"model{found}"
+        """The name with a star for each number in its path, see `stacks.group_of`."""
+        return group_of(self.name)
 
     @property
     def layer(self) -> str:
-        """The numbers in its path."""
-        return ".".join(re.findall(r"(?<![^.])\d+(?![^.#])", self.name))
+        """The numbers in its path; none of a rollout."""
+        return "" if self.rollout else layer_of(self.name)
 
 
 @dataclass
@@ -137,6 +136,8 @@ def make_document(
     (queries, keys) if they differ, or a mapping from patterns of site names to these:
     `{"encoder*": source, "decoder*self": target, "*cross": (target, source)}`. Without them positions are numbered.
 
+    After the sites stands the rollout of each stack of layers that is whole among them (see `rollout.rollouts`).
+
     All weights are computed for small maps only; otherwise measures are streamed. Raises UserError if a map has another
     number of queries or keys than there are tokens, and for weights that are NaN.
     """
@@ -149,7 +150,11 @@ def make_document(
     if isinstance(tokens, Mapping):
         check_patterns(tokens, chosen, "tokens")
     share = _weights_per_head(sum(sight[name].shape[1] for name in chosen))
-    return Document(title, [_make_panel(sight[name], name, tokens, example, share) for name in chosen], list(notes))
+    panels = [_make_panel(sight[name], name, tokens, example, share) for name in chosen]
+    for site in rollouts(sight).values():
+        if set(site.layers) <= set(chosen):
+            panels.append(_make_panel(site, site.name, tokens, example, share))
+    return Document(title, panels, list(notes))
 
 
 def keys_per_query(queries: int, keys: int, share: int, windows: tuple[Windows, Windows] | None = None) -> int:
@@ -191,19 +196,20 @@ def _weights_per_head(heads: int) -> int:
 def _make_panel(
     site: SiteLike, name: str, tokens: SidePair | Mapping[str, SidePair], example: int, share: int
 ) -> Panel:
+    last = site.layers[-1] if isinstance(site, RolloutSite) else name
     batch, _, queries, keys = site.shape
     if not -batch <= example < batch:
         raise UserError(f"{name}: there is no example {example} among {batch}: they count from 0")
     if not queries or not keys:
         raise UserError(f"{name}: a map of {queries} queries and {keys} keys has nothing to show")
-    sides_of = make_sides(tokens, name, queries, keys, site.windows)
+    sides_of = make_sides(tokens, last, queries, keys, site.windows)
     count = keys_per_query(queries, keys, share, site.windows)
     if count == keys:
         rows, maps, entropy = _all_weights(site, example)
     else:
         rows, maps, entropy = _largest_weights(site, example, count)
     check_finite(name, maps, rows.weights)
-    return Panel(name, *sides_of, rows, maps, entropy, site.windows)
+    return Panel(name, *sides_of, rows, maps, entropy, site.windows, isinstance(site, RolloutSite))
 
 
 def _all_weights(site: SiteLike, example: int) -> tuple[TopWeights, np.ndarray, np.ndarray]:

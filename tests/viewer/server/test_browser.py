@@ -74,7 +74,8 @@ def test_type_see_and_open(served: Serve, opened: Opener) -> None:
     look(tab, f"first {EVIL}")
     tab.wait_for_selector(".thumb canvas.painted")
     assert tab.inner_text("h1") == f"first {EVIL}"
-    assert tab.locator(".thumb canvas").count() == 6
+    assert tab.locator(".thumb:not(.derived) canvas").count() == 6
+    assert tab.locator(".thumb.derived").count() == 2 + 1  # the means of two layers, and the rollout
     assert tab.title() == f"first {EVIL}"
     assert tab.locator("img").count() == 0
     tab.click('.thumb[data-site="1"][data-head="2"]')

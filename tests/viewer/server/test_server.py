@@ -79,12 +79,23 @@ def test_the_head_holds_all_but_numbers(client: Client) -> None:
     assert answer.headers["content-type"] == "application/json"
     head = answer.json
     assert head["title"] == text(23)[:100]
-    assert [site["name"] for site in head["sites"]] == ["layers.0", "layers.1"]
-    for site in head["sites"]:
+    *sites, rollout = head["sites"]
+    assert [site["name"] for site in sites] == ["layers.0", "layers.1"]
+    assert (rollout["name"], rollout["rollout"], rollout["heads"]) == ("rollout of layers.*", True, 1)
+    for site in sites:
         assert site["heads"] == HEADS
         assert site["kept"] == 23
         assert site["entropy"] == [None] * HEADS
         assert head["sides"][site["queries"]]["labels"] == text(23).split()
+
+
+def test_a_rollout_has_numbers_too(client: Client) -> None:
+    address = client.look(text(71))
+    whole = client.viewer.seen[text(71)].sight.rollout()[0]
+    numbers = np.frombuffer(client.get(f"{address}/tile/2/0?rows=9,20&columns=3,8&size=11,5").body, np.float32)
+    assert np.allclose(numbers.reshape(11, 5), whole[9:20, 3:8], atol=1e-6)
+    maps = np.frombuffer(client.get(f"{address}/maps/2").body, np.float32)
+    assert np.allclose(maps[0], -torch.xlogy(whole, whole).sum(-1).mean(), rtol=1e-5)
 
 
 def test_numbers_are_those_of_the_sight(client: Client) -> None:
@@ -109,7 +120,7 @@ def test_numbers_are_those_of_the_sight(client: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "message"),
     [
-        ("maps/2", 422, "there is no site 2 among 2"),
+        ("maps/3", 422, "there is no site 3 among 3"),
         ("rows/0/3?rows=0,5", 422, "there is no head 3 among 3"),
         ("rows/0/0?rows=5,24", 422, "there are no queries 5 to 24 among 23"),
         ("rows/0/0?rows=5,5", 422, "there are no queries 5 to 5 among 23"),

@@ -37,6 +37,7 @@ SCRIPTS = (
     "windows.js",
     "colours.js",
     "source.js",
+    "means.js",
     "decided.js",
     "head.js",
     "tip.js",

@@ -66,6 +66,8 @@ class SiteHead:
     entropy: tuple[float, ...]
     windows: tuple[Windows, ...] = ()
     """The windows of queries and of keys, if there are any."""
+    rollout: bool = False
+    """Whether it is the rollout through a stack of layers."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def _site_head(panel: Panel, queries: int, keys: int) -> SiteHead:
         map_precision=float(f"{precision(shape.bits if shape.exact else MAP_BITS):.2g}"),
         entropy=tuple(float(f"{value:.4g}") for value in panel.entropy),
         windows=panel.windows or (),
+        rollout=panel.rollout,
     )
 
 
@@ -155,7 +158,9 @@ def _panel(site: SiteHead, sides: Mapping[int, Side], blocks: Mapping[str, bytes
     if len(site.entropy) != shape.heads:
         raise UserError(f"the page is damaged: {site.name} has {len(site.entropy)} entropies for {shape.heads} heads")
     rows, maps = unpack(shape, blocks)
-    return Panel(site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape))
+    return Panel(
+        site.name, over, along, rows, maps, np.array(site.entropy, np.float32), _windows(site, shape), site.rollout
+    )
 
 
 def _windows(site: SiteHead, shape: PanelShape) -> tuple[Windows, Windows] | None:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from foveate.sight.site import Site
 from foveate.viewer.document import Document, Panel, TopWeights, check_finite, window_keys
 from foveate.viewer.page.header import make_head
 from foveate.viewer.protocol import LookResult
+from foveate.viewer.rollout import RolloutSite, rollouts
 from foveate.viewer.server import tiles
 from foveate.viewer.sides import make_sides, picture_type
 
@@ -39,16 +41,21 @@ class Session:
     result: LookResult
     answers: "AnswerCache" = field(default_factory=lambda: AnswerCache(2**25))
 
-    def site(self, place: int) -> Site:
+    @cached_property
+    def sites(self) -> dict[str, Site | RolloutSite]:
+        """The sites of the sight, and after them the rollouts of its stacks."""
+        sight = self.result.sight
+        return {name: sight[name] for name in sight.sites} | rollouts(sight)
+
+    def site(self, place: int) -> Site | RolloutSite:
         """A site by its number. Raises UserError if there is none."""
-        names = self.result.sight.sites
-        if not 0 <= place < len(names):
-            raise UserError(f"there is no site {place} among {len(names)}")
-        return self.result.sight[names[place]]
+        if not 0 <= place < len(self.sites):
+            raise UserError(f"there is no site {place} among {len(self.sites)}")
+        return list(self.sites.values())[place]
 
     def head(self) -> bytes:
         """The head of the page, as JSON; numbers that are not computed yet are null."""
-        panels = [self._empty_panel(name) for name in self.result.sight.sites]
+        panels = [self._empty_panel(place) for place in range(len(self.sites))]
         if not panels:
             raise UserError("there is no site to show: nothing attended during the look")
         found, pictures = make_head(Document(self.result.title, panels, self.result.notes))
@@ -105,26 +112,28 @@ class Session:
 
         def make() -> bytes:
             values = list(measure())
-            check_finite(self.result.sight.sites[place], *values)
+            check_finite(list(self.sites)[place], *values)
             return b"".join(map(_bytes, values))
 
         return self.answers.get(key, make)
 
-    def _site_with_head(self, place: int, head: int) -> Site:
+    def _site_with_head(self, place: int, head: int) -> Site | RolloutSite:
         site = self.site(place)
         if not 0 <= head < site.shape[1]:
             raise UserError(f"there is no head {head} among {site.shape[1]}")
         return site
 
-    def _empty_panel(self, name: str) -> Panel:
+    def _empty_panel(self, place: int) -> Panel:
         """A site without its numbers, for the head of the page."""
-        site = self.result.sight[name]
+        name, site = list(self.sites.items())[place]
         _, heads, queries, keys = site.shape
-        kept = self.count_sent_keys(self.result.sight.sites.index(name))
+        kept = self.count_sent_keys(place)
         none = np.zeros((heads, 0, kept), np.float32)
         rows = TopWeights(none.astype(np.int32), none, none[..., 0])
-        named = make_sides(self.result.tokens, name, queries, keys, site.windows)
-        return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows)
+        rollout = isinstance(site, RolloutSite)
+        last = site.layers[-1] if isinstance(site, RolloutSite) else name
+        named = make_sides(self.result.tokens, last, queries, keys, site.windows)
+        return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows, rollout)
 
 
 class AnswerCache:

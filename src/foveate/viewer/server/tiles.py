@@ -13,6 +13,7 @@ from jaxtyping import Float32, Int, Int32
 from foveate.errors import UserError
 from foveate.sight.site import Site
 from foveate.viewer.document import CELLS, NEGLIGIBLE, cells
+from foveate.viewer.rollout import RolloutSite
 
 MAX_WEIGHTS = 2**27
 """Maximum number of weights for one answer, unless a single query for each cell or row needs more."""
@@ -39,13 +40,13 @@ def sample_queries(count: int, parts: int, most: int) -> list[Int[np.ndarray, "_
     return found
 
 
-def sampling_step(site: Site) -> int:
+def sampling_step(site: Site | RolloutSite) -> int:
     """Average spacing of the sampled queries in the small maps of a site; 1 only if the maps are exact."""
     queries, used = site.shape[2], sum(map(len, _overview(site)))
     return 1 if site.windows or used == queries else max(2, round(queries / used))
 
 
-def compute_overview(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
+def compute_overview(site: Site | RolloutSite) -> tuple[Float32[np.ndarray, "H"], Float32[np.ndarray, "H R C"]]:
     """The overview of a site: the mean entropy of each head, in nats, and its map of at most 64 x 64 cells."""
     _, heads, queries, keys = site.shape
     if site.windows:  # windows have few weights, for any number of patches
@@ -65,13 +66,13 @@ def compute_overview(site: Site) -> tuple[Float32[np.ndarray, "H"], Float32[np.n
     return (entropy / queries).astype(np.float32), maps
 
 
-def _overview(site: Site) -> list[Int[np.ndarray, "_"]]:
+def _overview(site: Site | RolloutSite) -> list[Int[np.ndarray, "_"]]:
     _, heads, queries, keys = site.shape
     return sample_queries(queries, min(CELLS, queries), MAX_WEIGHTS // (heads * keys))
 
 
 def compute_tile(
-    site: Site, head: int, rows: tuple[int, int], columns: tuple[int, int], size: tuple[int, int]
+    site: Site | RolloutSite, head: int, rows: tuple[int, int], columns: tuple[int, int], size: tuple[int, int]
 ) -> Float32[np.ndarray, "R C"]:
     """A map of a part of one head, with at most `size` rows and columns; a cell may have several positions.
 
@@ -93,7 +94,7 @@ def compute_tile(
 
 
 def compute_rows(
-    site: Site, head: int, rows: tuple[int, int], kept: int
+    site: Site | RolloutSite, head: int, rows: tuple[int, int], kept: int
 ) -> tuple[Int32[np.ndarray, "T k"], Float32[np.ndarray, "T k"], Float32[np.ndarray, "T"]]:
     """The keys with the largest weights of some queries of a head, in order (-1 for none), their weights, and the rest.
 
@@ -122,7 +123,7 @@ def compute_rows(
 
 
 def _part_weights(
-    site: Site, heads: slice | list[int], parts: list[Int[np.ndarray, "_"]], columns: tuple[int, int]
+    site: Site | RolloutSite, heads: slice | list[int], parts: list[Int[np.ndarray, "_"]], columns: tuple[int, int]
 ) -> Iterator[tuple[int, Float32[np.ndarray, "H _ K"]]]:
     """The weights of the queries of each part over some keys. Several small parts are computed at once."""
     width = site.shape[3] * (site.shape[1] if isinstance(heads, slice) else len(heads))

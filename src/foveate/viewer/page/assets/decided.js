@@ -6,7 +6,7 @@ const EVEN = 0.16; // nats; a head below this is nearly even, as in the figures 
     whose cells have several positions, the number of keys of a query is that of the cells with weight. */
 function decision(overview, site, head, { rows, columns, values }) {
   const { entropy, queries, keys } = overview.sites[site];
-  if (entropy[head] === null) return null;
+  if (entropy[head] === null || entropy[head] === undefined) return null; // a mean has none
   const size = rows * columns;
   const over = cells(overview.sides[queries].count, rows);
   const along = cells(overview.sides[keys].count, columns);
@@ -25,7 +25,7 @@ const isEven = (decided, keys) => decided !== null && decided < EVEN && keys > 2
 
 /** Mark the most decided head of the overview, and say what the marks mean and how large the weights are. */
 function markHeads({ element, marked, page }) {
-  const thumbs = [...element.querySelectorAll(".thumb")].filter((each) => Number.isFinite(each.decided));
+  const thumbs = [...element.querySelectorAll(".thumb:not(.derived)")].filter((each) => Number.isFinite(each.decided));
   const best = thumbs.reduce((most, each) => (each.decided > (most?.decided ?? EVEN) ? each : most), null);
   element.querySelector(".thumb.decided")?.classList.remove("decided");
   const told = [];
@@ -45,6 +45,6 @@ function markHeads({ element, marked, page }) {
 }
 
 const spread = (entropy) =>
-  entropy === null
+  (entropy ?? null) === null
     ? "entropy on its way"
     : `entropy ${entropy.toFixed(2)} nats: as if evenly over ${Number(Math.exp(entropy).toPrecision(2))} keys`;

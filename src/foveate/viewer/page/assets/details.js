@@ -120,9 +120,9 @@ class Details {
     const { head } = this;
     const rows = [
       ["Site", head.info.name],
-      ["Head", `${head.head} of ${head.info.heads}`],
+      ["Head", head.mean || head.info.rollout ? head.name : `${head.head} of ${head.info.heads}`],
       ["Size", `${count(head.queries.count)} queries × ${count(head.keys.count)} keys`],
-      ["Spread", spread(head.entropy)],
+      ...(head.mean && head.entropy === null ? [] : [["Spread", spread(head.entropy)]]),
       ["Exact", head.exactness],
     ];
     return make(

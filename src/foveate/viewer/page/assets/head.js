@@ -14,7 +14,9 @@ class Head {
     this.exact = this.kept === this.keys.count;
     this.reach = this.info.windows.length ? new Reach(this.info.windows) : null;
     this.complete = isComplete(this.info, this.keys.count);
-    this.entropy = this.info.entropy[head];
+    this.mean = isMean(this.info, head);
+    this.name = nameOfHead(this.info, head);
+    this.entropy = this.mean ? entropyOf(maps, head, this.queries.count, this.keys.count) : this.info.entropy[head];
     this.decided = decision(overview, site, head, maps);
     this.rows = maps.rows;
     this.columns = maps.columns;
@@ -184,7 +186,7 @@ class Head {
     if (finer) return { weight: finer.value };
     if (!row) return null;
     if (this.exact || row.rest === 0 || !this.reaches(query, key)) return { weight: 0 };
-    return { below: Math.min(least(row.weights), row.rest) };
+    return { below: this.mean ? row.rest : Math.min(least(row.weights), row.rest) };
   }
 
   /** Whether, as far as is known, a query may attend to a key. */
@@ -219,6 +221,8 @@ class Head {
 
   /** A sentence that says what is exact. */
   get exactness() {
+    if (this.mean && !this.complete)
+      return `Mean of the top ${this.kept} keys of each head's row; what a row does not list counts as part of the rest.`;
     if (this.info.told) return this.info.told;
     const { precision, map_precision: rough } = this.info;
     const where = this.exact ? "" : " within a window";

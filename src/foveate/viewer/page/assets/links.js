@@ -1,5 +1,8 @@
 // What can be taken away from an open head: a link to it, its picture, its weights.
 
+/** The fragment of the address of a head, such as "#3/5" or, for the mean of the heads of site 3, "#3/mean". */
+const linkOf = ({ site, head, info }) => `#${site}/${isMean(info, head) ? "mean" : head}`;
+
 /** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all". */
 function linkTo({ head, query, key, stage, view, alike }) {
   const kept = new URLSearchParams();
@@ -8,17 +11,17 @@ function linkTo({ head, query, key, stage, view, alike }) {
   if (view ?? stage.names.includes("picture")) kept.set("view", stage.chosen);
   if (alike) kept.set("scale", "all");
   const text = kept.toString();
-  return `#${head.site}/${head.head}${text && `?${text}`}`;
+  return `${linkOf(head)}${text && `?${text}`}`;
 }
 
 /** The parts of such a fragment; null if it is none. */
 function parseLink(fragment) {
-  const [, site, head, rest = ""] = /^#(\d+)\/(\d+)(?:\?(.*))?$/.exec(fragment) ?? [];
+  const [, site, head, rest = ""] = /^#(\d+)\/(\d+|mean)(?:\?(.*))?$/.exec(fragment) ?? [];
   if (site === undefined) return null;
   const kept = new URLSearchParams(rest);
   const place = (name) => (/^\d+$/.test(kept.get(name) ?? "") ? Number(kept.get(name)) : null);
   const [view, alike] = [kept.get("view"), kept.get("scale") === "all"];
-  return { site: Number(site), head: Number(head), query: place("query"), key: place("key"), view, alike };
+  return { site: Number(site), head: head === "mean" ? head : Number(head), query: place("query"), key: place("key"), view, alike };
 }
 
 /** Show the token, the view and the scale of a link to the open head. */
@@ -67,7 +70,7 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-const nameOf = ({ info, head }) => `${info.name}-head-${head}`;
+const nameOf = ({ info, name }) => `${info.name}-${name.replaceAll(" ", "-")}`;
 
 /** Save the map as it is drawn, with the name of the head above and the range of its colours below. */
 async function savePicture(page) {
@@ -84,7 +87,7 @@ async function savePicture(page) {
   context.fillStyle = page.theme.text;
   context.font = `${Math.round(13 * ratio)}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  context.fillText(`${page.head.info.name}, head ${page.head.head}`, 10 * ratio, line / 2);
+  context.fillText(`${page.head.info.name}, ${page.head.name}`, 10 * ratio, line / 2);
   const told = `0 to ${brief(map.brightest)}, by the square root`;
   context.fillText(told, 130 * ratio, picture.height - line / 2);
   page.theme.scale.css.forEach((colour, step, { length }) => {

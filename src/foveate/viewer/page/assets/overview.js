@@ -35,8 +35,9 @@ class Overview {
 
   intro() {
     const { title, notes, sites } = this.page.overview;
-    const heads = sites.reduce((sum, site) => sum + site.heads, 0);
-    const told = `${counted(heads, "head")} at ${counted(sites.length, "site")}. Choose one to see its weights.`;
+    const real = sites.filter(({ rollout }) => !rollout);
+    const heads = real.reduce((sum, site) => sum + site.heads, 0);
+    const told = `${counted(heads, "head")} at ${counted(real.length, "site")}. Choose one to see its weights.`;
     this.scale = make("div", {});
     this.marked = make("p", { class: "muted marked" });
     const intro = make(
@@ -66,10 +67,17 @@ class Overview {
     const heads = Math.max(...sites.map((place) => overview.sites[place].heads));
     const sizes = sites.map((place) => this.size(overview.sites[place]));
     const same = sizes.every((size) => size === sizes[0]);
-    const told = [sites.length > 1 && counted(sites.length, "layer"), counted(heads, "head"), same && sizes[0]];
+    const { rollout } = overview.sites[sites[0]];
+    const told = [
+      rollout && "half the weights, half the residual, through all layers",
+      sites.length > 1 && counted(sites.length, "layer"),
+      !rollout && counted(heads, "head"),
+      same && sizes[0],
+    ];
     const grid = make("div", { class: "layers", role: "grid", "aria-label": name });
     if (heads > 1) {
       const numbers = Array.from({ length: heads }, (_, head) => make("span", {}, String(head)));
+      numbers.push(make("span", {}, "mean"));
       grid.append(
         make(
           "div",
@@ -89,7 +97,7 @@ class Overview {
       make("span", { class: "muted" }, told.filter(Boolean).join(" · ")),
     );
     const group = make("section", { class: "group" }, line, grid);
-    group.style.setProperty("--heads", heads);
+    group.style.setProperty("--heads", heads > 1 ? heads + 1 : heads);
     return group;
   }
 
@@ -109,13 +117,13 @@ class Overview {
   layer(place, size) {
     const site = this.page.overview.sites[place];
     const maps = make("div", { class: "maps" });
-    for (let head = 0; head < site.heads; head++) {
+    for (let head = 0; head < countMaps(site); head++) {
       const thumb = make("button", {
         type: "button",
-        class: "thumb",
+        class: site.rollout || isMean(site, head) ? "thumb derived" : "thumb",
         role: "gridcell",
         tabIndex: -1,
-        "aria-label": `${site.name}, head ${head}`,
+        "aria-label": `${site.name}, ${nameOfHead(site, head)}`,
       });
       thumb.dataset.site = place;
       thumb.dataset.head = head;
@@ -166,10 +174,10 @@ class Overview {
     const map = values.subarray(head * rows * columns, (head + 1) * rows * columns);
     const site = overview.sites[thumb.dataset.site];
     thumb.top = largest(map);
-    thumb.decided = decision(overview, thumb.dataset.site, head, maps);
+    thumb.decided = site.rollout ? null : decision(overview, thumb.dataset.site, head, maps);
     const even = isEven(thumb.decided, overview.sides[site.keys].count);
     thumb.classList.toggle("even", even);
-    thumb.setAttribute("aria-label", `${site.name}, head ${head}${even ? ", nearly even" : ""}`);
+    thumb.setAttribute("aria-label", `${site.name}, ${nameOfHead(site, head)}${even ? ", nearly even" : ""}`);
     paintMap(thumb.firstChild, map, rows, columns, alike ? 1 : thumb.top || 1, theme.scale);
     thumb.firstChild.classList.add("painted");
   }
@@ -180,7 +188,8 @@ class Overview {
     const { alike, theme } = this.page;
     const top = alike ? 1 : thumb?.top;
     const ticks = top ? ["0", brief(top / 4), brief(top)] : ["0", "¼", "largest"];
-    const meaning = thumb && !alike ? `head ${thumb.dataset.head}, weight on a cell` : "weight on a cell";
+    const site = thumb && this.page.overview.sites[thumb.dataset.site];
+    const meaning = thumb && !alike ? `${nameOfHead(site, Number(thumb.dataset.head))}, weight on a cell` : "weight on a cell";
     this.scale.replaceChildren(legend(theme, meaning, ticks));
   }
 
@@ -191,7 +200,8 @@ class Overview {
     this.light(target.closest(".piece"));
     if (!thumb) return;
     const site = this.page.overview.sites[thumb.dataset.site];
-    thumb.title = `${thumb.getAttribute("aria-label")}\n${spread(site.entropy[thumb.dataset.head])}`;
+    const told = isMean(site, Number(thumb.dataset.head)) ? [] : [spread(site.entropy[thumb.dataset.head])];
+    thumb.title = [thumb.getAttribute("aria-label"), ...told].join("\n");
   }
 
   /** Light the row and the column of a token of the inputs in every head. */

@@ -2,7 +2,7 @@
 
 class Page {
   constructor(source) {
-    Object.assign(this, { source, overview: null, head: null, query: null, key: null, hovered: null, view: null });
+    Object.assign(this, { source: new WithMeans(source), overview: null, head: null, query: null, key: null, hovered: null, view: null });
     this.alike = false;
     this.matches = { queries: new Set(), keys: new Set() };
     this.kept = new Map();
@@ -73,8 +73,10 @@ class Page {
   async route() {
     if (!this.overview) return;
     const link = parseLink(location.hash);
-    if (!link || !(link.head < this.overview.sites[link.site]?.heads)) this.leave();
-    else if (await this.enter(link.site, link.head)) applyLink(this, link);
+    const info = link && this.overview.sites[link.site];
+    const head = info && link.head === "mean" ? info.heads : link?.head;
+    if (!info || !(head < countMaps(info))) this.leave();
+    else if (await this.enter(link.site, head)) applyLink(this, link);
   }
 
   /** Open the head of a page that has no other. */
@@ -90,8 +92,8 @@ class Page {
 
   async open(site, head) {
     await this.attempt(async () => {
-      head = clamp(head, 0, this.overview.sites[site].heads - 1);
-      if (await this.enter(site, head)) this.address(`#${site}/${head}`);
+      head = clamp(head, 0, countMaps(this.overview.sites[site]) - 1);
+      if (await this.enter(site, head)) this.address(linkOf(this.head));
     });
   }
 
@@ -120,7 +122,7 @@ class Page {
     this.stage.open(this.head, maps);
     const typing = find("above").contains(document.activeElement);
     if (!before && !typing) this.stage.element.focus({ preventScroll: true });
-    this.say(`${this.head.info.name}, head ${head}`);
+    this.say(`${this.head.info.name}, ${this.head.name}`);
     return true;
   }
 
@@ -171,7 +173,7 @@ class Page {
 
   stepHead(by) {
     const head = this.head.head + by;
-    if (head >= 0 && head < this.head.info.heads) this.open(this.head.site, head);
+    if (head >= 0 && head < countMaps(this.head.info)) this.open(this.head.site, head);
   }
 
   /** The same head of the next layer in the stack. */

@@ -37,7 +37,7 @@ class Stage {
 
   open(head, maps) {
     this.sites.value = head.site;
-    this.name.textContent = `head ${head.head}`;
+    this.name.textContent = head.name;
     this.fillFilm(head, maps);
     this.head = head;
     this.arrange();
@@ -106,18 +106,19 @@ class Stage {
   fillFilm(head, maps) {
     const { page } = this;
     const size = maps.rows * maps.columns;
-    const thumbs = Array.from({ length: head.info.heads }, (_, place) => {
+    const thumbs = Array.from({ length: countMaps(head.info) }, (_, place) => {
+      const name = nameOfHead(head.info, place);
       const thumb = make(
         "button",
         {
           type: "button",
           class: "thumb",
-          "aria-label": `Head ${place}`,
+          "aria-label": name,
           "aria-pressed": String(place === head.head),
-          title: `Head ${place}`,
+          title: name,
         },
         make("canvas", { class: "painted", "aria-hidden": "true" }),
-        make("span", { class: "thumb-name", "aria-hidden": "true" }, String(place)),
+        make("span", { class: "thumb-name", "aria-hidden": "true" }, isMean(head.info, place) ? "mean" : String(place)),
       );
       const map = maps.values.subarray(place * size, (place + 1) * size);
       paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? 1 : largest(map) || 1, page.theme.scale);
