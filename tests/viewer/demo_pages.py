@@ -297,3 +297,12 @@ def odd_page() -> Document:
     }
     texts = ["😀" * 25, "mu\u0308de", "x" * 300]
     return make_document(sight_of(maps), {"stages*": texts, "cross": (texts, portrait)}, title="Odd")
+
+
+PAIR = words("[CLS] the boat is red [SEP] a red ship sails [SEP]")
+
+
+def pair_page() -> Document:
+    """Two sentences that one encoder reads, with separators."""
+    maps = {f"h.{layer}.attn": heads("nrb", len(PAIR), len(PAIR), False, layer) for layer in range(2)}
+    return make_document(sight_of(maps), PAIR, title="the boat is red / a red ship sails")

@@ -16,6 +16,7 @@ from demo_pages import (
     image_page,
     long_page,
     odd_page,
+    pair_page,
     single_page,
     sound_page,
     story_page,
@@ -39,6 +40,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "odd": odd_page,
     "even": even_page,
     "single": single_page,
+    "pair": pair_page,
 }
 
 Opener = Callable[..., Any]

@@ -32,9 +32,9 @@ function arrange(map, width, height) {
   const { beside, slant, above, plot } = parts;
   Object.assign(map, { beside, slant });
   camera.layout(...plot);
-  map.plotWidth = Math.min(camera.width, camera.across * head.keys.count);
+  map.plotWidth = Math.min(camera.room, camera.across * head.keys.count);
   map.plotHeight = Math.min(camera.height, camera.down * head.queries.count);
-  map.left = Math.round(map.beside + Math.max(0, (camera.width - map.plotWidth) / 2));
+  map.left = Math.round(map.beside + camera.inset);
   map.top = above;
 }
 

@@ -8,7 +8,7 @@ const STILL = { mouse: 4, pen: 8, touch: 12 };
 /** Maps positions (queries down, keys across) to pixels. Each axis has its own scale; both are zoomed together. */
 class Camera {
   constructor(rows, columns) {
-    Object.assign(this, { rows, columns, zoom: 1, left: 0, top: 0, width: 1, height: 1, fit: [1, 1] });
+    Object.assign(this, { rows, columns, zoom: 1, left: 0, top: 0, inset: 0, width: 1, height: 1, fit: [1, 1] });
   }
 
   /** Set the size of the plot in pixels, and keep its corner. */
@@ -46,7 +46,7 @@ class Camera {
   get seen() {
     return {
       rows: [Math.floor(this.top), Math.min(this.rows, Math.ceil(this.top + this.height / this.down))],
-      columns: [Math.floor(this.left), Math.min(this.columns, Math.ceil(this.left + this.width / this.across))],
+      columns: [Math.floor(this.left), Math.min(this.columns, Math.ceil(this.left + this.room / this.across))],
     };
   }
 
@@ -56,18 +56,33 @@ class Camera {
     return inside ? { query, key } : null;
   }
 
+  /** Width of the visible part: what is left beside the inset. */
+  get room() {
+    return this.width - this.inset;
+  }
+
+  /** Zoom so that the pair at a point stays there; `x` counts from the left of the part, before the inset. */
   zoomAt(x, y, factor) {
-    const [key, query] = [this.left + x / this.across, this.top + y / this.down];
+    const [key, query] = [this.left + (x - this.inset) / this.across, this.top + y / this.down];
     this.zoom = clamp(this.zoom * factor, 1, this.most);
-    this.left = key - x / this.across;
+    this.inset = Math.max(0, x - key * this.across); // room beside the first key, as where the map is centred
+    this.left = key - (x - this.inset) / this.across;
     this.top = query - y / this.down;
     this.settle();
   }
 
   move(x, y) {
+    const beside = this.zoom > 1 ? clamp(-x, 0, this.inset) : 0; // first the map fills its part
+    this.inset -= beside;
+    x += beside;
     this.left -= x / this.across;
     this.top -= y / this.down;
     this.settle();
+  }
+
+  /** Show a part that a link names; it is fitted at the next layout. */
+  restore(zoom, top, left, inset) {
+    Object.assign(this, { zoom, top, left, inset });
   }
 
   whole() {
@@ -77,7 +92,7 @@ class Camera {
 
   /** Scroll a query and a key into view, each unless null. */
   reveal(query, key) {
-    const [high, wide] = [this.height / this.down, this.width / this.across];
+    const [high, wide] = [this.height / this.down, this.room / this.across];
     if (query !== null && (query < this.top || query + 1 > this.top + high)) this.top = query + 0.5 - high / 2;
     if (key !== null && (key < this.left || key + 1 > this.left + wide)) this.left = key + 0.5 - wide / 2;
     this.settle();
@@ -85,7 +100,9 @@ class Camera {
 
   settle() {
     this.zoom = clamp(this.zoom, 1, this.most);
-    this.left = clamp(this.left, 0, Math.max(0, this.columns - this.width / this.across));
+    const centred = Math.max(0, this.width - this.fit[0] * this.columns) / 2;
+    this.inset = this.zoom === 1 ? centred : Math.min(this.inset, Math.max(centred, this.width - this.across * this.columns));
+    this.left = clamp(this.left, 0, Math.max(0, this.columns - this.room / this.across));
     this.top = clamp(this.top, 0, Math.max(0, this.rows - this.height / this.down));
   }
 }

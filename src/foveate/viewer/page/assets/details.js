@@ -44,6 +44,7 @@ class Details {
     const later = top.slice(LISTED).reduce((sum, { weight }) => sum + weight, 0);
     const others = Math.max(0, (head.reach?.size(query) ?? head.keys.count) - Math.min(LISTED, top.length));
     if (!top.length) section.append(make("p", { class: "muted hint" }, "nowhere: no key has weight"));
+    else if (head.part) section.append(make("p", { class: "muted hint" }, "only keys of the chosen text"));
     else if (later + row.rest > 0) list.append(this.others(`${counted(others, "other key")}`, later + row.rest, most));
     section.append(list);
     return section;

@@ -65,7 +65,8 @@ function paintFuture({ camera, colour, plotWidth }, context) {
 }
 
 /** Draw the known weights of each visible row. */
-function paintRows({ head, camera, colour, brightest }, context) {
+function paintRows(map, context) {
+  const { head, camera, colour, brightest } = map;
   const { rows, columns } = camera.seen;
   const size = Math.min(camera.across, camera.down);
   const gap = size >= 9 ? 1 : 0;
@@ -76,13 +77,13 @@ function paintRows({ head, camera, colour, brightest }, context) {
     if (!row) continue;
     const [top, bottom] = [Math.round(camera.y(query)), Math.round(camera.y(query + 1))];
     row.keys.forEach((key, place) => {
-      if (key < columns[0] || key >= columns[1]) return;
+      if (key < columns[0] || key >= columns[1] || !inPart(map.page.head.part, query, key)) return;
       const weight = row.weights[place];
       const [left, right] = [Math.round(camera.x(key)), Math.round(camera.x(key + 1))];
       const step = colour.step(weight, brightest);
       context.fillStyle = colour.css[step];
       context.fillRect(left, top, right - left - gap, bottom - top - gap);
-      if (size < WRITTEN || weight < 0.005) return;
+      if (size < WRITTEN || weight < 0.005 || map.layered) return;
       context.fillStyle = readable(colour.bytes[step]);
       context.fillText(weight.toFixed(2).replace(/^0/, ""), (left + right - gap) / 2, (top + bottom - gap) / 2);
     });

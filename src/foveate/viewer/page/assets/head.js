@@ -24,6 +24,7 @@ class Head {
     this.mapTop = largest(this.map) || 1;
     this.over = cells(this.queries.count, this.rows);
     this.along = cells(this.keys.count, this.columns);
+    this.part = null; // see Parts
     this.batches = new Map();
     this.rests = new Map();
     this.arrived = () => {};
@@ -84,7 +85,7 @@ class Head {
     const row = this.row(query);
     if (!row) return [];
     const pairs = Array.from(row.keys, (key, place) => ({ key, weight: row.weights[place] }));
-    return pairs.filter(({ key, weight }) => key >= 0 && weight > 0).sort((one, other) => other.weight - one.weight);
+    return pairs.filter(({ key, weight }) => key >= 0 && weight > 0 && inPart(this.part, query, key)).sort((one, other) => other.weight - one.weight);
   }
 
   /** The average weight of a key in each cell of a row of the small map, without the known weights of the top keys. */
@@ -146,7 +147,8 @@ class Head {
     let most = 0;
     for (let query = from; query < to; query++) {
       const row = this.row(query);
-      if (row) most = Math.max(most, largest(row.weights));
+      if (row && !this.part) most = Math.max(most, largest(row.weights));
+      else if (row) most = Math.max(most, this.top(query)[0]?.weight ?? 0);
     }
     return most;
   }
@@ -207,7 +209,8 @@ class Head {
     for (const [batch, rows] of this.batches) {
       for (let place = 0; rows && place < rows.keys.length; place++) {
         if (rows.keys[place] !== key || rows.weights[place] === 0) continue;
-        found.push({ query: batch * this.batch + Math.floor(place / this.kept), weight: rows.weights[place] });
+        const query = batch * this.batch + Math.floor(place / this.kept);
+        if (inPart(this.part, query, key)) found.push({ query, weight: rows.weights[place] });
       }
     }
     return found.sort((one, other) => other.weight - one.weight);

@@ -14,7 +14,7 @@ class Heatmap {
     new ResizeObserver(() => this.head && this.element.clientWidth && this.changed()).observe(this.element);
     gestures(this.canvas, {
       move: (x, y) => this.camera.move(x, y) || this.changed(),
-      zoom: (x, y, factor) => this.camera.zoomAt(x - this.left, y - this.top, factor) || this.changed(),
+      zoom: (x, y, factor) => this.camera.zoomAt(x - this.beside, y - this.top, factor) || this.changed(),
       hover: (x, y) => this.hover(x, y),
       leave: () => this.page.hover(null),
       choose: (x, y) => this.choose(x, y),
@@ -112,8 +112,13 @@ class Heatmap {
     context.beginPath();
     context.rect(0, 0, this.plotWidth, this.plotHeight);
     context.clip();
-    paintGround(this, context);
-    if (this.near) paintRows(this, context);
+    const drawn = this.page.stage.layers.drawn;
+    if (drawn.length) paintLayers(this, context, drawn);
+    else {
+      paintGround(this, context);
+      if (this.near) paintRows(this, context);
+    }
+    paintVeil(this, context);
     this.paintChosen(context);
     context.restore();
     if (this.near && !this.head.complete) paintRest(this, context);
@@ -157,9 +162,15 @@ class Heatmap {
   /** The lines of the tooltip of a pair. */
   told({ query, key }) {
     const { head } = this;
-    if (this.near) return pairTold(head, query, key);
+    if (this.near) return [...pairTold(head, query, key), ...this.toldOthers(query, key)];
     const finer = this.tile && cellAt(this.tile, query, key);
     return cellTold(head, finer ?? cellAt(head.whole, query, key));
+  }
+
+  /** The weights of a pair in the heads that are drawn over this one. */
+  toldOthers(query, key) {
+    const others = this.page.stage.layers.drawn.slice(1);
+    return others.map(({ head }) => ["plain", `${head.name}: ${head.figures(query, key)}`]);
   }
 
   choose(x, y) {
@@ -175,13 +186,15 @@ class Heatmap {
 
   tellScale() {
     const meaning = this.near ? "weight of a key" : "weight on a cell";
-    const told = `${meaning} ${this.brightest} ${this.page.theme.name} ${this.head.exactness}`;
+    const drawn = this.page.stage.layers.drawn;
+    const layered = drawn.map(({ head }) => head.name).join();
+    const told = `${meaning} ${this.brightest} ${this.page.theme.name} ${this.head.exactness} ${layered}`;
     if (this.scale.dataset.told === told) return;
     this.scale.dataset.told = told;
     const ticks = ["0", brief(this.brightest / 4), brief(this.brightest)];
     const even = isEven(this.head.decided, this.head.keys.count);
     this.scale.replaceChildren(
-      legend(this.page.theme, meaning, ticks),
+      drawn.length ? layersLegend(this, drawn) : legend(this.page.theme, meaning, ticks),
       make("span", { class: "muted note" }, `${even ? "Nearly even weights. " : ""}${this.head.exactness}`),
     );
   }

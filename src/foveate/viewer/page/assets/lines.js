@@ -97,11 +97,16 @@ class Lines {
     page.attempt(() => head.want(from, to));
     const context = sharp(this.canvas, width, height);
     const focus = this.focus;
-    const [faint, strong] = this.lines(focus);
+    const [faint, strong] = this.lines(focus, head);
     const free = focus.query === null && focus.key === null;
-    for (const line of faint) this.line(context, width, line, free ? 0.75 : 0.05, page.theme.query);
-    for (const line of strong)
-      this.line(context, width, line, 1, focus.key === null ? page.theme.query : page.theme.key);
+    const drawn = page.stage.layers.drawn;
+    for (const layer of drawn.length ? drawn : [{ head, ink: null }]) {
+      page.attempt(() => layer.head.want(from, to));
+      const [weak, main] = layer.head === head ? [faint, strong] : this.lines(focus, layer.head);
+      const plain = focus.key === null ? page.theme.query : page.theme.key;
+      for (const line of weak) this.line(context, width, line, free ? 0.75 : 0.05, layer.ink?.hex ?? page.theme.query);
+      for (const line of main) this.line(context, width, line, 1, layer.ink?.hex ?? plain);
+    }
     const look = (name, other, found, side) => {
       const looked = new Map(focus[other] === null ? [] : strong.map((line) => [line[name], line]));
       return (place) => {
@@ -117,8 +122,7 @@ class Lines {
 
   /** The lines of the visible queries, and the highlighted ones (all known ones of a key), with their ratio to the
    *  largest of the same kind. */
-  lines(focus) {
-    const { head } = this;
+  lines(focus, head) {
     const { from, to } = this.queries.sight;
     const keys = this.keys.sight;
     const [faint, strong] = [[], []];
@@ -129,7 +133,9 @@ class Lines {
     };
     for (let query = from; query < to; query++) {
       const row = head.row(query);
-      row?.keys.forEach((key, place) => key >= 0 && add(query, key, row.weights[place]));
+      row?.keys.forEach((key, place) => {
+        if (key >= 0 && inPart(this.head.part, query, key)) add(query, key, row.weights[place]);
+      });
     }
     for (const { query, weight } of focus.key === null ? [] : head.lookers(focus.key)) {
       if (query < from || query >= to) add(query, focus.key, weight);

@@ -3,13 +3,19 @@
 /** The fragment of the address of a head, such as "#3/5" or, for the mean of the heads of site 3, "#3/mean". */
 const linkOf = ({ site, head, info }) => `#${site}/${isMean(info, head) ? "mean" : head}`;
 
-/** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all". */
+/** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all", and for a zoomed map
+    "zoom=4_10_20_0" with its zoom, first query and key, and inset, "part=AB" for a part, "over=2" for each head drawn over it. */
 function linkTo({ head, query, key, stage, view, alike }) {
   const kept = new URLSearchParams();
   if (query !== null) kept.set("query", query);
   if (key !== null) kept.set("key", key);
   if (view ?? stage.names.includes("picture")) kept.set("view", stage.chosen);
   if (alike) kept.set("scale", "all");
+  const { camera } = stage.views.map;
+  if (camera?.zoom > 1 && stage.shown.includes("map"))
+    kept.set("zoom", [camera.zoom, camera.top, camera.left, camera.inset].map((number) => Number(number.toFixed(3))).join("_"));
+  if (stage.parts.chosen) kept.set("part", stage.parts.chosen);
+  for (const number of stage.layers.others.keys()) kept.append("over", number);
   const text = kept.toString();
   return `${linkOf(head)}${text && `?${text}`}`;
 }
@@ -21,16 +27,28 @@ function parseLink(fragment) {
   const kept = new URLSearchParams(rest);
   const place = (name) => (/^\d+$/.test(kept.get(name) ?? "") ? Number(kept.get(name)) : null);
   const [view, alike] = [kept.get("view"), kept.get("scale") === "all"];
-  return { site: Number(site), head: head === "mean" ? head : Number(head), query: place("query"), key: place("key"), view, alike };
+  const named = { site: Number(site), head: head === "mean" ? head : Number(head) };
+  const zoom = (kept.get("zoom") ?? "").split("_").map(Number);
+  named.zoom = zoom.length === 4 && zoom.every((number) => number >= 0) && zoom[0] >= 1 ? zoom : null;
+  const over = kept.getAll("over").map(Number);
+  return { ...named, query: place("query"), key: place("key"), view, alike, part: kept.get("part") ?? "", over };
 }
 
 /** Show the token, the view and the scale of a link to the open head. */
-function applyLink(page, { query, key, view, alike }) {
+function applyLink(page, { query, key, view, alike, part, over, zoom }) {
   if (view !== null && page.stage.names.includes(view)) page.show(view);
   if (alike) page.compare(true);
+  if (part) page.stage.parts.choose(part);
+  const others = over.filter((number) => number < countMaps(page.head.info));
+  if (others.length) page.stage.layers.switch(true);
+  for (const number of others) page.stage.layers.toggle(number);
   const fits = (place, side) => (place !== null && place < side.count ? place : null);
   const chosen = { query: fits(query, page.head.queries), key: fits(key, page.head.keys) };
   if (chosen.query !== null || chosen.key !== null) page.choose(chosen, true);
+  if (zoom && page.stage.shown.includes("map")) {
+    page.stage.views.map.camera.restore(...zoom);
+    page.stage.views.map.changed();
+  }
 }
 
 /** The buttons of an open head. */
@@ -48,7 +66,7 @@ function headTools(page) {
   return make(
     "div",
     { class: "head-tools", role: "group", "aria-label": "Take away" },
-    button("Copy link", "A link to this head, token and view", (done) => copyLink(page, done)),
+    button("Copy link", "A link to this head, token, view and zoom", (done) => copyLink(page, done)),
     button("PNG", "The map as a picture", () => savePicture(page)),
     button("CSV", "The weights of this head as a table", () => saveTable(page.head)),
   );

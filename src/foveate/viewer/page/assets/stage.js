@@ -7,6 +7,8 @@ class Stage {
     this.page = page;
     this.views = { map: new Heatmap(page), lines: new Lines(page), picture: new Picture(page) };
     this.details = new Details(page);
+    this.layers = new Layers(page);
+    this.parts = new Parts(page);
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
     page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
@@ -21,7 +23,8 @@ class Stage {
     this.name = make("h1", { class: "head-name" });
     this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
     this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
-    this.bar = make("div", { class: "view-bar" }, this.tabs);
+    const choices = make("div", { class: "view-choices" }, this.parts.list, this.layers.button);
+    this.bar = make("div", { class: "view-bar" }, this.tabs, choices);
     this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
     this.second = make("div", { class: "pane" });
     this.element = make(
@@ -38,6 +41,8 @@ class Stage {
   open(head, maps) {
     this.sites.value = head.site;
     this.name.textContent = head.name;
+    this.layers.open(head, maps);
+    this.parts.open(head);
     this.fillFilm(head, maps);
     this.head = head;
     this.arrange();
@@ -88,7 +93,6 @@ class Stage {
       return tab;
     });
     refill(this.tabs, ...tabs);
-    this.bar.hidden = tabs.length < 2;
     this.bar.classList.toggle("beside", shown.length > 1);
     this.put(this.first, shown.slice(0, 1));
     this.put(this.second, shown.slice(1));
@@ -122,9 +126,10 @@ class Stage {
       );
       const map = maps.values.subarray(place * size, (place + 1) * size);
       paintMap(thumb.firstChild, map, maps.rows, maps.columns, page.alike ? 1 : largest(map) || 1, page.theme.scale);
-      thumb.addEventListener("click", () => page.open(head.site, place));
+      thumb.addEventListener("click", () => (this.layers.on ? this.layers.toggle(place) : page.open(head.site, place)));
       return thumb;
     });
+    this.layers.mark(thumbs);
     refill(this.film, ...thumbs);
     const chosen = thumbs[head.head];
     if (this.film.contains(document.activeElement)) chosen.focus({ preventScroll: true });
@@ -134,13 +139,13 @@ class Stage {
   }
 
   /** Mark the visible part on the small map. */
-  frame({ left, top, width, height, across, down, columns, rows, zoom }) {
+  frame({ left, top, room, height, across, down, columns, rows, zoom }) {
     this.part.hidden = zoom === 1;
     const share = (part) => `${Math.min(100, 100 * part)}%`;
     const box = [
       ["left", left / columns],
       ["top", top / rows],
-      ["width", width / across / columns],
+      ["width", room / across / columns],
       ["height", height / down / rows],
     ];
     for (const [name, part] of box) this.part.style[name] = share(part);
