@@ -87,6 +87,7 @@ ALONE = {
         "tasks/match.py",
         "tasks/pair.py",
         "tasks/public_bert.py",
+        "tasks/public_labels.py",
         "experiments/elmo_features.py",
         # Attention in the operators that ONNX has, in exported graphs alone:
         "interop/onnx.py",

@@ -35,7 +35,7 @@ def test_one_learned_query_is_asked_of_every_sequence() -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_every_score_pools(score: str) -> None:
-    pooling = AttentionPooling(7, SCORES[score](7))
+    pooling = AttentionPooling(7, SCORES[score](7, "tanh"))
     pooled = pooling(torch.randn(3, 5, 7), torch.tensor([5, 2, 1]))
     assert pooled.shape == (3, 7)
     pooled.square().sum().backward()

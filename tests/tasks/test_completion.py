@@ -260,7 +260,7 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
     ("no tokenizer", lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer: neither tokenizer.json"),
     (
         "architecture",
-        lambda folder: configure(folder, architectures=["LlamaForTokenClassification"]),
+        lambda folder: configure(folder, architectures=["LlamaForQuestionAnswering"]),
         "is a LlamaFor",
     ),
     (
