@@ -41,7 +41,8 @@ def made(config: Any, kind: str, place: Path) -> Any:
 
 
 def of_family(name: str, kind: str, place: Path) -> Any:
-    given = CONFIGS[name].to_dict() | NAMES | {"pad_token_id": 50}
+    # The dtype too: transformers writes that of a model that was saved into the config that it was made from.
+    given = CONFIGS[name].to_dict() | NAMES | {"pad_token_id": 50, "dtype": "float32"}
     return made(type(CONFIGS[name])(**given), kind, place)
 
 
