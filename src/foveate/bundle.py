@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from foveate.errors import UserError
-from foveate.files import read_json, written
+from foveate.files import parse_json, read_json, written
 
 FORMAT = "foveate/2"
 
@@ -251,7 +251,7 @@ def _owners(file: Any, path: Path) -> dict[str, str]:
     """The name under which each tensor of an opened file lies, tied ones included."""
     own = {name: name for name in file.keys()}  # noqa: SIM118
     try:
-        tied = dict(json.loads((file.metadata() or {}).get("tied", "{}")))
+        tied = dict(parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors"))
         unknown = set(tied.values()) - own.keys()
     except (ValueError, TypeError) as error:
         raise UserError(f"{path} is damaged: its tied tensors cannot be read: {error}") from None

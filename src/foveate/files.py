@@ -61,6 +61,14 @@ def clear_unfinished(folder: Path) -> None:
         shutil.rmtree(workshop, ignore_errors=True)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file. There is none of a name that no file can have, as one of 5,000 letters."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
     """The JSON object in `path`, of at most so many bytes. Raises UserError where it is damaged, or beyond the limits
     of `foveate.limits`."""

@@ -67,6 +67,7 @@ def test_captions_of_coco(images: Path) -> None:
         ("\na.png\t \n", "line 2: one tab must stand .* and its caption, both not empty"),
         (f"a.png\t{'dog ' * 700}\n", "line 1: a caption of 2,799 characters; at most 2,000 are read"),
         ("c.png\tnothing\n", "line 1: there is no file"),
+        (f"{5000 * 'c'}\tnothing\n", "line 1: there is no file"),
         ("\n", "there is no captioned image in it"),
     ],
 )

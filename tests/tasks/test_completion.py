@@ -268,6 +268,13 @@ MISTAKES: list[tuple[str, Callable[[Path], object], str]] = [
         lambda folder: configure(folder, model_type="mamba"),
         "of the type 'mamba'; foveate runs gpt2",
     ),
+    ("type of types", lambda folder: configure(folder, model_type=["gpt2"]), r"model_type is \('gpt2',\), but must be"),
+    ("number of a class", lambda folder: configure(folder, architectures=7), "architectures is 7, but must be"),
+    (
+        "lists of ends",
+        lambda folder: configure(folder, eos_token_id=[[2]]),
+        r"eos_token_id is \(\(2,\),\), but must be",
+    ),
     (
         "activation",
         lambda folder: configure(folder, hidden_act="xielu"),

@@ -74,6 +74,12 @@ def test_lines_of_another_form(line: str, wrong: str, tmp_path: Path) -> None:
         read_questions(tmp_path / "task.jsonl")
 
 
+def test_a_question_of_too_many_lists(tmp_path: Path) -> None:
+    (tmp_path / "task.jsonl").write_text(f"{100_000 * '['}\n")
+    with pytest.raises(UserError, match="line 1 is damaged: lists or tables are nested too deeply"):
+        read_questions(tmp_path / "task.jsonl")
+
+
 def test_no_questions_and_options_of_prompts(
     made: tuple[Path, nn.Module], tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

@@ -12,6 +12,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images import read_image
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError, show_value
+from foveate.files import is_file
 
 LONGEST = 2_000
 """Most characters of a caption."""
@@ -110,10 +111,10 @@ def _of_coco(path: Path) -> tuple[dict[Path, list[str]], int]:
 
 def _beside(path: Path, name: str) -> Path:
     inside = path.parent / "images" / name
-    return inside if inside.is_file() else path.parent / name
+    return inside if is_file(inside) else path.parent / name
 
 
 def _existing(file: Path, where: str) -> Path:
-    if not file.is_file():
+    if not is_file(file):
         raise UserError(f"{where}: there is no file {file}")
     return file

@@ -16,6 +16,7 @@ from PIL.Image import Transpose
 from foveate.data.dataset import Dataset
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
+from foveate.files import is_file
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """File names that are taken for images in a folder."""
@@ -175,7 +176,7 @@ def _of_table(path: Path) -> list[LabelledImage]:
             raise UserError(f"{path}, line {number}: one tab must stand between the path of an image and its label")
         name, label = line.split("\t")
         file = path.parent / name.strip()
-        if not file.is_file():
+        if not is_file(file):
             raise UserError(f"{path}, line {number}: there is no file {file}")
         examples.append(image_of_file(file, label.strip()))
     return examples

@@ -7,6 +7,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.sounds import ENDINGS, Sound, read_sound
 from foveate.errors import UserError
+from foveate.files import is_file
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _of_table(table: Path) -> list[tuple[Path, str]]:
             raise UserError(f"{table}, line {number}: one tab must stand between the path of a sound and its label")
         name, label = (part.strip() for part in line.split("\t"))
         path = table.parent / name
-        if not path.is_file():
+        if not is_file(path):
             raise UserError(f"{table}, line {number}: there is no file {path}")
         if not label:
             raise UserError(f"{table}, line {number}: {path} has no label")

@@ -10,6 +10,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images import read_image
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
+from foveate.files import is_file
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
             )
         name, question, answer = parts
         file = path.parent / name
-        if not file.is_file():
+        if not is_file(file):
             raise UserError(f"{path}, line {number}: there is no file {file}")
         found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file)))
     if not found:

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from foveate import bundle, models
+from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json, written
 from foveate.interop.key_map import KeyMap
@@ -27,6 +28,18 @@ MODEL_TYPES = {
     "whisper": "foveate.interop.keys.whisper",
 }
 """The module with the LAYOUT of each "model_type" that our models are equal to."""
+
+
+@dataclass(frozen=True)
+class PublicHeader:
+    """What the `config.json` of every model of transformers may say."""
+
+    model_type: str | None = None
+    architectures: tuple[str, ...] | None = None
+    """Names of classes, of which the first is the model's."""
+    bos_token_id: int | None = None
+    eos_token_id: int | tuple[int, ...] | None = None
+    """The tokens that end a text."""
 
 
 @dataclass
@@ -47,31 +60,35 @@ def is_public(folder: Path) -> bool:
     return "format" not in values and "model_type" in values
 
 
-def model_type(folder: Path) -> str | None:
-    """The "model_type" of a public folder; None without a `config.json`, as for an adapter alone."""
-    return read_json(folder / bundle.CONFIG).get("model_type") if (folder / bundle.CONFIG).is_file() else None
+def header_of(folder: Path) -> PublicHeader:
+    """What a public folder says of itself; nothing without a `config.json`, as for an adapter alone.
+
+    Raises UserError where a value has another type.
+    """
+    where = folder / bundle.CONFIG
+    return from_dict(PublicHeader, read_json(where) if where.is_file() else {}, str(where), others=True)
 
 
 def layout_of(folder: Path) -> Layout:
     """The layout of a folder's model. UserError where we have no equal model."""
     if not (folder / bundle.CONFIG).is_file():
         refuse_adapters(folder)
-    values = read_json(folder / bundle.CONFIG)
-    kind, named = values.get("model_type"), values.get("architectures") or []
+    header = header_of(folder)
+    kind = header.model_type
     if kind not in MODEL_TYPES:
         raise UserError(
             f"{folder} holds a model of the type '{kind}'; foveate runs {', '.join((*MODEL_TYPES, 'bert', 'roberta'))} "
             "(`foveate look` opens others with transformers)"
         )
     layout: Layout = importlib.import_module(MODEL_TYPES[kind]).LAYOUT
-    if wrong := [name for name in named if name not in layout.architectures]:
+    if wrong := [name for name in header.architectures or () if name not in layout.architectures]:
         raise UserError(f"{folder} is a {wrong[0]}; foveate runs {', '.join(layout.architectures)}")
     return layout
 
 
 def head_of(folder: Path) -> str:
     """What the model in a folder predicts: "words", or a label of the "text" or of each of its "tokens"."""
-    named = read_json(folder / bundle.CONFIG).get("architectures") or []
+    named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from foveate import bundle
 from foveate.errors import unknown
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import is_public, model_type
+from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, task_class
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def load(folder: Path | str, device: str = "cpu") -> Any:
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
-        if model_type(folder) in ("bert", "roberta"):
+        if header_of(folder).model_type in ("bert", "roberta"):
             from foveate.tasks import public_bert
 
             return public_bert.opener(folder)
-        if model_type(folder) == "whisper":
+        if header_of(folder).model_type == "whisper":
             from foveate.tasks import whisper
 
             return whisper.opener(folder)

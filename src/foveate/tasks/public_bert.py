@@ -16,6 +16,7 @@ from foveate.errors import UserError, at_least
 from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.layout import label_names
+from foveate.interop.public_folder import header_of
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, check_blanks
@@ -32,7 +33,7 @@ def opener(folder: Path) -> Any:
     """
     from foveate.tasks.public_labels import KINDS
 
-    (name, *_) = read_json(folder / bundle.CONFIG).get("architectures") or ["BertModel"]
+    (name, *_) = header_of(folder).architectures or ("BertModel",)
     kinds = {
         "Model": Embedder,
         "ForMaskedLM": WordFiller,
@@ -41,7 +42,7 @@ def opener(folder: Path) -> Any:
         "ForTokenClassification": KINDS["tokens"],
         "ForNextSentencePrediction": KINDS["pair"],
     }
-    kind = str(name).removeprefix("Roberta").removeprefix("Bert")
+    kind = name.removeprefix("Roberta").removeprefix("Bert")
     if kind not in kinds:
         raise UserError(f"{folder} is a {name}; foveate runs a BERT or RoBERTa {', '.join(kinds)}")
     return kinds[kind]

@@ -14,7 +14,7 @@ from foveate.data.labelled_pairs import LabelledPairProcessor
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.rows import padded
 from foveate.errors import UserError
-from foveate.interop.public_folder import model_type, read_folder
+from foveate.interop.public_folder import header_of, read_folder
 from foveate.tasks.text_task import longest_first
 from foveate.training.hardware import choose_device
 
@@ -85,7 +85,7 @@ class PublicReader:
 
 def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dict[str, Any]]:
     """The model of a folder in evaluation mode, and what its `config.json` holds. Raises UserError, one line."""
-    if model_type(folder) in ("bert", "roberta"):
+    if header_of(folder).model_type in ("bert", "roberta"):
         from foveate.tasks.public_bert import read_model
 
         model, tokenizer, values = read_model(folder, head, device)

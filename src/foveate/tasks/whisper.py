@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Float
 from rich.console import Console
 
-from foveate import bundle
 from foveate.contracts import Generator, Picture
 from foveate.data.cutting import cut_at_silences
 from foveate.data.labelled_sounds import labelled_sounds
@@ -21,7 +20,7 @@ from foveate.data.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Generation, generate
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.interop.public_folder import read_folder
+from foveate.interop.public_folder import header_of, read_folder
 from foveate.models.speech.whisper import Whisper
 from foveate.sight import look
 from foveate.tasks.predictor import evaluation_rows
@@ -227,7 +226,7 @@ class WhisperTranscriber:
 
 def opener(folder: Path) -> type[WhisperTranscriber]:
     """What loads the model of a folder. Raises UserError for a Whisper with another head."""
-    named = read_json(folder / bundle.CONFIG).get("architectures") or []
+    named = header_of(folder).architectures or ()
     if wrong := [name for name in named if name != "WhisperForConditionalGeneration"]:
         raise UserError(f"{folder} is a {wrong[0]}; foveate runs WhisperForConditionalGeneration")
     return WhisperTranscriber

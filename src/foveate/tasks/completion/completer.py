@@ -7,6 +7,7 @@ from typing import Any, cast, get_args
 import torch
 from rich.console import Console
 
+from foveate.config import from_dict
 from foveate.contracts import Generator, Picture
 from foveate.data.chat import Message, chat_template
 from foveate.data.public_tokenizer import PublicTokenizer
@@ -17,7 +18,7 @@ from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import read_folder, write_folder
+from foveate.interop.public_folder import PublicHeader, read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.answers import Completing, Completion, Show, TextStream
 from foveate.tasks.completion.choices import Choice, ChoiceScorer
@@ -36,7 +37,8 @@ class Completer:
     ) -> None:
         """`values` are those of the folder's `config.json` and `generation_config.json`.
 
-        Raises UserError for a tokenizer with more entries than the model has embeddings.
+        Raises UserError for a tokenizer with more entries than the model has embeddings, and for tokens that are no
+        numbers.
         """
         if tokenizer.largest >= (entries := model.config.vocabulary):
             raise UserError(
@@ -44,6 +46,9 @@ class Completer:
                 "probably they are of two different models"
             )
         self.model, self.family, self.tokenizer, self.values = model, family, tokenizer, values
+        header = from_dict(PublicHeader, values, "config.json or generation_config.json", others=True)
+        ends = header.eos_token_id
+        self._ends = ends if isinstance(ends, tuple) else (ends,)
         self.description: dict[str, Any] = {"family": family, "recipe": {}}
         self._by_precision: dict[str, CausalLanguageModel] = {"float32": model}
 
@@ -76,9 +81,7 @@ class Completer:
     @property
     def ends(self) -> set[int]:
         """The tokens that end a text."""
-        given = self.values.get("eos_token_id")
-        ends = {*given} if isinstance(given, list) else {given}
-        return {end for end in (*ends, self.tokenizer.special.ids.get("end")) if isinstance(end, int)}
+        return {end for end in (*self._ends, self.tokenizer.special.ids.get("end")) if end is not None}
 
     def in_precision(self, precision: str) -> CausalLanguageModel:
         """The model with linear layers of this precision. Raises UserError for another than those that there are."""

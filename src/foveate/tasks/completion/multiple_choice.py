@@ -12,6 +12,7 @@ from typing import Any
 
 from foveate.data import read_lines
 from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.tasks.completion.choices import AnswerRow, ChoiceScorer
 from foveate.tasks.trained import Evaluation
 
@@ -35,7 +36,7 @@ def read_questions(path: Path) -> list[Question]:
         if not line.strip():
             continue
         try:
-            values = json.loads(line)
+            values = parse_json(line, f"{path}, line {number}")
             if not isinstance(values, dict):
                 raise ValueError("this is no object")
             found.append(_question(values))

@@ -11,7 +11,7 @@ from foveate.files import read_json
 from foveate.interop.diffusion_pipelines import INDEX as PIPELINE
 from foveate.interop.huggingface import has_transformers
 from foveate.interop.pretrained import PRETRAINED, locate
-from foveate.interop.public_folder import MODEL_TYPES
+from foveate.interop.public_folder import MODEL_TYPES, header_of
 from foveate.tasks import opener
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.inputs import add_question, read_input
@@ -40,7 +40,7 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         return PipelineViewer.open(folder, device)
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
-        if named or (description["model_type"] in MODEL_TYPES and not has_transformers()):
+        if named or (header_of(folder).model_type in MODEL_TYPES and not has_transformers()):
             kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
             return kind(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
