@@ -24,6 +24,8 @@ class RecordedCall:
     """Number of rows that the map had before this call."""
     run: int
     """Number of the model's run that made the call, from 1."""
+    position: int | None = None
+    """The position of its first query among its keys, if the call tells it (see `first_query_position`)."""
     choice: Int[Tensor, "... T"] | None = None
     """The positions that a hard selection chose."""
     guards: Sequence[MutationGuard] = ()

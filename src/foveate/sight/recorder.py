@@ -15,6 +15,7 @@ from foveate.errors import UserError
 from foveate.sight.call_adapter import has_values
 from foveate.sight.fixed_weights import with_fixed_weights
 from foveate.sight.output_check import check_output
+from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
 from foveate.sight.untraced import MAX_NAMED, Untraced
 
@@ -107,7 +108,7 @@ class Recorder:
             self.untraced.note_opaque()
             return
         self.untraced.note_recorded()
-        module, _ = self._running[-1]
+        module, running = self._running[-1]
         if not self.is_selected(module):
             self._unselected.add(module)
             return
@@ -117,6 +118,7 @@ class Recorder:
             if attended.weights is not None:
                 call = with_fixed_weights(call, attended.weights)
             site, recorded = self.index.assign(module, call)
+            recorded.position = None if site.calls else first_query_position(call, running)
             if site.keys is not None:  # check the copies, since they are what will be shown
                 call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
             check = check_output(call, attended, finish, all_rows="output_error" in (self._keep or ()))

@@ -123,8 +123,10 @@ class Site:
     def distance(self) -> Float[Tensor, "B H T"]:
         """The mean distance between a query and its keys, weighted by attention.
 
-        In self-attention that adds one key for each query, the last query has the position of the last key; otherwise
-        the first query has the position of the first key.
+        A call tells the position of its first query among its keys by a causal mask, or as the step of a causal module
+        of transformers, also behind a cache that was filled before the look. In self-attention that adds one key for
+        each query, the last query has the position of the last key; otherwise the first query has that of the first
+        key.
         """
         results = self._measure_calls("distance", lambda recorded: measures.Distance(self.first_position(recorded)))
         return torch.cat(results, -1)
@@ -199,8 +201,11 @@ class Site:
     def first_position(self, recorded: RecordedCall) -> int:
         """The position of the first query of a call among the keys of the call."""
         first = (self.calls or [recorded])[0]
-        grows = self.keys is not None and self.keys.grows
-        return recorded.start + (first.span.length - first.count if grows else 0) - recorded.span.first
+        offset = first.position
+        if offset is None:
+            grows = self.keys is not None and self.keys.grows
+            offset = first.span.length - first.count if grows else 0
+        return recorded.start + offset - recorded.span.first
 
     def _zeros(self, *shape: int) -> Tensor:
         return torch.zeros(*shape, dtype=compute_dtype(self.calls[0].call), device=self.device)
