@@ -113,6 +113,19 @@ def test_one_place_attends() -> None:
     assert found == ALONE
 
 
+def test_every_layer_that_attends_says_so() -> None:
+    """`foveate.nn.attends` asks for nothing else."""
+    root, silent = Path(foveate.__file__).parent, []
+    for path in [*root.glob("nn/*.py"), *root.glob("models/*/*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for layer in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            calls = [node.func for node in ast.walk(layer) if isinstance(node, ast.Call)]
+            names = {getattr(node, "id", None) or getattr(node, "attr", None) for node in ast.walk(layer)}
+            if {getattr(call, "id", None) for call in calls} & {"attend", "attend_full"} and "attends" not in names:
+                silent.append(f"{path.name}: {layer.name}")
+    assert silent == []
+
+
 def test_an_attention_call_is_compiled_as_a_whole() -> None:
     """In a process of its own, since the shapes that tests check cannot be compiled."""
     code = """if True:

@@ -37,7 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place, out = tmp_path_factory.mktemp("classify"), StringIO()
     with redirect_stdout(out), redirect_stderr(StringIO()):
         main(["train", "classify", "--data", str(tsv(place / "a.tsv", 300, 1)), "--out", str(place / "run"), *FLAGS])
-    assert out.getvalue() == f'saved in {place / "run"}; try: foveate run {place / "run"} "..."\n'
+    look = f'or to see where it looks: foveate look {place / "run"} "..."'
+    assert out.getvalue() == f'saved in {place / "run"}; try: foveate run {place / "run"} "...", {look}\n'
     return place / "run"
 
 

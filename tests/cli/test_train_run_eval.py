@@ -47,7 +47,8 @@ def test_train(trained: Trained) -> None:
         "pairs.tsv: 0 of 573 pairs left out for more than 128 tokens on a side",
     ]
     assert lines[-1].startswith("kept the weights of step 200; step 200: bleu ")
-    assert trained.out == f'saved in {trained.folder}; try: foveate run {trained.folder} "..."\n'
+    look = f'or to see where it looks: foveate look {trained.folder} "..."'
+    assert trained.out == f'saved in {trained.folder}; try: foveate run {trained.folder} "...", {look}\n'
 
 
 def test_a_finished_training_is_only_saved_again(trained: Trained, capsys: pytest.CaptureFixture) -> None:

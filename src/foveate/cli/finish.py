@@ -1,6 +1,5 @@
 """`foveate finish RUN`: make a model of a training that was stopped."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from foveate import bundle
+from foveate import bundle, tasks
+from foveate.cli.folders import next_commands
 from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.training.folder_lock import lock_folder
@@ -29,4 +29,4 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError(f"{folder} has a model already: its training ended, or was finished before")
     with lock_folder(folder, Processes()):
         checkpoint = bundle.finish(folder)
-    print(f'saved {checkpoint.stem} in {folder}; try: foveate run {shlex.quote(str(folder))} "..."')
+    print(f"saved {checkpoint.stem} in {folder}; try: {next_commands(tasks.load(folder), folder)}")

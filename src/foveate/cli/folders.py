@@ -1,6 +1,7 @@
 """What commands are given: the run folder, whose task adds flags of its own, and places to write to."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -35,6 +36,14 @@ def parse_with_task(kind_for: Callable[[Any], Any], arguments: Sequence[str], co
     options = getattr(opener(folder), f"{command}_options")(recipe, where)
     kind = kind_for(options)
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
+
+
+def next_commands(predictor: Any, folder: Path) -> str:
+    """What to do with a model that was just made: run it and, if it attends, look at it."""
+    place = shlex.quote(str(folder))
+    run = f'foveate run {place} "..."'
+    seen = predictor.task.has_look and predictor.task.attends(predictor)
+    return f'{run}, or to see where it looks: foveate look {place} "..."' if seen else run
 
 
 def tell_unfinished(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """`foveate train TASK ...`: train a model."""
 
 import os
-import shlex
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate import models
+from foveate.cli.folders import next_commands
 from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
@@ -56,9 +56,9 @@ def main(arguments: Sequence[str]) -> None:
         print(short_help(full_help(kind, f"train {task}", {"default": default}), MATTER, usual_commands(task)))
         return
     recipe = settings(task, rest)
-    train_task(recipe)
+    predictor = train_task(recipe)
     if main_process():
-        print(f'saved in {recipe.out}; try: foveate run {shlex.quote(str(recipe.out))} "..."')
+        print(f"saved in {recipe.out}; try: {next_commands(predictor, recipe.out)}")
 
 
 def _processes(count: str) -> int:

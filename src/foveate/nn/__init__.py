@@ -1,5 +1,6 @@
 """Building blocks of models."""
 
+from foveate.nn.attending import attends
 from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
@@ -118,6 +119,7 @@ __all__ = [
     "box_centres",
     "box_corners",
     "coordinate_waves",
+    "attends",
     "bfloat16_is_fast",
     "cpu_has_bfloat16",
     "decoder_block",

@@ -25,6 +25,8 @@ class MultiHeadAttention(nn.Module):
     https://arxiv.org/abs/2305.13245). Without `key_bias`, only the keys have no bias.
     """
 
+    attends = True
+
     group = 1
     """Heads of queries for each head of keys and values."""
 

@@ -15,6 +15,8 @@ class FeatureMapAttention(nn.Module):
     neighbouring places first.
     """
 
+    attends = True
+
     def __init__(self, width: int, inner: int | None = None) -> None:
         """`inner` is the width of queries, keys and values, an eighth of `width` unless given."""
         super().__init__()

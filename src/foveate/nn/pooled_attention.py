@@ -18,6 +18,8 @@ class PooledAttention(nn.Module):
     positions that read the queries, and the pooled queries are added to what was found (residual pooling).
     """
 
+    attends = True
+
     def __init__(
         self,
         width: int,

@@ -43,6 +43,8 @@ class AttentionPooling(nn.Module):
     Networks, section 2.2).
     """
 
+    attends = True
+
     def __init__(self, width: int, score: Score, learned: bool = True) -> None:
         super().__init__()
         self.score = score

@@ -77,6 +77,8 @@ class FixedVectorDecoder(nn.Module):
 class AttentiveDecoder(nn.Module):
     """Base of decoders with attention: score, selection, window, and the layer that combines state and context."""
 
+    attends = True
+
     lasting: bool
     """Whether the attention of a step affects later steps."""
 

@@ -41,6 +41,8 @@ class Source:
 class Stream(nn.Module):
     """The attention of one stream: a module of its own, so that a look tells the streams apart."""
 
+    attends = True
+
     def __init__(self, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout

@@ -21,6 +21,7 @@ from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
+from foveate.nn import attends
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor, compare_ways
 from foveate.tasks.recipe import Architecture, Recipe
@@ -128,8 +129,13 @@ class Task(Recipe[Architecture], ABC):
         return None
 
     def attends(self, predictor: Predictor) -> bool:
-        """False for a model that is known to have nothing to look at, whatever it reads."""
-        return True
+        """False for a model that has nothing to look at, whatever it reads."""
+        return attends(predictor.model)
+
+    @property
+    def has_look(self) -> bool:
+        """Whether `foveate look` has a page for the task."""
+        return type(self).look is not Task.look
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

@@ -16,7 +16,6 @@ from foveate.data.dataset import Dataset
 from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.sight import look
 from foveate.tasks.pair_text import PairTask, PairText
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.quality import quality, quality_by_length, signatures
@@ -29,7 +28,6 @@ from foveate.tasks.translations import (
     Translation,
     alignment,
     translate,
-    translation_inputs,
     translations,
 )
 from foveate.training import Batches, Validation
@@ -156,11 +154,6 @@ class Translate(PairTask[Architecture]):
         """Where the translation looked in its source."""
         found = alignment(predictor, prediction.source, prediction.text)
         return None if found is None else plot_alignments([found])
-
-    def attends(self, predictor: Predictor) -> bool:
-        with look(predictor.model) as sight:
-            predictor.forward(translation_inputs(predictor, [], []))
-        return bool(sight.sites)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

@@ -70,6 +70,8 @@ class AgentState:
 class DARQN(nn.Module):
     """Looks at one part of each observed image after the other, and chooses actions."""
 
+    attends = True
+
     def __init__(self, config: DARQNConfig) -> None:
         super().__init__()
         check_literals(config)

@@ -62,6 +62,8 @@ class ReaderState:
 class SAR(nn.Module):
     """Reads the word in an image, one character per step."""
 
+    attends = True
+
     def __init__(self, config: SARConfig) -> None:
         super().__init__()
         self.config = config

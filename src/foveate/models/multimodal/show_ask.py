@@ -122,6 +122,8 @@ class ShowAsk(nn.Module):
 class Glimpse(nn.Module):
     """Attention of a question to all places."""
 
+    attends = True
+
     def __init__(self, score: Additive) -> None:
         super().__init__()
         self.score = score
@@ -132,6 +134,8 @@ class Glimpse(nn.Module):
 
 class DotGlimpse(nn.Module):
     """Attention of a question to all places, by the scaled product of both, projected to `hidden` numbers."""
+
+    attends = True
 
     def __init__(self, query_width: int, source_width: int, hidden: int) -> None:
         super().__init__()

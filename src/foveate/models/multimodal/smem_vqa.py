@@ -116,6 +116,8 @@ class WordMaximum(nn.Module, Score):
 class Hop(nn.Module):
     """Attention to all places."""
 
+    attends = True
+
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score

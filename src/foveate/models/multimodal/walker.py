@@ -65,7 +65,7 @@ class Walker(nn.Module):
     def __init__(self, config: WalkerConfig) -> None:
         super().__init__()
         check_literals(config)
-        self.config = config
+        self.config, self.attends = config, config.aligner != "none"
         width, encoded = config.width, 2 * config.width
         source = encoded + (config.embedding if config.aligner == "multi-level" else 0)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding)

@@ -165,6 +165,8 @@ class SourceAttention(nn.Module):
     """Dot-product attention with the state of the layer plus the embedding as the query; adds the result to the
     state."""
 
+    attends = True
+
     def __init__(self, config: ConvolutionalSeq2SeqConfig) -> None:
         super().__init__()
         self.query = nn.Linear(config.width, config.embedding)
