@@ -100,12 +100,23 @@ def test_where_the_system_does_not_tell_memory_there_is_a_dash(monkeypatch: pyte
 
 
 def test_a_scaled_dot_product_keeps_entropy_and_gradient(found: dict) -> None:
-    parts = {(part["score"], part["projected"], part["width"]): part for part in found["dot-scaling"].raw}
-    assert parts["scaled dot", True, 512]["entropy"] == pytest.approx(parts["scaled dot", True, 2]["entropy"], abs=0.4)
-    assert parts["dot", True, 512]["entropy"] < 0.5 < parts["scaled dot", True, 512]["entropy"] < math.log(17)
-    assert parts["dot", True, 512]["gradient"] < parts["scaled dot", True, 512]["gradient"] / 5
+    parts = {(part["score"], part["vectors"], part["width"]): part for part in found["dot-scaling"].raw}
+    assert parts["scaled dot", "projected", 512]["entropy"] == pytest.approx(
+        parts["scaled dot", "projected", 2]["entropy"], abs=0.4
+    )
+    assert (
+        parts["dot", "projected", 512]["entropy"]
+        < 0.5
+        < parts["scaled dot", "projected", 512]["entropy"]
+        < math.log(17)
+    )
+    assert parts["dot", "projected", 512]["gradient"] < parts["scaled dot", "projected", 512]["gradient"] / 5
+    # (a, ..., a) and (b, ..., b) have the product a b D, whose variance is D^2, and D with the scale
+    assert parts["dot", "constant", 512]["variance"] == pytest.approx(512**2, rel=0.7)
+    scaled, bare = parts["scaled dot", "constant", 512], parts["dot", "constant", 512]
+    assert bare["variance"] > 100 * scaled["variance"] > 100 * 100 * parts["scaled dot", "bare", 512]["variance"]
     # of bare vectors even the scaled product with themselves stands out
-    assert parts["scaled dot", False, 512]["entropy"] < 0.01
+    assert parts["scaled dot", "bare", 512]["entropy"] < 0.01
 
 
 def test_no_line_leaves_its_panel() -> None:

@@ -2,8 +2,9 @@
 and size of the gradient.
 
 The dot product of two random vectors of width D has a standard deviation of sqrt(D). Large scores saturate the softmax,
-so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1). So does the norm of a constant vector grow: that of
-(a, ..., a) is a sqrt(D).
+so that its gradient vanishes (Vaswani et al. 2017, section 3.2.1). The norm of a constant vector (a, ..., a) is
+a sqrt(D), and the product of two of them a b D: their scores grow with D where those of random vectors grow with its
+root, and with the root of D under the scale.
 """
 
 import math
@@ -28,6 +29,9 @@ LEAST = 1e-12
 WORDS: dict[str, Any] = {"va": "bottom", "fontsize": "small", "color": GREY}
 """The style of text in a panel."""
 
+VECTORS = {"bare": "bare vectors", "projected": "keys projected", "constant": "constant vectors"}
+"""What attends to what, with its name in pictures."""
+
 ZERO = 1e-45
 """Replaces a gradient of zero on the logarithmic axis; it is below the drawn range."""
 
@@ -49,7 +53,7 @@ class Measured:
     """The mean over the draws."""
 
     score: str
-    projected: bool
+    vectors: str
     width: int
     variance: float
     """Of the scores of all pairs of different vectors."""
@@ -71,12 +75,17 @@ def run(options: DotScaling, console: Console) -> Comparison:
     for width in options.widths:
         draws = [torch.randn(options.positions, width) for _ in range(options.repeats)]
         projections = [torch.randn(width, width) / math.sqrt(width) for _ in range(options.repeats)]
+        numbers = [torch.randn(options.positions, 1) for _ in range(options.repeats)]
+        sides = {
+            "bare": [(x, x) for x in draws],
+            "projected": [(x, x @ key) for x, key in zip(draws, projections, strict=True)],
+            "constant": [(x.expand(-1, width), x.expand(-1, width)) for x in numbers],
+        }
         for name, score in SCORES.items():
-            for projected in (False, True):
-                pairs = zip(draws, projections, strict=True)
-                parts = [_measure(x, x @ key if projected else x, score) for x, key in pairs]
+            for vectors, pairs in sides.items():
+                parts = [_measure(queries, keys, score) for queries, keys in pairs]
                 variance, entropy, gradient = torch.tensor(parts).mean(0).tolist()
-                found.append(Measured(name, projected, width, variance, entropy, gradient))
+                found.append(Measured(name, vectors, width, variance, entropy, gradient))
     return _report(options, found)
 
 
@@ -92,9 +101,9 @@ def _measure(q: Float[Tensor, "T D"], k: Float[Tensor, "S D"], score: Score) -> 
 
 
 def _report(options: DotScaling, found: list[Measured]) -> Comparison:
-    cases = [(score, projected) for projected in (False, True) for score in SCORES]
-    names = {case: f"{case[0]}, {'keys projected' if case[1] else 'bare vectors'}" for case in cases}
-    chosen = {case: [part for part in found if (part.score, part.projected) == case] for case in cases}
+    cases = [(score, vectors) for vectors in VECTORS for score in SCORES]
+    names = {case: f"{case[0]}, {VECTORS[case[1]]}" for case in cases}
+    chosen = {case: [part for part in found if (part.score, part.vectors) == case] for case in cases}
     variances, entropies, gradients = (
         Table(["D", *names.values()], title=title)
         for title in (
@@ -126,7 +135,7 @@ def _report(options: DotScaling, found: list[Measured]) -> Comparison:
     for each in axes:
         powers_of_two(each, options.widths)
         each.set_xlabel("width D")
-    legend_below(figure, axes[0], 2)
+    legend_below(figure, axes[0], 3)
     return Comparison(
         "Dot against scaled dot",
         [variances, entropies, gradients],
@@ -135,7 +144,8 @@ def _report(options: DotScaling, found: list[Measured]) -> Comparison:
         [
             f"{options.positions} standard normal vectors attend to each other, {options.repeats} times. Bare: each "
             "is query and key as it is, so that its product with itself is about D. Projected: keys are vectors "
-            f"times a random matrix that keeps their size. Entropy is at most log {options.positions} = {most:.2f}. "
+            "times a random matrix that keeps their size. Constant: each is one standard normal number, D times. "
+            f"Entropy is at most log {options.positions} = {most:.2f}. "
             "The gradient is what arrives at the scores of a query (root mean square; the median of the queries) where "
             "what arrives at each weight is standard normal; a projection of the values does not touch it."
         ],
