@@ -50,6 +50,22 @@ def test_a_masked_model(folders: Folders) -> None:
     assert shapes(seen)["bert.encoder.layer.0.attention.self"] == (1, 2, 9, 9)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_classifier_tells_its_likeliest_labels(copied: Folders, several: bool) -> None:
+    folder = copied("bert-classifier")
+    if several:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"problem_type": "multi_label_classification"}))
+    seen = looked(folder, "the keepers lit")
+    model = transformers.BertForSequenceClassification.from_pretrained(folder).eval()
+    with torch.no_grad():
+        logits = model(torch.tensor([word_tokenizer()("the keepers lit")["input_ids"]])).logits[0]
+    shares = (logits.sigmoid() if several else logits.softmax(-1)).tolist()
+    ranked = sorted(zip(shares, "abcd", strict=True), reverse=True)[:3]
+    assert seen.notes[1] == "Prediction: " + ", ".join(f"{label} ({share:.2f})" for share, label in ranked)
+    assert len(seen.sight.sites) == 2
+
+
 def test_sites_by_pattern(folders: Folders) -> None:
     assert looked(folders("gpt2"), "the lamp", sites=["*.1.*"]).sight.sites == ["transformer.h.1.attn"]
 

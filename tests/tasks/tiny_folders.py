@@ -82,6 +82,10 @@ def _parts(name: str) -> tuple[Any, Any, Any]:
     if name == "bert":
         config = transformers.BertConfig(vocab_size=12, max_position_embeddings=31, **SIZES)
         return transformers.BertForMaskedLM(config), word_tokenizer(), None
+    if name == "bert-classifier":
+        labels = {"id2label": dict(enumerate("abcd")), "label2id": {label: place for place, label in enumerate("abcd")}}
+        config = transformers.BertConfig(vocab_size=12, max_position_embeddings=31, **labels, **SIZES)
+        return transformers.BertForSequenceClassification(config), word_tokenizer(), None
     if name == "roberta":  # its positions begin behind its padding
         config = transformers.RobertaConfig(vocab_size=count, max_position_embeddings=23, pad_token_id=0, **SIZES)
         return transformers.RobertaModel(config, add_pooling_layer=False), byte_tokenizer(), None

@@ -27,7 +27,8 @@ from foveate.interop.huggingface import (
 from foveate.sight import Sight
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
-from foveate.tasks.looking.texts import FolderTokenizer, decoder_path, generate_and_look, generates, run_and_look
+from foveate.tasks.looking.one_pass import look_and_predict
+from foveate.tasks.looking.texts import FolderTokenizer, decoder_path, generate_and_look, generates
 from foveate.tasks.looking.windows import find_windows, has_windows, patch_size
 from foveate.viewer.protocol import File, Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
@@ -64,7 +65,7 @@ class ImageViewer:
         if generates(self.model):
             sight, names, notes = generate_and_look(self.model, inputs, naming, self.tokenizer, sites)
         else:
-            sight, notes = run_and_look(self.model, self.model.base_model, inputs, sites), []
+            sight, notes = look_and_predict(self.model, inputs, sites)
             names = self._names(sight, naming)
         known = find_windows(self.model, self.model.config, sight, (naming.height, naming.width))
         sight = sight.merge_windows(known)

@@ -13,7 +13,8 @@ from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_op
 from foveate.tasks.looking.images import PROCESSOR
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import single_input_names
-from foveate.tasks.looking.texts import FolderTokenizer, generate_and_look, generates, run_and_look
+from foveate.tasks.looking.one_pass import look_and_predict
+from foveate.tasks.looking.texts import FolderTokenizer, generate_and_look, generates
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import Audio
 
@@ -43,8 +44,8 @@ class SoundViewer:
         if generates(self.model):
             sight, names, notes = generate_and_look(self.model, inputs, lambda count: heard, self.tokenizer, sites)
         else:
-            sight = run_and_look(self.model, self.model.base_model, inputs, sites)
-            names, notes = single_input_names(sight, lambda count: heard), []
+            sight, notes = look_and_predict(self.model, inputs, sites)
+            names = single_input_names(sight, lambda count: heard)
         return LookResult(sight, names, file.name, [self.name, *notes, *sight.notes])
 
 

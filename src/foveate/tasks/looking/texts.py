@@ -1,6 +1,5 @@
 """The viewer of transformers' text models: decoders, encoders, and encoder-decoders, which generate first."""
 
-import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,10 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
-from foveate.sight import Sight, look
+from foveate.sight import Sight
 from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
 from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
+from foveate.tasks.looking.one_pass import DECODER_INPUT, look_and_predict, run_and_look
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import SidePair
 
@@ -29,9 +29,6 @@ CHARACTERS_PER_TOKEN = 64
 
 REPLACEMENT = "\ufffd"
 """Decoded from an incomplete character."""
-
-DECODER_INPUT = "decoder_input_ids"
-"""Name of the decoder's input in transformers."""
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -124,9 +121,8 @@ class TextViewer:
         if getattr(self.model.config, "is_encoder_decoder", False):
             sight, names, notes = generate_and_look(self.model, inputs, token_names(labels), self.tokenizer, sites)
         else:
-            # Without the head: attention is the same, and the logits of a long text would take gigabytes.
-            sight = run_and_look(self.model, self.model.base_model, inputs, sites)
-            names, notes = single_input_names(sight, token_names(labels)), []
+            sight, notes = look_and_predict(self.model, inputs, sites)
+            names = single_input_names(sight, token_names(labels))
         return LookResult(sight, names, make_title(text), [self.name, *notes, *sight.notes])
 
     def _checked(self, ids: list[int], max_length: int) -> list[int]:
@@ -153,21 +149,6 @@ def positions(model: Any) -> int | None:
     return min((limit for limit in limits if isinstance(limit, int) and limit > 0), default=None)
 
 
-def run_and_look(model: Any, part: Any, inputs: dict[str, Any], sites: Sequence[str] | None) -> Sight:
-    """The sight of one forward pass of a part of the model, without a cache. Raises UserError if it fails."""
-    taken = inspect.signature(part.forward).parameters
-    if DECODER_INPUT in taken and DECODER_INPUT not in inputs:
-        raise UserError(
-            f"{type(model).__name__} has a decoder, but no head that generates its input: "
-            "save the model with its head to look at it"
-        )
-    cache = {"use_cache": False} if "use_cache" in taken else {}
-    what = f"{type(model).__name__} could not be run on this input"
-    with short_errors(what), torch.inference_mode(), look(model, sites=sites) as sight:
-        part(**inputs, **cache)
-    return sight
-
-
 def generates(model: Any) -> bool:
     """Whether a model generates the input of its decoder."""
     return getattr(model.config, "is_encoder_decoder", False) and model.can_generate()
@@ -185,7 +166,7 @@ def generate_and_look(
     with_head = generates(model)
     ids = _generate(model, inputs) if with_head else _shift(model, inputs)
     part = model if with_head else model.base_model
-    sight = run_and_look(model, part, {**inputs, DECODER_INPUT: ids[:, :-1]}, sites)
+    sight, _ = run_and_look(model, part, {**inputs, DECODER_INPUT: ids[:, :-1]}, sites)
     labels = words.pieces(ids[0].tolist())
     writer = DecoderNames(token_names(labels[:-1]), token_names(labels[1:]), decoder_path(model), len(labels) - 1)
     text = words.decode(ids[0].tolist())
