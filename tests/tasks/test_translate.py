@@ -275,7 +275,9 @@ def test_lower_case(tmp_path: Path) -> None:
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr("foveate.tasks.pair_text.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
-    made, loaded = foveate.train(recipe), foveate.load(tmp_path / "run")
+    rows: list[dict[str, Any]] = []
+    made, loaded = foveate.train(recipe, callbacks=[rows.append]), foveate.load(tmp_path / "run")
+    assert rows == [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert type(made) is type(loaded)
     assert same(made.model, loaded.model)
     assert made.description == loaded.description

@@ -15,9 +15,10 @@ from foveate.errors import UserError
 from foveate.training import Training
 from foveate.training import display as displays
 from foveate.training.display import Display, duration
-from foveate.training.metrics_log import JsonLines, MetricsLog, TensorBoard
+from foveate.training.metrics_log import MetricsLog
 from foveate.training.settings import Progress
 from foveate.training.update import Update
+from foveate.training.writers import JsonLines, TensorBoard, writers
 
 ROW = {"step": 7, "epoch": 2, "loss": 1.25, "tokens_per_second": 12345.6, "learning_rate": 0.001}
 
@@ -114,6 +115,43 @@ def test_tensorboard_gets_the_numbers(tmp_path: Path, monkeypatch: pytest.Monkey
     writer.write({"step": 9, "validation": {"bleu": 31.0}})
     writer.close()
     assert scalars == [("training/loss", 1.5, 9), ("validation/bleu", 31.0, 9), ("closed", 0.0, 0)]
+
+
+def test_a_callback_gets_the_rows_of_the_file(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    found = writers(tmp_path, 0, False, [rows.append], Console(file=StringIO()))
+    for row in (ROW, {"step": 9, "validation": {"bleu": 31.0}}):
+        for writer in found:
+            writer.write(row)
+    assert rows == [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_callback_that_fails_is_told_once_and_the_others_go_on(tmp_path: Path) -> None:
+    calls, rows = [], []
+
+    def fails(row: dict[str, Any]) -> None:
+        calls.append(row["step"])
+        row.clear()  # others get rows of their own
+        raise ConnectionError("no tracker\nis here")
+
+    told = StringIO()
+    found = writers(tmp_path, 0, False, [fails, rows.append], Console(file=told, width=200))
+    for step in (3, 4):
+        for writer in found:
+            writer.write({"step": step})
+    assert calls == [3]
+    assert rows == [{"step": 3}, {"step": 4}]
+    (line,) = told.getvalue().splitlines()
+    assert line.endswith("fails failed at step 3 and is not called again: ConnectionError: no tracker")
+
+
+def test_a_callback_stops_nothing_but_an_interruption(tmp_path: Path) -> None:
+    def stop(row: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    *_, called = writers(tmp_path, 0, False, [stop], Console(file=StringIO()))
+    with pytest.raises(KeyboardInterrupt):
+        called.write(ROW)
 
 
 def shown(terminal: bool, seconds_between: float = 0.0) -> str:

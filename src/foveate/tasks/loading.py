@@ -1,5 +1,6 @@
 """Opens what was trained, whoever trained it, and trains what settings say."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from foveate.tasks import TASKS, task_class
 
 if TYPE_CHECKING:
     from foveate.tasks.predictor import Predictors
+    from foveate.training import Callback
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
@@ -39,9 +41,13 @@ def opener(folder: Path) -> Any:
     return predictors(bundle.load(folder))
 
 
-def train(recipe: Any) -> Any:
-    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give."""
-    return recipe.learn()
+def train(recipe: Any, callbacks: "Sequence[Callback]" = ()) -> Any:
+    """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give.
+
+    `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,
+    or to pass them to a tracker. One that fails is told of and not called again.
+    """
+    return recipe.learn(callbacks=callbacks)
 
 
 def predictors(found: bundle.Bundle | None = None) -> "Predictors":

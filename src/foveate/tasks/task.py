@@ -27,7 +27,7 @@ from foveate.tasks.predictor import Measured, Predictor, compare_ways
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.texts import HELD_OUT
 from foveate.tasks.trained import Evaluation, NoOptions, Prediction
-from foveate.training import Batches, CrossEntropy, Objective, Validation, main_process, train
+from foveate.training import Batches, Callback, CrossEntropy, Objective, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
@@ -195,8 +195,15 @@ class Task(Recipe[Architecture], ABC):
             )
         return self.hold_out(learn, every)
 
-    def learn(self, splits: Splits[Any] | None = None, console: Console | None = None) -> Predictor:
+    def learn(
+        self,
+        splits: Splits[Any] | None = None,
+        console: Console | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Predictor:
         """Train the model on the task's data, or on the given `splits`, and save it in `out`.
+
+        `callbacks` are called with each row of `metrics.jsonl`, a table of plain values.
 
         Raises UserError for anything in the settings or the data that cannot work, before the training.
         """
@@ -218,7 +225,7 @@ class Task(Recipe[Architecture], ABC):
         by_name = (
             {} if self.examples.data else {f"examples{CONTENT}{part.name})": part.digest() for part in (learn, check)}
         )
-        self._train(predictor, batches, validation, by_name, console)
+        self._train(predictor, batches, validation, by_name, console, callbacks)
         return predictor
 
     def _model(self, sizes: Mapping[str, int]) -> nn.Module:
@@ -242,9 +249,10 @@ class Task(Recipe[Architecture], ABC):
         validation: Validation,
         by_name: Mapping[str, str],
         console: Console,
+        callbacks: Sequence[Callback],
     ) -> None:
         objective, identity = self.objective(), self.identity() | dict(by_name)
-        told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit}
+        told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit, "callbacks": callbacks}
 
         def begin() -> None:
             if self.usable_before_the_end:

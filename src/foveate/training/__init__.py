@@ -6,9 +6,11 @@ from foveate.training.objectives import CrossEntropy, Loss, Objective
 from foveate.training.parallel import main_process
 from foveate.training.settings import Training
 from foveate.training.validation import Validation
+from foveate.training.writers import Callback
 
 __all__ = [
     "Batches",
+    "Callback",
     "CrossEntropy",
     "Interrupted",
     "Loss",

@@ -1,7 +1,7 @@
 """The training loop."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,16 +18,17 @@ from foveate.errors import UserError
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.data_size import follow_size
 from foveate.training.display import Display
-from foveate.training.folder_lock import METRICS, lock_folder
+from foveate.training.folder_lock import lock_folder
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.interruption import Interrupted, Interruption
-from foveate.training.metrics_log import JsonLines, MetricsLog, TensorBoard, Writer
+from foveate.training.metrics_log import MetricsLog
 from foveate.training.objectives import Objective
-from foveate.training.parallel import Processes, join_process_group
+from foveate.training.parallel import join_process_group
 from foveate.training.randomness import begin_random_numbers
 from foveate.training.settings import Progress, Training, learning_rate
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
+from foveate.training.writers import Callback, writers
 
 PACE = 10
 """The steps after which a warning tells that the time will end inside the warm-up."""
@@ -71,6 +72,7 @@ def train(
     unit: str = "tokens",
     begin: Callable[[], object] | None = None,
     end: Callable[[], object] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Train `model` in place. It ends with the weights that validate best: the best checkpoint or the average.
 
@@ -79,7 +81,8 @@ def train(
     name of labelled items: "tokens", "texts".
 
     While the folder is locked, `begin` is called by the main process before the first step, and `end` by all processes
-    after the last one: they write what the folder has beside checkpoints.
+    after the last one: they write what the folder has beside checkpoints. `callbacks` are called with each row of
+    `metrics.jsonl`, by the main process.
 
     Raises UserError for invalid settings, data or folders, if another training runs in the folder, and for a loss that
     is not finite. Raises Interrupted after Ctrl-C.
@@ -105,9 +108,8 @@ def train(
         if settings.epochs is not None:
             progress.epoch_length = progress.epoch_length or length_hint(batches)
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
-        with closing(
-            MetricsLog(_writers(folder, settings, progress, display, processes), progress.window)
-        ) as metrics_log:
+        taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
+        with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
             for rate, group in _groups(batches, progress, settings):
                 run.step(rate, group, interruption)
@@ -267,17 +269,6 @@ def _stream(batches: Batches, progress: Progress, epochs: int | None) -> Iterato
         if not progress.position:
             raise UserError("there is nothing to train on: an epoch has no batch")
         progress.epoch, progress.position, progress.epoch_length = progress.epoch + 1, 0, progress.position
-
-
-def _writers(
-    folder: Path, settings: Training, progress: Progress, display: Display, processes: Processes
-) -> list[Writer]:
-    if not processes.main:
-        return []
-    writers: list[Writer] = [JsonLines(folder / METRICS, progress.step), display]
-    if settings.tensorboard:
-        writers.append(TensorBoard(folder / "tensorboard", progress.step))
-    return writers
 
 
 def _greet(console: Console, progress: Progress, damaged: list[str], lines: list[str]) -> None:

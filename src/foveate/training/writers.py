@@ -1,0 +1,121 @@
+"""What takes the rows of a training: `metrics.jsonl`, TensorBoard, and functions of a user's own."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from rich.console import Console
+
+from foveate.errors import UserError, printable
+from foveate.files import strict_json, written
+from foveate.training.folder_lock import METRICS
+
+Row = dict[str, Any]
+
+Callback = Callable[[Row], object]
+"""A function of a user's own that is called with each row of `metrics.jsonl`, by the main process."""
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Writes the rows of a training."""
+
+    def write(self, row: Row) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonLines:
+    """Appends rows to a file. It first removes rows after `step`, which a resumed training writes again."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self.path = path
+        if path.exists():
+            kept = [line for line in _lines(path) if _is_before(line, step)]
+            with written(path) as temporary:
+                temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+    def write(self, row: Row) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(strict_json(row) + "\n")
+        except OSError as error:
+            raise UserError(f"could not write {self.path}: {error.strerror}; the checkpoints are intact") from None
+
+    def close(self) -> None:
+        """The file is closed after each row."""
+
+
+class TensorBoard:
+    """Writes rows for TensorBoard. Raises UserError if it is not installed."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("TensorBoard is not installed: pip install tensorboard") from None
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1)
+
+    def write(self, row: Row) -> None:
+        for name, value in row.get("validation", {}).items():
+            self.writer.add_scalar(f"validation/{name}", value, row["step"])
+        for name, value in row.items():
+            if isinstance(value, float):
+                self.writer.add_scalar(f"training/{name}", value, row["step"])
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class Called:
+    """Calls a function with each row. One that fails is told of once and not called again: the training goes on."""
+
+    def __init__(self, function: Callback, console: Console) -> None:
+        self.function, self.console = function, console
+        self.failed = False
+
+    def write(self, row: Row) -> None:
+        if self.failed:
+            return
+        try:
+            self.function(dict(row))
+        except Exception as error:  # whatever it raises: hours of training are worth more
+            self.failed = True
+            name = getattr(self.function, "__qualname__", type(self.function).__name__)
+            reason = printable(f"{type(error).__name__}: {error}".split("\n")[0])
+            self.console.print(
+                f"the callback {name} failed at step {row['step']:,} and is not called again: {reason}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+
+    def close(self) -> None:
+        """The row with "final" was the last one."""
+
+
+def writers(
+    folder: Path, step: int, tensorboard: bool, callbacks: Sequence[Callback], console: Console
+) -> list[Writer]:
+    """What takes the rows of a training in a folder, which goes on after `step`."""
+    found: list[Writer] = [JsonLines(folder / METRICS, step)]
+    if tensorboard:
+        found.append(TensorBoard(folder / "tensorboard", step))
+    return [*found, *(Called(function, console) for function in callbacks)]
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, which may be damaged."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; remove it to continue") from None
+
+
+def _is_before(line: str, step: int) -> bool:
+    try:
+        row = json.loads(line)
+        return row["step"] <= step and "final" not in row
+    except (ValueError, TypeError, KeyError):  # an incomplete line of a killed process
+        return False
