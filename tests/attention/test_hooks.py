@@ -88,6 +88,7 @@ ALONE = {
         "tasks/pair.py",
         "tasks/public_bert.py",
         "tasks/public_labels.py",
+        "tasks/looking/one_pass.py",
         "experiments/elmo_features.py",
         # Attention in the operators that ONNX has, in exported graphs alone:
         "interop/onnx.py",

@@ -153,7 +153,7 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
     figure = made.picture(made.run("bad cats"))
     if title is None:
         assert figure is None
-        assert refused(open_model(tmp_path).look, "bad cats", 9).endswith("does not attend: there is nothing to see")
+        assert refused(open_model, tmp_path).endswith("does not attend: there is nothing to see")
     else:
         assert [text.get_text() for text in figure.texts] == [title]
         assert open_model(tmp_path).examples  # for the explorer
