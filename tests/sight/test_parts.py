@@ -41,6 +41,8 @@ def test_each_part_is_a_block_of_the_map(whole: Sight) -> None:
             torch.testing.assert_close(site.weights(), block)
             torch.testing.assert_close(site.weights(1, [1, 0], slice(1, 3)), block[:, 1:2, [1, 0], 1:3])
             torch.testing.assert_close(site.received(), block.sum(-2))
+            counted = torch.stack([block[0, :, :2].sum(-2), block[1, :, :1].sum(-2)])
+            torch.testing.assert_close(site.received([2, 1]), counted)
             torch.testing.assert_close(site.share(), block.sum(-1))
             torch.testing.assert_close(site.max(), block.amax(-1))
             within = block / block.sum(-1, keepdim=True)

@@ -65,6 +65,8 @@ def test_every_measure_is_that_of_the_whole_picture(over: Windows, along: Window
     assert torch.equal(site.weights(), expected)
     assert torch.equal(site.weights([2, 0], slice(1, 4), [0, 3, 0]), expected[:, [2, 0], 1:4][..., [0, 3, 0]])
     assert torch.allclose(site.received(), expected.sum(-2), atol=1e-6)
+    some = torch.arange(expected.shape[2]).expand(len(expected), -1) % 3 == 0
+    assert torch.allclose(site.received(some), expected[:, :, ::3].sum(-2), atol=1e-6)
     assert torch.equal(site.max(), expected.amax(-1))
     places = torch.arange(expected.shape[3])
     far = (expected * (places - torch.arange(expected.shape[2])[:, None]).abs()).sum(-1) / expected.sum(-1)

@@ -1,10 +1,13 @@
 """Measures that sum over queries: the attention that each key receives, and pooled maps."""
 
+from collections.abc import Sequence
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from foveate.attention.call import Call
+from foveate.errors import UserError, show_value
 from foveate.sight.blocks import Block, Measure, merge_heads, zeros
 
 CELLS = 64
@@ -12,13 +15,22 @@ CELLS = 64
 
 
 class Received(Measure):
-    """The attention that each key receives, (B, H, S): the sum of its weights over all queries."""
+    """The attention that each key receives, (B, H, S): the sum of its weights over all queries, or those that count."""
+
+    def __init__(self, counted: Bool[Tensor, "B T"] | None = None, first: int = 0) -> None:
+        """`counted` says which queries of the map count; `first` is the row of the call's first query in it."""
+        self.counted = None if counted is None else counted[:, first:]
 
     def start(self, call: Call) -> None:
         self.leading, self.total = len(call.leading), zeros(call, call.keys.shape[-2])
 
     def add(self, block: Block) -> None:
-        block.key_view(self.total).add_(block.weights.sum(-2))
+        block.key_view(self.total).add_(block.weights.sum(-2) if self.counted is None else self._sum_counted(block))
+
+    def _sum_counted(self, block: Block) -> Float[Tensor, "... K"]:
+        rows = self.counted[block.box[0] if block.box else slice(None), block.rows]  # type: ignore[index]
+        shares = rows.to(block.weights.dtype).reshape(-1, *[1] * (block.weights.ndim - 2), rows.shape[-1])
+        return (shares @ block.weights).squeeze(-2)
 
     def result(self) -> Float[Tensor, "B H S"]:
         return merge_heads(self.total, self.leading)
@@ -72,6 +84,32 @@ class Pooled(Measure):
 
     def result(self) -> Float[Tensor, "B H R C"]:
         return merge_heads(self.total, self.leading) / self.row_cells.bincount()[:, None]
+
+
+def counted_queries(
+    queries: Shaped[Tensor, "B"] | Shaped[Tensor, "B T"] | Sequence, examples: int, count: int, device: torch.device
+) -> Bool[Tensor, "B T"]:
+    """Which of `count` queries count in each example, from their lengths (B,) or a mask (B, T) of booleans, 0 and 1.
+
+    Raises UserError for another shape, and for numbers that are no lengths or no mask.
+    """
+    try:
+        given = torch.as_tensor(queries).to(device)
+    except (TypeError, ValueError, RuntimeError):
+        expected = f"{examples} lengths or a mask of {examples} x {count}"
+        raise UserError(f"queries are told by {expected}, not by {show_value(queries)}") from None
+    if given.shape == (examples,) and not (given.is_floating_point() or given.dtype == torch.bool):
+        if not 0 <= int(given.min()) <= int(given.max()) <= count:
+            raise UserError(f"lengths of queries are 0 to {count}, not {int(given.min())} to {int(given.max())}")
+        return torch.arange(count, device=device) < given[:, None]
+    if given.shape != (examples, count):
+        raise UserError(
+            f"queries are told by {examples} lengths or a mask of {examples} x {count}, "
+            f"not by {given.dtype} of {' x '.join(map(str, given.shape))}"
+        )
+    if not ((given == 0) | (given == 1)).all():
+        raise UserError("a mask of queries holds 0 and 1 only: 1 for each query that counts")
+    return given.bool()
 
 
 def cell_indices(count: int, cells: int, device: torch.device | None = None) -> Int[Tensor, "T"]:

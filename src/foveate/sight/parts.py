@@ -1,13 +1,13 @@
 """Cuts the map of a joint sequence, such as text and image, into a map for each pair of its parts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.errors import UserError, at_least
-from foveate.sight.key_measures import CELLS, cell_indices
+from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
 from foveate.sight.measures import ALL, Choice, Top, check_names, resolve_choice
 from foveate.sight.site import BLOCK, Site
 
@@ -69,8 +69,13 @@ class SitePart(Site):
         """Raises UserError: positions of different parts have no distance."""
         raise UserError(f"{self.name} is a part of a joint sequence, whose positions have no common distance")
 
-    def received(self) -> Float[Tensor, "B H S"]:
-        return torch.stack([block.sum(-2) for block in self._blocks()]).sum(0)
+    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+        if queries is None:
+            return torch.stack([block.sum(-2) for block in self._blocks()]).sum(0)
+        examples, _, rows, _ = self.shape
+        shares = counted_queries(queries, examples, rows, self.device)[:, None, None]
+        parts = zip(shares.split(self._height(), -1), self._blocks(), strict=True)
+        return torch.stack([(share.to(block.dtype) @ block).squeeze(-2) for share, block in parts]).sum(0)
 
     def share(self) -> Float[Tensor, "B H T"]:
         """How much of each query's attention goes to the keys of this part."""
@@ -95,11 +100,15 @@ class SitePart(Site):
         chosen = self._site.choices()[..., list(self._rows)] - self._columns.start
         return chosen.masked_fill((chosen < 0) | (chosen >= len(self._columns)), -1)
 
+    def _height(self) -> int:
+        """Number of rows of a block."""
+        examples, heads, _, key_count = self.shape
+        return max(1, BLOCK // (examples * heads * key_count))
+
     def _blocks(self) -> Iterator[Float[Tensor, "B H t S"]]:
         """All weights, some rows at a time."""
-        batch, heads, row_count, key_count = self.shape
-        height = max(1, BLOCK // (batch * heads * key_count))
-        for start in range(0, row_count, height):
+        height = self._height()
+        for start in range(0, len(self._rows), height):
             yield self.weights(queries=slice(start, start + height))
 
 

@@ -12,7 +12,7 @@ from foveate.attention.call import Call
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
 from foveate.sight.blocks import compute_dtype
-from foveate.sight.key_measures import CELLS, cell_indices
+from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
 from foveate.sight.key_store import KeyStore
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, resolve_choice
@@ -131,10 +131,15 @@ class Site:
         results = self._measure_calls("distance", lambda recorded: measures.Distance(self.first_position(recorded)))
         return torch.cat(results, -1)
 
-    def received(self) -> Float[Tensor, "B H S"]:
-        """The attention that each key receives: the sum of its weights over all queries."""
-        batch, heads, _, count = self.shape
-        parts = self._measure_calls("received", lambda recorded: measures.Received())
+    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+        """The attention that each key receives: the sum of its weights over all queries, those of padding too.
+
+        `queries` says which ones count: their number in each example, (B,), or a mask (B, T) such as `attention_mask`.
+        """
+        batch, heads, rows, count = self.shape
+        mask = None if queries is None else counted_queries(queries, batch, rows, self.device)
+        name = "received" if mask is None else "received by some queries"
+        parts = self._measure_calls(name, lambda recorded: measures.Received(mask, recorded.start))
         total = parts[0].new_zeros(batch, heads, count)
         for recorded, part in zip(self.calls, parts, strict=True):
             total[..., recorded.span.first : recorded.end] += part

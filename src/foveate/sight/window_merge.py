@@ -1,12 +1,14 @@
 """Merges attention within windows into one map of the whole picture, over its patches row by row."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from foveate.errors import UserError, at_least
 from foveate.sight import measures
-from foveate.sight.key_measures import CELLS, cell_indices
+from foveate.sight.key_measures import CELLS, cell_indices, counted_queries
 from foveate.sight.layouts import Windows
 from foveate.sight.measures import ALL, Choice, Top, resolve_choice
 from foveate.sight.site import Site
@@ -91,12 +93,14 @@ class MergedWindows(Site):
         total = rows.sum(-1)
         return (rows * (keys - queries[:, None]).abs()).sum(-1) / total.masked_fill(total == 0, 1)
 
-    def received(self) -> Float[Tensor, "B H S"]:
-        if not self.windows[0].padding:
+    def received(self, queries: Tensor | Sequence | None = None) -> Float[Tensor, "B H S"]:
+        if queries is None and not self.windows[0].padding:
             return self.windows[1].map(self._site.received()).flatten(-2)
         self._require_queries("received")
-        batch, heads, _, key_count = self.shape
+        batch, heads, row_count, key_count = self.shape
         rows = self._rows()
+        if queries is not None:
+            rows = rows * counted_queries(queries, batch, row_count, self.device)[:, None, :, None]
         total = rows.new_zeros(batch, heads, key_count + 1)
         return total.index_add_(-1, self._keys.flatten(), rows.flatten(-2))[..., :-1]
 
