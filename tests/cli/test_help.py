@@ -16,6 +16,7 @@ from foveate.cli.train import settings
 from foveate.data import SOURCES, SPELLINGS
 from foveate.errors import UserError
 from foveate.experiments import COMPARISONS
+from foveate.experiments.gallery import ROWS
 from foveate.tasks import TASKS, task_class
 
 
@@ -41,7 +42,7 @@ def options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in (line.strip("│").rstrip() for line in text.splitlines()):
         name, *rest = line.split() or [""]
-        if re.match(r" {1,3}(--?[a-z]|RUN|MODEL|INPUT|SOURCE|\[TEXT)", line):
+        if re.match(r" {1,3}(--?[a-z]|RUN|MODEL|NAME|INPUT|SOURCE|\[TEXT)", line):
             found[name.rstrip(",")] = " ".join(rest)
         elif found and line.startswith("     "):
             found[[*found][-1]] += f" {' '.join([name, *rest])}"
@@ -58,6 +59,7 @@ LEAST = {
     "explore": 6,
     "export": 3,
     "bench": 4,
+    "gallery": 3,
     "models": 1,
     "data": 0,
     "completion": 0,
@@ -66,6 +68,8 @@ LEAST = {
     "size": 8,
 }
 """How many options a command has at least."""
+
+PICTURES = [row.name for row in ROWS]
 
 COMMANDS = [
     *((verb,) for verb in VERBS if verb not in ("train", "bench")),
@@ -113,7 +117,7 @@ def test_help_of_a_task_is_short_and_its_examples_work(capsys: pytest.CaptureFix
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_what_there_is(capsys: pytest.CaptureFixture, shell: str) -> None:
     text = told(capsys, "completion", shell)
-    for name in [*VERBS, *TASKS, *SOURCES, *COMPARISONS, *models.presets()]:
+    for name in [*VERBS, *TASKS, *SOURCES, *COMPARISONS, *PICTURES, *models.presets()]:
         assert name in text
 
 

@@ -23,6 +23,7 @@ VERBS = {
     "report": "write one page about a training: curves, what was measured, settings",
     "export": "write a language model as a Hugging Face folder",
     "bench": "compare layers, models and ways to compute, measured here",
+    "gallery": "make the pictures of the documentation, and a page of them",
     "size": "count what a model costs to train and to run; the scaling table",
     "models": "list the models that can be trained, with their sizes",
     "data": "list the text that can be had by name",

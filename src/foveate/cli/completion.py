@@ -10,6 +10,7 @@ from foveate.cli import VERBS
 from foveate.cli.parse import parse
 from foveate.data.sources import SOURCES
 from foveate.experiments import COMPARISONS
+from foveate.experiments.gallery import ROWS
 from foveate.models import presets
 from foveate.tasks import TASKS
 
@@ -21,6 +22,7 @@ OPTIONS = {
     "look": "--out --open --sites --title --max-tokens --device --help",
     "explore": "--host --port --open --max-tokens --device --help",
     "bench": "--help",
+    "gallery": "--out --budget --help",
     "report": "--input --out --help",
     "export": "--out --help",
     "size": "--gpus --gpu --help",
@@ -42,6 +44,7 @@ _foveate() {{
         case $verb in
             train|models) words="{tasks}" ;;
             bench) words="{comparisons}" ;;
+            gallery) words="{pictures}" ;;
             help) words="{verbs}" ;;
             completion) words="bash zsh fish" ;;
             size) words="{presets}" ;;
@@ -62,6 +65,7 @@ complete -c foveate -n __fish_use_subcommand -f -a "{verbs}"
 complete -c foveate -n "__fish_seen_subcommand_from train models" -a "{tasks}"
 complete -c foveate -n "__fish_seen_subcommand_from train" -a "{sources}"
 complete -c foveate -n "__fish_seen_subcommand_from bench" -f -a "{comparisons}"
+complete -c foveate -n "__fish_seen_subcommand_from gallery" -f -a "{pictures}"
 complete -c foveate -n "__fish_seen_subcommand_from size" -f -a "{presets}"
 complete -c foveate -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
 complete -c foveate -n "__fish_seen_subcommand_from train" -l model -s m -x -a "{presets}"
@@ -84,6 +88,7 @@ def main(arguments: Sequence[str]) -> None:
         "presets": " ".join(presets()),
         "sources": " ".join(SOURCES),
         "comparisons": " ".join(COMPARISONS),
+        "pictures": " ".join(row.name for row in ROWS),
     }
     if shell == "fish":
         print(FISH.format(options="\n".join(_fish_options()), **known))
