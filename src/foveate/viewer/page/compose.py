@@ -56,6 +56,7 @@ SCRIPTS = (
     "details.js",
     "search.js",
     "links.js",
+    "steps.js",
     "stage.js",
     "keyboard.js",
     "page.js",

@@ -52,7 +52,7 @@ function paintLabels(map, context) {
   for (const [place, step] of marks(rows, camera.down, LEGIBLE, [
     page.query,
     page.hovered?.query,
-    ...page.matches.queries,
+    ...page.found("query"),
   ])) {
     const y = camera.y(place + 0.5);
     if (y >= 0 && y <= map.plotHeight)
@@ -62,7 +62,7 @@ function paintLabels(map, context) {
   for (const [place, step] of marks(columns, camera.across, LEGIBLE / SLANT, [
     page.key,
     page.hovered?.key,
-    ...page.matches.keys,
+    ...page.found("key"),
   ])) {
     const x = camera.x(place + 0.5);
     if (x < 0 || x > map.plotWidth) continue;
@@ -88,7 +88,7 @@ function paintTitles(map, context) {
 
 function paintLabel(map, context, name, place, step, x, y, space) {
   const { page, head } = map;
-  const [side, found] = name === "query" ? [head.queries, page.matches.queries] : [head.keys, page.matches.keys];
+  const [side, found] = name === "query" ? [head.queries, page.found("query")] : [head.keys, page.found("key")];
   const { theme } = page;
   const chosen = page[name] === place;
   context.font = chosen || found.has(place) ? `600 ${FONT}` : FONT;

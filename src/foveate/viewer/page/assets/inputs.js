@@ -6,6 +6,8 @@ const EXCERPT = 600;
 function inputsOf({ sites, sides }) {
   const shown = [];
   const pictures = new Set();
+  const several = sides.filter((head) => new Side(head).told).length > 1;
+  let texts = 0;
   sides.forEach((head, place) => {
     const side = new Side(head);
     if (side.picture) {
@@ -13,13 +15,14 @@ function inputsOf({ sites, sides }) {
       pictures.add(side.picture.url);
     } else if (side.told) {
       const users = sites.filter((site) => site.queries === place || site.keys === place);
-      shown.push(excerpt(side, place, [...new Set(users.map((site) => site.group))]));
+      const title = several ? `Text ${(texts += 1)}` : "Tokens";
+      shown.push(excerpt(side, place, title, [...new Set(users.map((site) => site.group))]));
     }
   });
   return shown.length ? make("div", { class: "inputs" }, ...shown) : null;
 }
 
-function excerpt(side, number, groups) {
+function excerpt(side, number, title, groups) {
   const shown = side.labels
     .slice(0, EXCERPT)
     .map((_, place) => {
@@ -30,7 +33,7 @@ function excerpt(side, number, groups) {
   return make(
     "div",
     { class: "input" },
-    make("h3", {}, "Tokens ", make("small", {}, `${count(side.count)} · ${groups.join(", ")}`)),
+    make("h3", {}, `${title} `, make("small", {}, `${counted(side.count, "token")} · ${groups.join(", ")}`)),
     make("p", { class: "pieces" }, ...shown),
   );
 }
@@ -61,4 +64,28 @@ function lightPair(thumb, query, key, queries, keys) {
     line.style[start] = `${(100 * place) / total}%`;
     line.style[size] = `${100 / total}%`;
   }
+}
+
+/** Mark the tokens that the search has found, by the numbers of their texts. */
+function markFound(table, matches) {
+  for (const piece of table.element.querySelectorAll(".piece")) {
+    const places = matches.get(Number(piece.dataset.side));
+    piece.classList.toggle("found", Boolean(places?.has(Number(piece.dataset.place))));
+    piece.removeAttribute("aria-current");
+  }
+  table.reached = null;
+  table.light(null);
+}
+
+/** Show where a token is: in its text, as far as the overview has it, and in every head. */
+function revealFound(table, side, place) {
+  table.reached = { side, place };
+  table.light(null);
+  for (const piece of table.element.querySelectorAll(".piece[aria-current]")) piece.removeAttribute("aria-current");
+  const piece = table.element.querySelector(`.piece[data-side="${side}"][data-place="${place}"]`);
+  piece?.setAttribute("aria-current", "true");
+  const text = piece?.closest(".pieces");
+  if (text) text.scrollTop = piece.offsetTop - text.offsetTop - text.clientHeight / 2;
+  const { overview } = table.page;
+  table.page.say(`token ${place}, ${new Side(overview.sides[side]).label(place)}`);
 }

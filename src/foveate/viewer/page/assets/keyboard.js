@@ -7,18 +7,22 @@ function press(page, event) {
   if (field && !(event.key === "Escape" && field.closest(".stage"))) return;
   const everywhere = { t: () => page.theme.switch(), "?": () => page.help() };
   const opened = {
-    ArrowUp: () => (event.shiftKey ? page.stepLayer(-1) : page.step(-1)),
-    ArrowDown: () => (event.shiftKey ? page.stepLayer(1) : page.step(1)),
-    ArrowLeft: () => (event.shiftKey ? page.stepKey(-1) : page.stepHead(-1)),
-    ArrowRight: () => (event.shiftKey ? page.stepKey(1) : page.stepHead(1)),
+    ArrowUp: () => (event.shiftKey ? stepLayer(page, -1) : page.step(-1)),
+    ArrowDown: () => (event.shiftKey ? stepLayer(page, 1) : page.step(1)),
+    ArrowLeft: () => (event.shiftKey ? stepKey(page, -1) : stepHead(page, -1)),
+    ArrowRight: () => (event.shiftKey ? stepKey(page, 1) : stepHead(page, 1)),
     Escape: () => page.back(),
     p: () => page.stage.shown.includes("picture") && page.stage.views.picture.run(!page.stage.views.picture.timer),
-    "/": () => page.search.focus(),
     "+": () => page.stage.views.map.zoom(1.6),
     "=": () => page.stage.views.map.zoom(1.6),
     "-": () => page.stage.views.map.zoom(1 / 1.6),
     0: () => page.stage.views.map.zoom(0),
   };
+  if (event.key === "/" && !find("search").hidden) {
+    event.preventDefault();
+    page.search.focus();
+    return;
+  }
   const view = page.head && page.stage.names[Number(event.key) - 1];
   const action = everywhere[event.key] ?? (page.head ? (opened[event.key] ?? (view && (() => page.show(view)))) : null);
   if (!action) {

@@ -115,8 +115,8 @@ class Lines {
         return { found: found.has(place), over: focus[name] === place, share: line?.share, told };
       };
     };
-    this.queries.paint(look("query", "key", page.matches.queries, head.queries), page.query);
-    this.keys.paint(look("key", "query", page.matches.keys, head.keys), page.key);
+    this.queries.paint(look("query", "key", page.found("query"), head.queries), page.query);
+    this.keys.paint(look("key", "query", page.found("key"), head.keys), page.key);
     this.tellBeyond(focus.query === null ? [] : head.top(focus.query));
   }
 

@@ -6,7 +6,7 @@ class Overview {
   constructor(page) {
     this.page = page;
     this.maps = new Map();
-    this.over = null;
+    this.over = this.reached = this.lit = null;
     this.element = make("div", { class: "overview" });
     this.seen = new IntersectionObserver((entries) => this.reveal(entries), { rootMargin: "400px" });
     this.element.addEventListener("keydown", (event) => this.key(event));
@@ -204,14 +204,15 @@ class Overview {
     thumb.title = [thumb.getAttribute("aria-label"), ...told].join("\n");
   }
 
-  /** Light the row and the column of a token of the inputs in every head. */
+  /** Light the row and the column of a token of the inputs in every head; without one, that of the search. */
   light(piece) {
-    if (piece === this.lit) return;
-    this.lit = piece;
+    const at = piece ? { side: Number(piece.dataset.side), place: Number(piece.dataset.place) } : this.reached;
+    if (at?.side === this.lit?.side && at?.place === this.lit?.place) return;
+    this.lit = at;
     const { sites, sides } = this.page.overview;
     for (const thumb of this.element.querySelectorAll(".thumb")) {
       const { queries, keys } = sites[thumb.dataset.site];
-      const place = (side) => (piece && Number(piece.dataset.side) === side ? Number(piece.dataset.place) : null);
+      const place = (side) => (at?.side === side ? at.place : null);
       lightPair(thumb, place(queries), place(keys), sides[queries].count, sides[keys].count);
     }
   }

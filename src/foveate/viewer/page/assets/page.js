@@ -4,7 +4,7 @@ class Page {
   constructor(source) {
     Object.assign(this, { source: new WithMeans(source), overview: null, head: null, query: null, key: null, hovered: null, view: null });
     this.alike = false;
-    this.matches = { queries: new Set(), keys: new Set() };
+    this.matches = new Map(); // of "query" and "key", or of each text of the overview: the places found
     this.kept = new Map();
     this.theme = new Theme(() => this.repaint());
     this.search = new Search(this);
@@ -118,7 +118,7 @@ class Page {
     await this.head.want(0, this.source.ahead ?? this.head.queries.count);
     if (turn !== this.turn) return false;
     this.forget();
-    this.search.show(true);
+    this.search.show();
     this.stage.open(this.head, maps);
     const typing = find("above").contains(document.activeElement);
     if (!before && !typing) this.stage.element.focus({ preventScroll: true });
@@ -137,12 +137,12 @@ class Page {
     this.head = this.turn = null;
     this.forget();
     tip(null);
-    this.search.show(false);
     document.body.classList.remove("open");
     find("title").textContent = "foveate";
     find("main").replaceChildren(this.table.element);
     find("exactness").textContent = "";
     this.table.paint();
+    this.search.show();
     if (from) this.table.show(from.site, from.head);
   }
 
@@ -157,31 +157,6 @@ class Page {
   step(by) {
     const query = this.query === null ? (by > 0 ? 0 : this.head.queries.count - 1) : this.query + by;
     this.choose({ query: clamp(query, 0, this.head.queries.count - 1), key: null }, true);
-  }
-
-  /** The next key with weight of the query. */
-  stepKey(by) {
-    if (this.query === null) return this.step(1);
-    const keys = this.head
-      .top(this.query)
-      .map(({ key }) => key)
-      .sort((one, other) => one - other);
-    const after = keys.filter((key) => (by > 0 ? key > (this.key ?? -1) : key < (this.key ?? Infinity)));
-    if (after.length) this.choose({ key: by > 0 ? after[0] : after[after.length - 1] }, true);
-    return undefined;
-  }
-
-  stepHead(by) {
-    const head = this.head.head + by;
-    if (head >= 0 && head < countMaps(this.head.info)) this.open(this.head.site, head);
-  }
-
-  /** The same head of the next layer in the stack. */
-  stepLayer(by) {
-    const { sites } = this.overview;
-    const stack = sites.map((_, place) => place).filter((place) => sites[place].group === this.head.info.group);
-    const site = stack[stack.indexOf(this.head.site) + by];
-    if (site !== undefined) this.open(site, this.head.head);
   }
 
   show(view) {
@@ -200,7 +175,13 @@ class Page {
 
   match(matches) {
     this.matches = matches;
-    if (this.head) this.stage.update(false);
+    if (this.head) this.stage?.update(false);
+    else if (this.table) markFound(this.table, matches);
+  }
+
+  /** The places of queries or keys that the search has found. */
+  found(name) {
+    return this.matches.get(name) ?? new Set();
   }
 
   compare(alike) {

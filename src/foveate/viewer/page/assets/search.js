@@ -1,4 +1,5 @@
-// Search: all positions of queries and keys whose token has a text, to step through or to choose from.
+// Search: all positions whose token has a text, to step through or to choose from. With a head open these are its queries
+// and keys; in the overview all tokens that the model reads or writes.
 
 const SHOWN = 40;
 
@@ -19,10 +20,19 @@ class Search {
     this.list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
   }
 
-  show(shown) {
-    this.box.hidden = !shown;
-    if (!shown) this.clear();
-    else if (this.input.value) this.look(false);
+  /** Show the field if there is a text to search in; what was searched for is searched for again. */
+  show() {
+    this.box.hidden = !this.sides.length;
+    this.input.placeholder = this.page.head ? "Find a query or key" : "Find a token";
+    this.look(false);
+  }
+
+  /** What is searched: "query" and "key" of an open head, or the texts of the overview by their numbers. */
+  get sides() {
+    const { head, overview } = this.page;
+    if (head) return [["query", head.queries], ["key", head.keys]];
+    const texts = (overview?.sides ?? []).map((side, number) => [number, new Side(side)]);
+    return texts.filter(([, side]) => side.told);
   }
 
   focus() {
@@ -37,7 +47,6 @@ class Search {
   }
 
   look(listed = true) {
-    const { head } = this.page;
     const plain = (text) => text.normalize("NFC").toLowerCase(); // an umlaut may be one character or two
     const wanted = plain(this.input.value.trim());
     const among = (side) => {
@@ -47,31 +56,34 @@ class Search {
       }
       return found;
     };
-    const [queries, keys] = head ? [among(head.queries), among(head.keys)] : [[], []];
-    this.page.match({ queries: new Set(queries), keys: new Set(keys) });
-    this.places = [...queries.map((place) => ["query", place]), ...keys.map((place) => ["key", place])];
+    const found = this.sides.map(([name, side]) => [name, among(side)]);
+    this.page.match(new Map(found.map(([name, places]) => [name, new Set(places)])));
+    this.places = found.flatMap(([name, places]) => places.map((place) => [name, place]));
     this.at = -1;
     this.fill(listed);
   }
 
   fill(listed) {
-    const { head } = this.page;
+    const sides = new Map(this.sides);
+    const told = (name, place) => {
+      if (this.page.head) return `${name} ${count(place)}`;
+      return sides.size > 1 ? `text ${[...sides.keys()].indexOf(name) + 1}, token ${count(place)}` : `token ${count(place)}`;
+    };
     const from = clamp(this.at - SHOWN / 2, 0, Math.max(0, this.places.length - SHOWN));
     const options = this.places.slice(from, from + SHOWN).map(([name, place], index) => {
-      const side = name === "query" ? head.queries : head.keys;
       const option = make(
         "div",
         { role: "option", class: "option", "aria-selected": String(from + index === this.at) },
-        make("bdi", { class: `option-text ${name}` }, cut(side.label(place), 32)),
-        make("span", { class: "muted" }, `${name} ${count(place)}`),
+        make("bdi", { class: `option-text ${name}` }, cut(sides.get(name).label(place), 32)),
+        make("span", { class: "muted" }, told(name, place)),
       );
       option.addEventListener("click", () => this.go(from + index));
       return option;
     });
-    const told = this.places.length
+    const counts = this.places.length
       ? `${this.at < 0 ? "" : `${this.at + 1} of `}${counted(this.places.length, "place")}, Enter for the next`
       : "no token has this text";
-    this.list.replaceChildren(make("div", { class: "results-count muted" }, told), ...options);
+    this.list.replaceChildren(make("div", { class: "results-count muted" }, counts), ...options);
     this.list.hidden = !listed || !this.input.value.trim();
     this.list.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }
@@ -79,7 +91,8 @@ class Search {
   go(index) {
     this.at = (index + this.places.length) % this.places.length;
     const [name, place] = this.places[this.at];
-    this.page.choose({ query: null, key: null, [name]: place }, true);
+    if (this.page.head) this.page.choose({ query: null, key: null, [name]: place }, true);
+    else revealFound(this.page.table, name, place);
     this.fill(true);
   }
 
@@ -87,7 +100,8 @@ class Search {
     event.stopPropagation();
     if (event.key === "Escape") {
       this.clear();
-      this.page.stage.element.focus();
+      if (this.page.head) this.page.stage.element.focus();
+      else this.page.table.focus(this.page.table.first());
     } else if (["Enter", "ArrowDown", "ArrowUp"].includes(event.key) && this.places.length) {
       event.preventDefault();
       const back = event.key === "ArrowUp" || event.shiftKey;
