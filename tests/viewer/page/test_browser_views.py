@@ -204,10 +204,10 @@ def test_the_picture_plays_and_blurs(opened: Opener) -> None:
     """Every query in turn, until it is stopped; where the weights are small the image is blurred."""
     tab = opened("image", "#0/0")
     first = tab.inner_text(".picture-query")
-    tab.click("text=Play")
+    tab.click(".player >> text=Play")
     tab.wait_for_function("(first) => document.querySelector('.picture-query').innerText !== first", arg=first)
-    tab.click("text=Stop")
-    assert tab.locator(".stepper button", has_text="Play").get_attribute("aria-pressed") == "false"
+    tab.click("text=Pause")
+    assert tab.locator(".player button", has_text="Play").get_attribute("aria-pressed") == "false"
     tab.click("text=Fovea")
     tab.wait_for_function("() => document.querySelector('.picture-image').style.filter.includes('blur')")
     sharp = painted(tab, ".picture-weights")[..., 3]

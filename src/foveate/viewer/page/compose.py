@@ -42,6 +42,7 @@ SCRIPTS = (
     "parts.js",
     "head.js",
     "layers.js",
+    "player.js",
     "tip.js",
     "inputs.js",
     "overview.js",

@@ -119,6 +119,7 @@ class Heatmap {
       if (this.near) paintRows(this, context);
     }
     paintVeil(this, context);
+    paintComing(this, context);
     this.paintChosen(context);
     context.restore();
     if (this.near && !this.head.complete) paintRest(this, context);

@@ -5,6 +5,7 @@ function press(page, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || find("help").open || !page.overview) return;
   const field = event.target.closest("input, select, textarea");
   if (field && !(event.key === "Escape" && field.closest(".stage"))) return;
+  if (event.key === " " && event.target.closest("button, a, summary")) return; // it presses the button
   const everywhere = { t: () => page.theme.switch(), "?": () => page.help() };
   const opened = {
     ArrowUp: () => (event.shiftKey ? stepLayer(page, -1) : page.step(-1)),
@@ -12,7 +13,8 @@ function press(page, event) {
     ArrowLeft: () => (event.shiftKey ? stepKey(page, -1) : stepHead(page, -1)),
     ArrowRight: () => (event.shiftKey ? stepKey(page, 1) : stepHead(page, 1)),
     Escape: () => page.back(),
-    p: () => page.stage.shown.includes("picture") && page.stage.views.picture.run(!page.stage.views.picture.timer),
+    p: () => page.stage.player.run(!page.stage.player.playing),
+    " ": () => page.stage.player.run(!page.stage.player.playing),
     "+": () => page.stage.views.map.zoom(1.6),
     "=": () => page.stage.views.map.zoom(1.6),
     "-": () => page.stage.views.map.zoom(1 / 1.6),

@@ -134,6 +134,7 @@ class Page {
 
   leave() {
     const from = this.head;
+    this.stage?.player.run(false);
     this.head = this.turn = null;
     this.forget();
     tip(null);

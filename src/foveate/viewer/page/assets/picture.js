@@ -1,8 +1,6 @@
 // The picture of the keys: an image with the weights of the chosen query over its patches, or a spectrogram with the
 // weights over its time. The user steps through the queries, or clicks on one if they are patches, too.
 
-const PACE = 700; // milliseconds that each query is shown while it plays
-
 class Picture {
   constructor(page) {
     this.page = page;
@@ -16,12 +14,10 @@ class Picture {
     this.style = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Colours");
     this.fovea = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Fovea");
     this.fovea.title = "Sharp where the weights are large, blurred elsewhere";
-    this.play = make("button", { type: "button", class: "small", "aria-pressed": "false" }, "Play");
-    this.play.title = "Step through the queries (p)";
     this.foot = make("span", { class: "muted note" });
     const back = make("button", { type: "button", class: "icon", "aria-label": "Previous query" }, "‹");
     const on = make("button", { type: "button", class: "icon", "aria-label": "Next query" }, "›");
-    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.play, this.told, this.style, this.fovea);
+    const stepper = make("div", { class: "stepper" }, back, this.slider, on, this.told, this.style, this.fovea);
     this.stage = make(
       "div",
       { class: "picture-stage" },
@@ -44,7 +40,6 @@ class Picture {
       this.fovea.setAttribute("aria-pressed", String(!this.foveated));
       this.draw();
     });
-    this.play.addEventListener("click", () => this.run(!this.timer));
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.page.hover(null));
     this.canvas.addEventListener("click", (event) => this.choose(event));
@@ -78,21 +73,6 @@ class Picture {
 
   get foveated() {
     return this.fovea.getAttribute("aria-pressed") === "true" && this.head.keys.picture.kind === "image";
-  }
-
-  /** Play or stop: every query in turn, from the first one after the last. */
-  run(on) {
-    clearInterval(this.timer);
-    this.timer = on ? setInterval(() => this.advance(), PACE) : null;
-    this.play.textContent = on ? "Stop" : "Play";
-    this.play.setAttribute("aria-pressed", String(on));
-    if (on && this.query === this.head.queries.count - 1) this.page.choose({ query: 0, key: null });
-  }
-
-  advance() {
-    const last = this.head.queries.count - 1;
-    if (!this.element.isConnected || this.query >= last) return this.run(false);
-    return this.page.choose({ query: this.query + 1, key: null });
   }
 
   get query() {

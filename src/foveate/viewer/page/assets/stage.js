@@ -9,6 +9,7 @@ class Stage {
     this.details = new Details(page);
     this.layers = new Layers(page);
     this.parts = new Parts(page);
+    this.player = new Player(page);
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
     page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
@@ -23,7 +24,7 @@ class Stage {
     this.name = make("h1", { class: "head-name" });
     this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
     this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
-    const choices = make("div", { class: "view-choices" }, this.parts.list, this.layers.button);
+    const choices = make("div", { class: "view-choices" }, this.parts.list, this.layers.button, this.player.element);
     this.bar = make("div", { class: "view-bar" }, this.tabs, choices);
     this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
     this.second = make("div", { class: "pane" });
