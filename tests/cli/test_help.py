@@ -60,6 +60,7 @@ LEAST = {
     "export": 3,
     "bench": 4,
     "gallery": 3,
+    "push": 3,
     "models": 1,
     "data": 0,
     "completion": 0,

@@ -22,6 +22,7 @@ VERBS = {
     "explore": "see where a model looks, in the browser: type an input, zoom in",
     "report": "write one page about a training: curves, what was measured, settings",
     "export": "write a language model as a Hugging Face folder",
+    "push": "put a trained model on the Hugging Face hub",
     "bench": "compare layers, models and ways to compute, measured here",
     "gallery": "make the pictures of the documentation, and a page of them",
     "size": "count what a model costs to train and to run; the scaling table",

@@ -25,6 +25,7 @@ OPTIONS = {
     "gallery": "--out --budget --help",
     "report": "--input --out --help",
     "export": "--out --help",
+    "push": "--private --help",
     "size": "--gpus --gpu --help",
     "demo": "--out --help",
     "models": "--vocabulary --help",

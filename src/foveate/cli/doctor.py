@@ -29,6 +29,7 @@ EXTRAS = {
     "scipy": ("vision", "training detectors"),
     "minigrid": ("worlds", "agents in a world"),
     "tensorboard": ("tensorboard", "TensorBoard logs"),
+    "pyarrow": ("hub", "data sets of the hub"),
     "onnxruntime": ("onnx", "checks of exported models"),
 }
 """What is only needed for some work: the extra that brings it, and that work."""

@@ -15,6 +15,7 @@ from foveate.cli.folders import check_no_part, check_place, parse_with_task
 from foveate.data.lines import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
+from foveate.tasks.hub_data import local_paths
 from foveate.tasks.trained import Evaluation, Trained
 
 Options = TypeVar("Options")
@@ -47,6 +48,9 @@ def main(arguments: Sequence[str]) -> None:
     task: Trained = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
+    page = getattr(task, "task", None)
+    languages = getattr(getattr(page, "examples", None), "languages", None)
+    asked.data = local_paths(asked.data, getattr(page, "task", None), languages)
     for path in asked.data:
         check_readable_again(path)
     found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))

@@ -9,6 +9,7 @@ from typing import Any
 
 from foveate import bundle
 from foveate.cli.parse import parse
+from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import PRETRAINED, locate
@@ -25,7 +26,8 @@ def parse_with_task(kind_for: Callable[[Any], Any], arguments: Sequence[str], co
     The folder is found as the first argument that is one with a config; where there is none, the first task's options
     stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
     """
-    word = next((word for word in arguments if _is_model(word)), None)
+    after = zip(["", *arguments], arguments, strict=False)
+    word = next((word for before, word in after if before != "--data" and _is_model(word)), None)
     if word is None:
         options = getattr(predictors(), f"{command}_options")({}, command)
         return parse(kind_for(options)[type(options)], arguments, command)
@@ -57,7 +59,7 @@ def tell_unfinished(folder: Path) -> None:
 def _is_model(word: str) -> bool:
     """Whether an argument is a folder with a model, or a name of trained weights."""
     files = (bundle.CONFIG, "adapter_config.json", f"{bundle.UNFINISHED}/{bundle.CONFIG}")
-    return word in PRETRAINED or any(os.path.isfile(os.path.join(word, name)) for name in files)
+    return word in PRETRAINED or is_hub_name(word) or any(os.path.isfile(os.path.join(word, name)) for name in files)
 
 
 def check_no_part(path: Path, folder: Path, flag: str) -> None:

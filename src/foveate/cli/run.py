@@ -39,7 +39,7 @@ class Run(Generic[Options]):
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a trained model: of foveate's or of Hugging Face's; or a name of trained weights: smollm2, minilm,
-    whisper-tiny.en."""
+    whisper-tiny.en; or a model of the hub: hub:ORGANISATION/NAME."""
     options: Annotated[Options, tyro.conf.arg(name="")]
     text: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TEXT")] = ()
     """Sentences; without any, lines are read from `--file` or standard input."""

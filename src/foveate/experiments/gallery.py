@@ -122,7 +122,7 @@ ROWS = (
             "run {out}/run 'woman singer dark skin tone' --picture {out}/heads.png",
         ),
         ("heads.png", "look.html"),
-        4,
+        5,
         "docs/looking.md",
     ),
     Row(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def load(folder: Path | str, device: str = "cpu") -> Any:
-    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, or a name such as smollm2 or minilm.
+    """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
+    a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """

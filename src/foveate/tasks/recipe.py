@@ -18,6 +18,7 @@ from foveate.data.lines import as_paths, check_readable_again, digest
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
+from foveate.tasks.hub_data import local_paths
 from foveate.tasks.trained import Description
 from foveate.training import Training, main_process
 from foveate.training.checkpoints import CONTENT, Checkpoints
@@ -100,10 +101,15 @@ class Recipe(Generic[Architecture]):
         return preset
 
     def check(self) -> None:
-        """Tell what cannot work before any data is read, which may take long."""
+        """Tell what cannot work before any data is read, which may take long. Data sets of the hub are fetched."""
         for part in vars(self).values():
             if hasattr(part, "check"):
                 part.check()
+        languages = getattr(self.examples, "languages", None)
+        data, validation = (
+            local_paths(paths, self.task, languages) for paths in (self.examples.data, self.examples.validation)
+        )
+        self.examples = replace(self.examples, data=data, validation=validation)
         for path in self._files:
             check_readable_again(path)
         check_folder(self.out, WRITTEN)

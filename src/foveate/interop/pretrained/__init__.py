@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.sources.cache import BeforeFetch
+from foveate.data.sources.hub import is_hub_name
 
 PRETRAINED = {
     "efficientnet-lite0": "foveate.interop.pretrained.efficientnet",
@@ -36,12 +37,19 @@ def weights(name: str) -> Weights:
 
 
 def locate(folder: Path | str, announce: Callable[[str], None] = lambda line: None) -> Path:
-    """The folder itself or, where it is no folder but a name in PRETRAINED, the folder of these weights in the cache.
+    """The folder itself or, where it is no folder but a name in PRETRAINED or of a hub's repository ("hub:org/name"),
+    the folder of these weights in the cache.
 
     `announce` receives a line before something is fetched.
     """
     folder = Path(folder)
-    if folder.exists() or str(folder) not in PRETRAINED:
+    if folder.exists():
+        return folder
+    if is_hub_name(folder):
+        from foveate.interop.pretrained.hub import fetch_model
+
+        return fetch_model(str(folder), announce)
+    if str(folder) not in PRETRAINED:
         return folder
     found = weights(str(folder))
 

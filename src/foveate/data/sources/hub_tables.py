@@ -1,0 +1,234 @@
+"""Tables of a data set of the hub, as text files that tasks read: hub:org/name, hub:org/name:SPLIT:COLUMN,COLUMN.
+
+Parquet, JSONL, CSV and TSV files are read; a script of a data set is never fetched. A file of text is written into the
+cache, once for each way to read the data set.
+"""
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from foveate.data.sources.cache import fetched
+from foveate.data.sources.hub import PREFIX, HubFile, Repository, fetch_files, repository
+from foveate.errors import UserError
+
+Form = Literal["labelled", "parallel", "tagged", "prose"]
+
+DATA = 8 * 2**30
+"""Bytes of a data set that are fetched."""
+
+ENDS = (".parquet", ".jsonl", ".csv", ".tsv")
+"""What is read, the first that there is."""
+
+LONGEST_LINE = 2**20
+"""Characters of a line of JSON or of a field of CSV."""
+
+COLUMNS: dict[Form, tuple[tuple[str, ...], ...]] = {
+    "labelled": (
+        ("label", "labels", "class", "category", "sentiment"),
+        ("text", "sentence", "content", "review", "document"),
+    ),
+    "parallel": (("source", "src"), ("target", "tgt")),
+    "tagged": (("tokens", "words"), ("tags", "pos_tags", "upos", "ner_tags")),
+    "prose": (("text", "content", "document", "sentence"),),
+}
+"""Usual names of the columns that each form of text needs, in order."""
+
+SPLITS = re.compile(r"(?:^|[/._-])(train|validation|valid|dev|test)(?=[/._-]|\d|$)")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What "hub:org/name:SPLIT:COLUMN,COLUMN" asks for. A split may have a part before it: "en/train"."""
+
+    found: Repository
+    split: str
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str) -> "Table":
+        """Raises UserError for what is no such name."""
+        path, *more = name.removeprefix(PREFIX).split(":")
+        if len(more) > 2:
+            raise UserError(
+                f"{name} has too many colons; it is hub:NAME, hub:NAME:SPLIT or hub:NAME:SPLIT:COLUMN,COLUMN"
+            )
+        split, columns = [*more, "", ""][:2]
+        if not re.fullmatch(r"[\w.+/-]*", split) or ".." in split or split.startswith("/"):
+            raise UserError(f"{name}: {split} is no name of a split, such as train or en/train")
+        return cls(repository(f"{PREFIX}{path}"), split or "train", tuple(filter(None, columns.split(","))))
+
+
+def hub_text(name: str, form: Form, languages: tuple[str, str] | None, announce: Callable[[str], None]) -> Path:
+    """A text file in the cache with the rows of a data set of the hub, in a form that tasks read.
+
+    Raises UserError, in one line, for a data set that is not there, has no table, or lacks the columns.
+    """
+    table = Table.of(name)
+    asked = json.dumps([table.split, table.columns, form, languages])
+    key = hashlib.sha256(asked.encode()).hexdigest()[:8]
+    end = {"prose": "txt"}.get(form, "tsv")
+    split = table.split.replace("/", "--")
+
+    def fetch(folder: Path) -> None:
+        def choose(files: Sequence[HubFile]) -> list[HubFile]:
+            return choose_files(str(table.found), files, table.split)
+
+        def tell(place: Path) -> None:
+            announce(f"fetching {table.found} into {place}; see the licence on its page")
+
+        files = fetch_files(table.found, "dataset", choose, DATA, tell, split)
+        rows = (row for path in sorted(p for p in files.rglob("*") if p.suffix in ENDS) for row in read_rows(path))
+        _write(folder / f"{split}.{end}", rows, table, form, languages)
+
+    place = fetched(f"{table.found.folder('dataset')}--text-{key}", fetch, lambda place: None)
+    return next(place.glob(f"*.{end}"))
+
+
+def choose_files(name: str, files: Sequence[HubFile], split: str) -> list[HubFile]:
+    """The tables of a split, all of one format. A data set whose names tell no splits is all for training."""
+    for end in ENDS:
+        tables = [file for file in files if file.path.endswith(end)]
+        if tables:
+            break
+    else:
+        raise UserError(f"{name} has no {', '.join(ENDS[:-1])} or {ENDS[-1]} file; scripts of data sets are never run")
+    part, _, wanted = split.rpartition("/")
+    tables = [file for file in tables if not part or f"/{file.path}".startswith(f"/{part}/")]
+    splits = {file.path: match[-1] for file in tables if (match := SPLITS.findall(file.path))}
+    chosen = [file for file in tables if splits.get(file.path) == wanted]
+    if not chosen and wanted == "train" and not splits:
+        chosen = tables
+    if not chosen:
+        known = ", ".join(sorted(set(splits.values()))) or "none by name"
+        raise UserError(f"{name} has no split {split}; its splits: {known}")
+    folders = sorted({file.path.rpartition("/")[0] for file in chosen})
+    if len(folders) > 1:
+        raise UserError(f"{name} has several parts: name one, such as hub:NAME:{folders[0]}/{wanted}")
+    return chosen
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a table, one after the other. Numbers of classes become their names, where the file has these.
+
+    Raises UserError, in one line, for a damaged file.
+    """
+    try:
+        if path.suffix == ".parquet":
+            yield from _parquet_rows(path)
+        elif path.suffix == ".jsonl":
+            with path.open(encoding="utf-8") as file:
+                while line := file.readline(LONGEST_LINE + 1):
+                    if len(line) > LONGEST_LINE:
+                        raise ValueError(f"a line has more than {LONGEST_LINE:,} characters")
+                    row = json.loads(line) if line.strip() else {}
+                    if not isinstance(row, dict):
+                        raise ValueError("a line is no JSON object")
+                    if row:
+                        yield row
+        else:
+            csv.field_size_limit(LONGEST_LINE)
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                yield from csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    except UserError:
+        raise
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise UserError(f"{path} is damaged: {' '.join(str(error).split())[:200]}") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError("Parquet files need the package pyarrow: pip install 'foveate[hub]'") from None
+    with parquet.ParquetFile(path) as file:
+        names = _class_names(file.schema_arrow.metadata or {})
+        for batch in file.iter_batches(batch_size=1000):
+            for row in batch.to_pylist():
+                yield {name: _named(value, names[name]) if name in names else value for name, value in row.items()}
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
+    """The names of the classes of each column, as the hub's library notes them in a Parquet file."""
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    found = {}
+    for column, feature in features.items() if isinstance(features, dict) else ():
+        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
+        names = inner.get("names") if isinstance(inner, dict) else None
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[column] = names
+    return found
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_named(one, names) for one in value]
+    return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
+
+
+def _write(
+    path: Path, rows: Iterable[dict[str, Any]], table: Table, form: Form, languages: tuple[str, str] | None
+) -> None:
+    columns: list[str] = []
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            columns = columns or _columns(row, table, form, languages)
+            if None in (values := [_value(row, column) for column in columns]):
+                continue
+            file.write(_text(values, form, f"{table.found}: {columns[0]}"))
+    if not columns:
+        raise UserError(f"{table.found} has no rows")
+
+
+def _columns(row: dict[str, Any], table: Table, form: Form, languages: tuple[str, str] | None) -> list[str]:
+    """The columns to read: those that were named, or those with a usual name."""
+    wanted, there = COLUMNS[form], ", ".join(map(str, row))
+    if table.columns:
+        if len(table.columns) != len(wanted):
+            raise UserError(f"{table.found}: {len(wanted)} columns are needed here, not {len(table.columns)}")
+        if missing := [column for column in table.columns if _value(row, column) is None and column not in row]:
+            raise UserError(f"{table.found} has no column {missing[0]}; it has {there}")
+        return list(table.columns)
+    if languages and form == "parallel":
+        wanted = tuple(
+            (f"translation.{language}", language, *names) for language, names in zip(languages, wanted, strict=True)
+        )
+    found = [next((name for name in names if _value(row, name) is not None), "") for names in wanted]
+    if "" in found:
+        form_of = "hub:NAME:SPLIT:" + ",".join(["COLUMN"] * len(wanted))
+        raise UserError(f"{table.found} has the columns {there}: name those to read, {form_of}")
+    return found
+
+
+def _value(row: dict[str, Any], column: str) -> Any:
+    """The value of a column, or of a field in it: "translation.en"."""
+    if column in row:
+        return row[column]
+    name, _, rest = column.partition(".")
+    inner = row.get(name)
+    return _value(inner, rest) if rest and isinstance(inner, dict) else None
+
+
+def _text(values: Sequence[Any], form: Form, where: str) -> str:
+    if form == "prose":
+        return str(values[0]).strip() + "\n\n"
+    if form == "tagged":
+        if not all(isinstance(value, list) for value in values) or len(values[0]) != len(values[1]):
+            raise UserError(f"{where} and its tags must be two lists of the same length in each row")
+        pairs = zip(*values, strict=True)
+        return "".join(f"{_line(word)}\t{_line(tag)}\n" for word, tag in pairs if _line(word) and _line(tag)) + "\n"
+    sides = [_line(value) for value in values]
+    return "\t".join(sides) + "\n" if all(sides) else ""
+
+
+def _line(value: Any) -> str:
+    """A value in one line without tabs."""
+    return " ".join(str(value).split())

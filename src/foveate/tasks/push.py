@@ -1,0 +1,56 @@
+"""Puts a trained model into a repository of the Hugging Face hub, from where `foveate.load("hub:org/name")` has it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.data.sources.hub import Repository, explain, hub_library, is_hub_name, repository
+from foveate.errors import UserError
+from foveate.tasks.recipe import WRITTEN
+from foveate.tasks.trained import describe
+from foveate.training.folder_lock import METRICS
+
+CARD = "README.md"
+
+
+def push(folder: Path, name: str, private: bool = False) -> list[str]:
+    """Put the model of a run folder into the repository "hub:org/name", which is made where there is none.
+
+    Weights, settings and tokenizers are sent in one commit, and a README.md where the repository has none. Returns the
+    names of the files. Raises UserError, in one line, for a folder that is no finished run, and where the hub refuses.
+    """
+    if not is_hub_name(name):
+        raise UserError(f"{name} is no name of a hub's repository; it is hub:ORGANISATION/NAME")
+    found = repository(name)
+    if found.revision:
+        raise UserError(f"{name}: a run is pushed to the main branch; leave out @{found.revision}")
+    run = bundle.load(folder)
+    if run.checkpoint is not None:
+        raise UserError(f"the training in {folder} has not ended: foveate finish {folder}")
+    names = [bundle.CONFIG, *(name for name in WRITTEN if name != METRICS and (folder / name).is_file())]
+    files: dict[str, Any] = {name: folder / name for name in names}
+    hub = hub_library()
+    api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None)
+    try:
+        api.create_repo(found.name, repo_type="model", private=private or None, exist_ok=True)
+        if not api.file_exists(found.name, CARD):
+            files[CARD] = card(found, run).encode()
+        operations = [hub.CommitOperationAdd(path_in_repo=name, path_or_fileobj=file) for name, file in files.items()]
+        api.create_commit(found.name, operations, commit_message="Add a model of foveate")
+    except Exception as error:
+        raise UserError(explain(found, error)) from None
+    return list(files)
+
+
+def card(found: Repository, run: bundle.Bundle) -> str:
+    """The text of the repository's page: what the model is, and how to use it."""
+    told = describe(run)
+    preset = told.recipe.get("model", told.family)
+    return (
+        "---\nlibrary_name: foveate\n---\n\n"
+        f"# {found.name.rpartition('/')[2]}\n\n"
+        f"A model for the task `{run.description.get('task')}`, trained with foveate from the preset `{preset}`.\n\n"
+        f'```sh\nfoveate run {found} "..."\nfoveate look {found} "..."\n```\n\n'
+        f'```python\nimport foveate\n\nmodel = foveate.load("{found}")\n```\n'
+    )
