@@ -1,6 +1,9 @@
 """foveate: build, train and run attention models, and see where they look."""
 
-from importlib import metadata
+from foveate.startup import end_at_once_on_interrupt
+
+end_at_once_on_interrupt()  # before anything that takes time is imported
+
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import UserError
@@ -33,6 +36,8 @@ __all__ = ["UserError", "__version__", "attention", "create", "load", "look", "n
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib import metadata  # slow to import
+
         return metadata.version("foveate")
     return _find(name)
 

@@ -54,6 +54,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def one_line(text: object) -> str:
+    """A text, or a path, in one line: its line ends as their escapes too."""
+    return printable(str(text)).replace("\n", "\\n")
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a `name` that is none of the `known` ones, with the nearest of them."""
     known = sorted(set(known))

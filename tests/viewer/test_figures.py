@@ -158,6 +158,17 @@ def test_figures_are_written_as_their_names_end(tmp_path: Path, ending: str, beg
     assert path.read_bytes().startswith(beginning)
 
 
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_full_disk_keeps_the_figure_that_was_there(tmp_path: Path, ending: str, full_disk) -> None:
+    path = tmp_path / f"figure.{ending}"
+    save_figure(plot_alignment(torch.eye(2), ["a", "b"], ["c", "d"]), path)
+    before = path.read_bytes()
+    with full_disk(300), pytest.raises(UserError, match=rf"could not write figure\.{ending} in .*: File too large"):
+        save_figure(plot_alignment(torch.ones(2, 2), ["a", "b"], ["c", "d"]), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot write a picture as '.gif2'; known: .*png"):
         save_figure(picture(2, 3), tmp_path / "picture.gif2")

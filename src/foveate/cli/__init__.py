@@ -6,11 +6,12 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from foveate.errors import OwnError, UserError, out_of_memory, printable, unknown
+from foveate.errors import OwnError, UserError, one_line, out_of_memory, unknown
 from foveate.lazy import without_collection
+from foveate.startup import end_at_once_on_interrupt, interrupt_as_usual
 
 VERBS = {
     "demo": "train three small translators on emoji names and see where they look",
@@ -54,11 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         verb, *rest = arguments
         if verb not in VERBS:
             raise unknown("command", verb, VERBS)
-        with _ends_at_once(own_process), without_collection():
+        with without_collection():
             command = importlib.import_module(f"foveate.cli.{verb}")
+        interrupt_as_usual()
         command.main(rest)
         if sys.stdout is not None:  # as it is where standard output is closed
             sys.stdout.flush()
+        end_at_once_on_interrupt()  # while libraries end too
     except UserError as error:
         _fail(str(error), own=isinstance(error, OwnError), status=error.status)
     except KeyboardInterrupt:
@@ -100,25 +103,6 @@ class _Forgiving:
         return getattr(self._stream, name)
 
 
-@contextlib.contextmanager
-def _ends_at_once(own_process: bool) -> Iterator[None]:
-    """Ctrl-C ends the process without an exception, which crashes libraries in C that are being imported."""
-    if not own_process or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def end(number: int, frame: object) -> None:
-        with contextlib.suppress(OSError):
-            os.write(2, b"foveate: stopped\n")
-        os._exit(128 + number)
-
-    signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _drop_output() -> None:
     """Nothing is left that Python would write, and fail to, when it ends."""
     with contextlib.suppress(OSError, AttributeError):  # a closed standard output is None
@@ -130,8 +114,7 @@ def _fail(message: str, own: bool = False, status: int = 2) -> None:
     from foveate.training.parallel import reports_errors  # takes time, which what goes well does not need
 
     if reports_errors(own):
-        line = printable(message).replace("\n", "\\n")  # also of a name with line ends
-        print(f"foveate: {line}", file=sys.stderr)
+        print(f"foveate: {one_line(message)}", file=sys.stderr)  # also of a name with line ends
     sys.exit(status)
 
 

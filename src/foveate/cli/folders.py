@@ -10,7 +10,7 @@ from typing import Any
 from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.files import check_writable
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
@@ -53,7 +53,7 @@ def tell_unfinished(folder: Path) -> None:
     checkpoint = bundle.newest_checkpoint(folder)
     if checkpoint is not None:
         step = int(checkpoint.stem.removeprefix("step-"))
-        print(f"{folder}: its training has not ended; this is its model after step {step:,}", file=sys.stderr)
+        print(f"{one_line(folder)}: its training has not ended; this is its model after step {step:,}", file=sys.stderr)
 
 
 def _is_model(word: str) -> bool:

@@ -10,7 +10,7 @@ import tyro
 
 from foveate.cli.folders import check_no_part, check_place, tell_unfinished
 from foveate.cli.parse import parse
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError, at_least, one_line
 from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.viewer.figures import check_extension, save_figure
 from foveate.viewer.page import save
@@ -73,7 +73,8 @@ def main(arguments: Sequence[str]) -> None:
     seen_sites = [panel for panel in document.sites if not panel.rollout]
     heads, sites = sum(panel.heads for panel in seen_sites), len(seen_sites)
     size = options.out.stat().st_size / 1e6
-    print(f"wrote {options.out}: {heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}, {size:.1f} MB")
+    heads_of_sites = f"{heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}"
+    print(f"wrote {one_line(options.out)}: {heads_of_sites}, {size:.1f} MB")
     if options.picture is not None and seen.picture is not None:
         save_figure(seen.picture(), options.picture)
         print(f"wrote {options.picture}")

@@ -11,7 +11,7 @@ import tyro
 from foveate import bundle, tasks
 from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.files import written
 from foveate.viewer.curves import draw
 from foveate.viewer.report import Section, flat, report_page
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
     page = report_page(str(asked.folder), _summary(rows), sections)
     with written(asked.out) as path:
         path.write_text(page, encoding="utf-8")
-    print(f"wrote {asked.out}: {len(rows):,} rows of metrics, {asked.out.stat().st_size / 1e6:.1f} MB")
+    print(f"wrote {one_line(asked.out)}: {len(rows):,} rows of metrics, {asked.out.stat().st_size / 1e6:.1f} MB")
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

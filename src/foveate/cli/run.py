@@ -18,7 +18,7 @@ from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
-from foveate.errors import TextError, UserError
+from foveate.errors import TextError, UserError, one_line
 from foveate.files import strict_json
 from foveate.tasks.trained import Prediction, Trained
 from foveate.viewer.figures import check_extension, save_figure
@@ -227,4 +227,4 @@ def _draw(task: Trained, prediction: Prediction, path: Path) -> None:
     if figure is None:
         raise UserError(f"no picture to draw into {path}: this model has no attention")
     save_figure(figure, path)
-    print(f"drew {path}", file=sys.stderr)
+    print(f"drew {one_line(path)}", file=sys.stderr)

@@ -14,6 +14,7 @@ from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_part, measure_preset
+from foveate.files import written
 
 GPUS = {
     "p100": (16e9, 18.7e12),
@@ -80,7 +81,8 @@ def main(arguments: Sequence[str]) -> None:
     Console(width=200 if options.preset is None else None).print(table)
     if options.out is not None:
         lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
-        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with written(options.out) as path:
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _scaling() -> tuple[list[str], list[list[str]]]:

@@ -13,7 +13,7 @@ from foveate.cli.folders import next_commands
 from foveate.cli.help import full_help, short_help
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
-from foveate.errors import UserError, quoted
+from foveate.errors import UserError, one_line, quoted
 from foveate.files import parse_json
 from foveate.limits import check_file
 from foveate.tasks import TASKS, task_class
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> None:
     recipe = settings(task, rest)
     predictor = train_task(recipe)
     if main_process():
-        print(f"saved in {recipe.out}; try: {next_commands(predictor, recipe.out)}")
+        print(f"saved in {one_line(recipe.out)}; try: {next_commands(predictor, recipe.out)}")
 
 
 def _processes(count: str) -> int:

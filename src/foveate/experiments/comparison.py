@@ -12,6 +12,7 @@ import torch
 from foveate import viewer
 from foveate.contracts import Picture
 from foveate.errors import UserError, at_least
+from foveate.files import written
 
 
 @dataclass
@@ -76,12 +77,9 @@ def save(comparison: Comparison, name: str, options: Options) -> list[Path]:
     """
     content = {"options": asdict(options), "conditions": comparison.conditions, "measured": comparison.raw}
     texts = {f"{name}.md": comparison.markdown(), f"{name}.json": json.dumps(content, indent=1, default=str) + "\n"}
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        for file, text in texts.items():
-            (options.out / file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"could not write to {options.out}: {error.strerror}") from None
+    for file, text in texts.items():
+        with written(options.out / file) as path:
+            path.write_text(text, encoding="utf-8")
     pictures = {f"{name}-{end}.png" if end else f"{name}.png": figure for end, figure in comparison.figures.items()}
     for file, figure in pictures.items():
         viewer.save_figure(figure, options.out / file)

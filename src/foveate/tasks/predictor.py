@@ -16,6 +16,7 @@ from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.tasks.trained import Evaluation, Prediction, describe, opened, said
+from foveate.training.folder_lock import lock_to_save
 
 if TYPE_CHECKING:
     from foveate.tasks.task import Task
@@ -104,8 +105,9 @@ class Predictor:
         bundle.save_unfinished(folder, self.description, self.processor.files())
 
     def save(self, folder: Path | str) -> None:
-        """Write everything that `load` needs."""
-        bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
+        """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
+        with lock_to_save(Path(folder)):
+            bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
 
     def _options(self) -> Any:
         return type(self.task).run_options(self.task.as_json(), "the settings")

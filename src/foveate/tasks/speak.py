@@ -22,6 +22,7 @@ from foveate.data.speaking_processor import SpeakingProcessor
 from foveate.decoding import sample
 from foveate.decoding.sampling import check_sampling
 from foveate.errors import TextError, UserError, at_least, printable
+from foveate.files import written
 from foveate.sight import look
 from foveate.tasks.classify_sound import ClassifySound
 from foveate.tasks.predictor import Measured, Predictor
@@ -277,7 +278,7 @@ def check_wave_file(path: Path) -> None:
 
 def write_wave(path: Path, sound: Sound) -> None:
     """Write a sound with 16 bits."""
-    with wave.open(str(path), "wb") as file:
+    with written(path) as temporary, wave.open(str(temporary), "wb") as file:
         file.setparams((1, 2, sound.rate, 0, "NONE", ""))
         file.writeframes((sound.samples.clip(-1, 1) * 32767).astype("<i2").tobytes())
 

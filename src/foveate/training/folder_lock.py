@@ -14,6 +14,9 @@ from foveate.training.parallel import Processes
 
 LOCK = f"{CHECKPOINTS}/.lock"
 
+_trains_in: set[Path] = set()
+"""The folders that trainings of this process hold."""
+
 METRICS = "metrics.jsonl"
 """The metrics log of a training, next to its checkpoints."""
 
@@ -51,6 +54,30 @@ def lock_folder(folder: Path, processes: Processes) -> Iterator[None]:
     """
     lock = FileLock(folder / LOCK)
     processes.on_main(lambda: _take(lock, folder))
+    _trains_in.add(folder.resolve())
+    try:
+        yield
+    finally:
+        _trains_in.discard(folder.resolve())
+        lock.release()
+
+
+@contextmanager
+def lock_to_save(folder: Path) -> Iterator[None]:
+    """Keep trainings out of `folder` while a model is saved there. Raises UserError if one is running.
+
+    The training that holds the lock may save. A folder that no training used has no lock, and gets none.
+    """
+    if folder.resolve() in _trains_in or not (folder / LOCK).exists():
+        yield
+        return
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise UserError(f"a training is running in {folder}: save into another folder") from None
+    except (NotImplementedError, OSError):  # no locks there, or a folder of somebody else's, which saving will tell
+        pass
     try:
         yield
     finally:

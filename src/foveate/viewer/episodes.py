@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from PIL import ImageDraw
 
 from foveate.contracts import Picture
+from foveate.files import written
 
 MOST_COLUMNS = 6
 MOST_STEPS = 24
@@ -65,4 +66,5 @@ def write_gif(
         pen.text((4, 3), title, fill="black")
         pen.text((4, 19), f"step {number + 1}: {actions[number]}", fill="black")
         frames.append(frame)
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=int(1000 * SECONDS), loop=0)
+    with written(path) as temporary:
+        frames[0].save(temporary, save_all=True, append_images=frames[1:], duration=int(1000 * SECONDS), loop=0)

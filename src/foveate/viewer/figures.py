@@ -1,6 +1,7 @@
 """Figures of attention weights: heatmaps of target tokens by source tokens, and weights over an image."""
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from foveate.contracts import Picture
 from foveate.errors import UserError
+from foveate.files import written
 
 
 class Alignment(NamedTuple):
@@ -91,13 +93,13 @@ def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], a
 def save_figure(picture: Picture, path: Path) -> None:
     """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...
 
-    Raises UserError for an unknown extension, and if the file cannot be written.
+    Raises UserError for an unknown extension, and if the file cannot be written: what was there is then still there.
     """
     check_extension(path)
-    try:
-        picture.savefig(path)
-    except OSError as error:
-        raise UserError(f"could not write {path}: {error.strerror}") from None
+    drawn = BytesIO()  # matplotlib cannot end a file that the disk refused
+    picture.savefig(drawn, format=path.suffix[1:].lower())
+    with written(path) as temporary:
+        temporary.write_bytes(drawn.getvalue())
 
 
 def check_extension(path: Path) -> None:
