@@ -1,6 +1,7 @@
 """What CONTRIBUTING says that a new model and a new task take."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,15 @@ def test_each_is_one_row() -> None:
 def test_the_page_of_image_classification_is_short() -> None:
     lines = (SOURCE / "tasks" / "classify_image.py").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 220
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """In the package, the newest section of the changelog (beside what is not released), and the citation file."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\d\S*) \((\d{4}-\d\d-\d\d)\)$", changes, re.MULTILINE)
+    assert released[0][0] == said
+    assert released == sorted(released, key=lambda one: one[1], reverse=True)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {said}\n" in citation
+    assert f'\ndate-released: "{released[0][1]}"\n' in citation

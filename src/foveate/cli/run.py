@@ -46,7 +46,8 @@ class Run(Generic[Options]):
     file: Path | None = None
     """File of sentences, one a line; plain or .gz."""
     picture: Path | None = None
-    """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf)."""
+    """Also draw where the model looked while it read the first sentence, into this file (.png, .svg, .pdf; in a .gif
+    the words appear one after the other)."""
     device: str = "cpu"
     """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
 

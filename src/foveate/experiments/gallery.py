@@ -40,6 +40,8 @@ SHORT = "--learning-rate 0.003 --schedule linear --warmup 100 --validate-every 2
 MESSAGES = "--vocabulary 2000 --batch-tokens 1024 --validation-sentences 200 --architecture.dropout 0.1 "
 MESSAGES += "--steps 900 --learning-rate 0.003 --schedule linear --warmup 100 --validate-every 300 --average 1"
 
+MESSAGE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
+
 ROWS = (
     Row(
         "dot-scaling",
@@ -115,13 +117,13 @@ ROWS = (
     ),
     Row(
         "heads",
-        "Every head of every layer of a small Transformer: a page to click through",
+        "Where a small Transformer looks while it writes, and a page with every head of every layer",
         (
             f"train translate emoji --from en --to fr --model transformer-tiny {MESSAGES} --out {{out}}/run",
             "look {out}/run 'woman singer dark skin tone' --out {out}/look.html",
-            "run {out}/run 'woman singer dark skin tone' --picture {out}/heads.png",
+            f"run {{out}}/run '{MESSAGE}' --picture {{out}}/writing.gif",
         ),
-        ("heads.png", "look.html"),
+        ("writing.gif", "look.html"),
         5,
         "docs/looking.md",
     ),

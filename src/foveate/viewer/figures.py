@@ -91,13 +91,19 @@ def plot_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], a
 
 
 def save_figure(picture: Picture, path: Path) -> None:
-    """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...
+    """Write a figure in the format of the file name extension: .png, .svg, .pdf, ...; as .gif, the rows of a
+    heatmap appear one after the other.
 
     Raises UserError for an unknown extension, and if the file cannot be written: what was there is then still there.
     """
     check_extension(path)
     drawn = BytesIO()  # matplotlib cannot end a file that the disk refused
-    picture.savefig(drawn, format=path.suffix[1:].lower())
+    if path.suffix.lower() == ".gif":
+        from foveate.viewer.growing import save_growing  # imports matplotlib, which takes a while
+
+        save_growing(picture, drawn)
+    else:
+        picture.savefig(drawn, format=path.suffix[1:].lower())
     with written(path) as temporary:
         temporary.write_bytes(drawn.getvalue())
 
@@ -106,7 +112,7 @@ def check_extension(path: Path) -> None:
     """Raise UserError unless the path has the extension of a known picture format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known = FigureCanvasBase.get_supported_filetypes()
+    known = {*FigureCanvasBase.get_supported_filetypes(), "gif"}
     if path.suffix[1:].lower() not in known:
         raise UserError(f"{path}: cannot write a picture as '{path.suffix}'; known: {', '.join(sorted(known))}")
 
