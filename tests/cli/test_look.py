@@ -1,6 +1,7 @@
 """`foveate look`: the page that it writes, and the one line for what goes wrong."""
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,3 +104,46 @@ def test_a_full_disk(fails: Fails, gpt2: Path, full_disk: Callable) -> None:
         message = fails("look", gpt2, "x")
     assert message == "could not write look.html in .: File too large"
     assert Path("look.html").read_text() == "older"
+
+
+def test_two_texts_beside_each_other(gpt2: Path, capsys: pytest.CaptureFixture) -> None:
+    """Each has its sites and its tokens; what is said of both is said once."""
+    look(gpt2, "the keeper lit", "--beside", "the lamp")
+    *notes, last = capsys.readouterr().out.splitlines()
+    assert notes == [f"GPT2LMHeadModel from {gpt2}"]
+    assert last.startswith("wrote look.html: 12 heads at 6 sites")
+    found = page.read("look.html")
+    assert found.title == "A: the keeper lit · B: the lamp"
+    sites = {panel.name: panel for panel in found.sites if not panel.rollout}
+    assert list(sites) == [f"{each}.transformer.h.{layer}.attn" for each in "AB" for layer in range(3)]
+    assert list(sites["A.transformer.h.1.attn"].keys.labels) == ["the", "keeper", "lit"]
+    look(gpt2, "the lamp", "--out", "alone.html")
+    alone = page.read("alone.html").sites[1]
+    beside = sites["B.transformer.h.1.attn"]
+    assert list(beside.keys.labels) == list(alone.keys.labels) == ["the", "lamp"]
+    assert np.array_equal(beside.rows.weights, alone.rows.weights)
+
+
+def test_two_models_beside_each_other(
+    gpt2: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture
+) -> None:
+    other = tiny_folders.make("bert", tmp_path_factory.mktemp("models"))
+    look(gpt2, "the lamp", "--beside", other, "--title", "Two")
+    told = capsys.readouterr().out
+    assert f"A: GPT2LMHeadModel from {gpt2}" in told
+    assert re.search(rf"^B: Bert\w+ from {other}", told, re.M)
+    found = page.read("look.html")
+    assert found.title == "Two"
+    assert {panel.name[0] for panel in found.sites} == {"A", "B"}
+
+
+def test_mistakes_with_two(fails: Fails, gpt2: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    vit = tiny_folders.make("vit", tmp_path_factory.mktemp("models"))
+    told = fails("look", gpt2, "the lamp", "--beside", vit)
+    assert told == f"{vit} reads another kind of input (image) than the first (text)"
+    assert fails("look", gpt2, "the lamp", "--beside", "").startswith("the text is empty")
+    assert fails("look", gpt2, "the lamp", "--beside", "lamp " * 5000).endswith("has positions for 83")
+    Path("lamp.txt").write_text("the lamp", encoding="utf-8")
+    told = fails("look", gpt2, "the lamp", "--beside", "lamp.txt", "--out", "lamp.txt")
+    assert told == "lamp.txt is what the model is to read: name another --out"
+    assert [path.name for path in Path().iterdir()] == ["lamp.txt"]

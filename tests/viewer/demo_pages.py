@@ -1,5 +1,6 @@
 """Sights whose weights are known: heads such as trained models have them, on texts, an image and a sound."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from foveate.sight import Windows
+from foveate.viewer.beside import place_beside
 from foveate.viewer.document import Document, make_document
 from foveate.viewer.sides import Audio, Image
 
@@ -306,3 +308,14 @@ def pair_page() -> Document:
     """Two sentences that one encoder reads, with separators."""
     maps = {f"h.{layer}.attn": heads("nrb", len(PAIR), len(PAIR), False, layer) for layer in range(2)}
     return make_document(sight_of(maps), PAIR, title="the boat is red / a red ship sails")
+
+
+def two_page() -> Document:
+    """The translation, and the same in capitals with the heads in another order."""
+    second = translation_page()
+    for panel in second.sites:
+        for name in ("queries", "keys"):
+            side = getattr(panel, name)
+            setattr(panel, name, replace(side, labels=tuple(label.upper() for label in side.labels)))
+        panel.rows.weights, panel.maps = panel.rows.weights[::-1].copy(), panel.maps[::-1].copy()
+    return place_beside(translation_page(), second)

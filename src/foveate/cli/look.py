@@ -1,5 +1,6 @@
 """`foveate look MODEL INPUT --out look.html`: see where a model looks while it reads an input."""
 
+import os
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +11,14 @@ import tyro
 
 from foveate.cli.folders import check_no_part, check_place, tell_unfinished
 from foveate.cli.parse import parse
+from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, at_least, one_line
-from foveate.tasks.looking import add_question, open_model, read_input
+from foveate.interop.pretrained import PRETRAINED
+from foveate.tasks.looking import Input, ModelViewer, add_question, open_model, read_input
+from foveate.viewer.beside import place_beside
 from foveate.viewer.figures import check_extension, save_figure
 from foveate.viewer.page import save
+from foveate.viewer.protocol import LookResult
 
 
 @dataclass
@@ -33,6 +38,9 @@ class Look:
     """What is asked about an image, for a model that answers questions."""
     out: Path = Path("look.html")
     """File to write the page to."""
+    beside: str | None = None
+    """A second input of the same kind, or the folder of a second model for the same input: the page has both, with
+    their heads side by side."""
     picture: Path | None = None
     """Also draw a picture with one panel for each word, in the format of its name (.png, .svg, .pdf): for models that
     describe an image or draw one."""
@@ -52,9 +60,12 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Look, arguments, "look")
     at_least(1, "max_tokens", options.max_tokens)
     check_place(options.out)
-    if Path(options.input).resolve() == options.out.resolve():
-        raise UserError(f"{options.out} is what the model is to read: name another --out")
+    for read in (options.input, options.beside):
+        if read is not None and Path(read).resolve() == options.out.resolve():
+            raise UserError(f"{options.out} is what the model is to read: name another --out")
     check_no_part(options.out, options.folder, "--out")
+    if options.beside is not None and _is_model(options.beside):
+        check_no_part(options.out, Path(options.beside), "--out")
     if options.picture is not None:
         check_extension(options.picture)
         check_place(options.picture)
@@ -62,13 +73,14 @@ def main(arguments: Sequence[str]) -> None:
     model = open_model(options.folder, options.device)
     given = add_question(read_input(options.input, model.takes), options.question, model.takes)
     seen = model.look(given, options.max_tokens, options.sites or None)
-    if options.title is not None:
-        seen.title = options.title
     if options.picture is not None and seen.picture is None:
         raise UserError(f"{model.name} has no picture of its words: leave out --picture")
-    for note in seen.notes:
-        print(note)
     document = seen.document()
+    if options.beside is not None:
+        document = place_beside(document, _look_beside(options, model, given).document())
+    document.title = options.title if options.title is not None else document.title
+    for note in document.notes:
+        print(note)
     save(options.out, document)
     seen_sites = [panel for panel in document.sites if not panel.rollout]
     heads, sites = sum(panel.heads for panel in seen_sites), len(seen_sites)
@@ -80,3 +92,20 @@ def main(arguments: Sequence[str]) -> None:
         print(f"wrote {options.picture}")
     if options.open:
         webbrowser.open(options.out.resolve().as_uri())
+
+
+def _is_model(beside: str) -> bool:
+    return os.path.isdir(beside) or beside in PRETRAINED or is_hub_name(beside)  # a long text is no path
+
+
+def _look_beside(options: Look, model: ModelViewer, given: Input) -> LookResult:
+    """The look at a second input, or at the same input by a second model."""
+    assert options.beside is not None
+    if not _is_model(options.beside):
+        second = add_question(read_input(options.beside, model.takes), options.question, model.takes)
+        return model.look(second, options.max_tokens, options.sites or None)
+    tell_unfinished(Path(options.beside))
+    other = open_model(Path(options.beside), options.device)
+    if other.takes != model.takes:
+        raise UserError(f"{options.beside} reads another kind of input ({other.takes}) than the first ({model.takes})")
+    return other.look(given, options.max_tokens, options.sites or None)

@@ -21,6 +21,7 @@ from demo_pages import (
     sound_page,
     story_page,
     translation_page,
+    two_page,
     windows_page,
 )
 
@@ -41,6 +42,7 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "even": even_page,
     "single": single_page,
     "pair": pair_page,
+    "two": two_page,
 }
 
 Opener = Callable[..., Any]

@@ -28,7 +28,17 @@ from foveate.viewer.page.header import Head, make_head, restore_document
 from foveate.viewer.page.packing import pack
 from foveate.viewer.sides import picture_type
 
-STYLES = ("base.css", "bar.css", "overview.css", "head.css", "views.css", "details.css", "narrow.css")
+STYLES = (
+    "base.css",
+    "bar.css",
+    "overview.css",
+    "pieces.css",
+    "head.css",
+    "beside.css",
+    "views.css",
+    "details.css",
+    "narrow.css",
+)
 """In the order of the page: a later file overrides earlier ones."""
 
 SCRIPTS = (
@@ -58,6 +68,7 @@ SCRIPTS = (
     "search.js",
     "links.js",
     "steps.js",
+    "beside.js",
     "stage.js",
     "keyboard.js",
     "page.js",

@@ -4,7 +4,8 @@
 const linkOf = ({ site, head, info }) => `#${site}/${isMean(info, head) ? "mean" : head}`;
 
 /** The fragment of the address of what is open: "#3/5?query=2&key=7&view=lines&scale=all", and for a zoomed map
-    "zoom=4_10_20_0" with its zoom, first query and key, and inset, "part=AB" for a part, "over=2" for each head drawn over it. */
+    "zoom=4_10_20_0" with its zoom, first query and key, and inset, "part=AB" for a part, "over=2" for each head drawn over it,
+    "beside=3_1" for the head beside it. */
 function linkTo({ head, query, key, stage, view, alike }) {
   const kept = new URLSearchParams();
   if (query !== null) kept.set("query", query);
@@ -16,6 +17,8 @@ function linkTo({ head, query, key, stage, view, alike }) {
     kept.set("zoom", [camera.zoom, camera.top, camera.left, camera.inset].map((number) => Number(number.toFixed(3))).join("_"));
   if (stage.parts.chosen) kept.set("part", stage.parts.chosen);
   for (const number of stage.layers.others.keys()) kept.append("over", number);
+  const { beside } = stage;
+  if (beside.on && beside.head) kept.set("beside", `${beside.head.site}_${beside.head.head}`);
   const text = kept.toString();
   return `${linkOf(head)}${text && `?${text}`}`;
 }
@@ -30,15 +33,17 @@ function parseLink(fragment) {
   const named = { site: Number(site), head: head === "mean" ? head : Number(head) };
   const zoom = (kept.get("zoom") ?? "").split("_").map(Number);
   named.zoom = zoom.length === 4 && zoom.every((number) => number >= 0) && zoom[0] >= 1 ? zoom : null;
+  const beside = (/^\d+_\d+$/.exec(kept.get("beside") ?? "")?.[0] ?? "").split("_").filter(Boolean).map(Number);
   const over = kept.getAll("over").map(Number);
-  return { ...named, query: place("query"), key: place("key"), view, alike, part: kept.get("part") ?? "", over };
+  return { ...named, query: place("query"), key: place("key"), view, alike, part: kept.get("part") ?? "", over, beside };
 }
 
 /** Show the token, the view and the scale of a link to the open head. */
-function applyLink(page, { query, key, view, alike, part, over, zoom }) {
+function applyLink(page, { query, key, view, alike, part, over, zoom, beside }) {
   if (view !== null && page.stage.names.includes(view)) page.show(view);
   if (alike) page.compare(true);
   if (part) page.stage.parts.choose(part);
+  if (page.overview.sites[beside[0]]) page.stage.beside.put(...beside);
   const others = over.filter((number) => number < countMaps(page.head.info));
   if (others.length) page.stage.layers.switch(true);
   for (const number of others) page.stage.layers.toggle(number);

@@ -10,6 +10,7 @@ class Stage {
     this.layers = new Layers(page);
     this.parts = new Parts(page);
     this.player = new Player(page);
+    this.beside = new Beside(page);
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
     page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
@@ -24,17 +25,18 @@ class Stage {
     this.name = make("h1", { class: "head-name" });
     this.film = make("div", { class: "film", role: "group", "aria-label": "Heads of this site" });
     this.tabs = make("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
-    const choices = make("div", { class: "view-choices" }, this.parts.list, this.layers.button, this.player.element);
+    const choices = make("div", { class: "view-choices" }, this.parts.list, this.layers.button, this.beside.button, this.player.element);
     this.bar = make("div", { class: "view-bar" }, this.tabs, choices);
     this.first = make("div", { class: "pane", id: "view", role: "tabpanel", tabIndex: -1 });
     this.second = make("div", { class: "pane" });
+    this.panes = make("div", { class: "panes" }, this.first, this.second, this.beside.element);
     this.element = make(
       "div",
       { class: "stage", tabIndex: -1 },
       make("nav", { class: "crumbs", "aria-label": "Which head" }, back, this.sites, this.name, ...tools),
       this.film,
       this.bar,
-      make("div", { class: "panes" }, this.first, this.second),
+      this.panes,
       this.details.element,
     );
   }
@@ -48,6 +50,7 @@ class Stage {
     this.head = head;
     this.arrange();
     this.details.open(head);
+    this.page.attempt(() => this.beside.open(head));
   }
 
   /** The views of this head, the preferred one first: the picture, if the keys are one. */
@@ -60,10 +63,15 @@ class Stage {
     return this.names.includes(preferred) ? preferred : "map";
   }
 
+  /** Whether two views of the head are side by side: there is room, and no second head needs it. */
+  get double() {
+    return this.page.wide.matches && !this.beside.on;
+  }
+
   /** The visible views: the chosen one, and the map if there is room. */
   get shown() {
     const { chosen } = this;
-    if (!this.page.wide.matches) return [chosen];
+    if (!this.double) return [chosen];
     return ["map", chosen === "map" ? (this.head.keys.picture ? "picture" : "lines") : chosen];
   }
 
@@ -76,7 +84,7 @@ class Stage {
       lines: "Lines",
       picture: this.head.keys.picture?.kind === "audio" ? "Sound" : "Picture",
     };
-    const offered = this.page.wide.matches ? this.names.filter((name) => name !== "map") : this.names;
+    const offered = this.double ? this.names.filter((name) => name !== "map") : this.names;
     const current = shown[shown.length - 1];
     const tabs = offered.map((name) => {
       const tab = make(
@@ -95,6 +103,7 @@ class Stage {
     });
     refill(this.tabs, ...tabs);
     this.bar.classList.toggle("beside", shown.length > 1);
+    this.panes.classList.toggle("two", Boolean(this.beside.on));
     this.put(this.first, shown.slice(0, 1));
     this.put(this.second, shown.slice(1));
     this.second.hidden = shown.length === 1;
@@ -156,6 +165,7 @@ class Stage {
   update(details = true) {
     if (!this.head) return;
     for (const name of this.shown) this.views[name].draw();
+    this.beside.update();
     if (details) this.details.draw();
     const { hovered, query, key } = this.page;
     this.light(hovered ?? { query, key });
@@ -170,5 +180,6 @@ class Stage {
 
   reveal(query, key) {
     for (const name of this.shown) this.views[name].reveal(query, key);
+    this.beside.reveal(query, key);
   }
 }

@@ -1,0 +1,106 @@
+"""Two heads side by side, in a real browser."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from browsing import expect, settled
+
+from foveate.viewer.document import Document
+
+Opener = Callable[..., Any]
+
+TOLD = ".beside-told"
+
+
+def looked(tab: Any) -> tuple[str, float]:
+    """What the second head looks at most, as its line says, and how much."""
+    settled(tab)
+    found = re.search(r"looks most at \d+, (.*): ([\d.]+)$", tab.inner_text(TOLD))
+    assert found, tab.inner_text(TOLD)
+    return found[1], float(found[2])
+
+
+def test_two_heads_of_a_site(opened: Opener, documents: dict[str, Document]) -> None:
+    """A query that is chosen in one is chosen in both; the second tells its own weights."""
+    tab = opened("translation", "#4/1")
+    assert tab.locator(".beside-pane").is_hidden()
+    tab.click("button.small >> text=Beside")
+    tab.wait_for_selector(".beside-pane canvas.map")
+    assert tab.locator("canvas.map").count() == 2
+    panel = documents["translation"].sites[4]
+    for _ in range(4):
+        tab.keyboard.press("ArrowDown")
+    row = panel.rows.weights[2, 3]
+    token, weight = looked(tab)
+    assert token == panel.keys.labels[row.argmax()]
+    np.testing.assert_allclose(weight, row.max(), rtol=2e-3)
+    tab.select_option("select[aria-label='Head beside']", label="head 0")
+    settled(tab)
+    np.testing.assert_allclose(looked(tab)[1], panel.rows.weights[0, 3].max(), rtol=2e-3)
+    tab.click("button.small >> text=Beside")
+    assert tab.locator(".beside-pane").is_hidden()
+
+
+def test_a_choice_in_the_second_map(opened: Opener, documents: dict[str, Document]) -> None:
+    """Of the same queries it counts for both maps; of other keys for the second alone."""
+    tab = opened("translation", "#4/1?beside=1_2")  # decoder.0.cross beside an encoder's: they share the source
+    tab.wait_for_selector(".beside-pane canvas.map")
+    box = tab.locator(".beside-pane canvas.map").bounding_box()
+    tab.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.6)
+    settled(tab)
+    source = documents["translation"].sites[1].keys.labels
+    told = re.search(r"query (\d+), (\S+); key (\d+), (\S+); [\d.]+", tab.inner_text(TOLD))
+    assert told
+    assert (told[2], told[4]) == (source[int(told[1])], source[int(told[3])])
+    assert tab.inner_text(".chosen.key") == told[4]
+    assert not tab.locator(".chosen.query").count()  # queries of the encoder are no queries of the decoder
+
+
+def test_a_link_keeps_the_second_head(opened: Opener) -> None:
+    tab = opened("translation", "#4/1?query=2&beside=4_3", width=1600)
+    tab.wait_for_selector(".beside-pane canvas.map")
+    assert tab.locator("canvas.map").count() == 2  # in place of the lines
+    assert tab.locator(".lines").count() == 0
+    assert looked(tab)
+    tab.click("text=Copy link")
+    tab.wait_for_function("location.hash.includes('beside')")
+    assert "beside=4_3" in tab.evaluate("location.hash")
+    tab.keyboard.press("ArrowRight")
+    expect(tab, ("decoder.0.cross", "head 2"))
+    assert (
+        tab.eval_on_selector("select[aria-label='Head beside']", "(list) => list.selectedOptions[0].text") == "head 3"
+    )
+
+
+def test_two_texts(opened: Opener, documents: dict[str, Document]) -> None:
+    """The same head of the other text is beside the open one, and goes along to the next head and layer."""
+    tab = opened("two")
+    names = [f"{each}.{stack}" for stack in ("encoder.∗.self", "decoder.∗.self", "decoder.∗.cross") for each in "AB"]
+    assert tab.locator(".group h2").all_inner_texts() == names
+    sites = [panel.name for panel in documents["two"].sites]
+    tab.click(f'.thumb[data-site="{sites.index("A.decoder.0.cross")}"][data-head="1"]')
+    tab.wait_for_selector(".beside-pane canvas.map")
+    second = "select[aria-label='{} beside']"
+    told = "(list) => list.selectedOptions[0].text"
+    assert tab.eval_on_selector(second.format("Site"), told) == "B.decoder.0.cross"
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("Shift+ArrowDown")
+    expect(tab, ("A.decoder.1.cross", "head 2"))
+    settled(tab)
+    assert tab.eval_on_selector(second.format("Site"), told) == "B.decoder.1.cross"
+    assert tab.eval_on_selector(second.format("Head"), told) == "head 2"
+    tab.keyboard.press("ArrowDown")  # a choice in one text says nothing about the other
+    settled(tab)
+    assert tab.inner_text(".chosen.query") == "<s>"
+    assert tab.inner_text(TOLD).startswith("Choose a row")
+    box = tab.locator(".beside-pane canvas.map").bounding_box()
+    tab.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"])
+    settled(tab)
+    found = re.search(r"query (\d+), (\S+); key (\d+), (\S+); ([\d.]+)", tab.inner_text(TOLD))
+    assert found
+    panel = documents["two"].sites[sites.index("B.decoder.1.cross")]
+    assert found[2] == panel.queries.labels[int(found[1])].upper()
+    np.testing.assert_allclose(float(found[5]), panel.rows.weights[2, int(found[1]), int(found[3])], rtol=6e-3)
+    assert tab.inner_text(".chosen.query") == "<s>"
