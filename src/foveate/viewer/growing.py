@@ -1,6 +1,7 @@
 """Moving pictures of heatmaps: the rows appear one after the other, as the model writes its words."""
 
-from typing import Any, BinaryIO
+from io import BytesIO
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -15,7 +16,7 @@ MOST_ROWS = 100
 """Rows that appear one by one; of longer maps, several at a time."""
 
 
-def save_growing(figure: Any, file: BinaryIO) -> None:
+def save_growing(figure: Any, file: BytesIO) -> None:
     """Write a matplotlib figure as a GIF that begins with the first row of each heatmap and ends with all of them.
 
     A figure without heatmaps is written as it is.
