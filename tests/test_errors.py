@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from foveate.errors import UserError, check_literals, one_of
+from foveate.errors import UserError, check_literals, one_line, one_of
 
 
 @dataclass
@@ -27,3 +27,10 @@ def test_check_literals() -> None:
     check_literals(Settings("pre", 5))
     with pytest.raises(UserError, match="unknown norm 'Post'"):
         check_literals(Settings("Post"))  # type: ignore[arg-type]
+
+
+def test_one_line() -> None:
+    """Whatever parts lines somewhere, in names that a user gives: of Unix, Windows, printers and Unicode."""
+    text = one_line("a\nb\r\nc\x0cd\x85e\u2028f\u2029g\x1b[2J")
+    assert text == r"a\nb\r\nc\x0cd\x85e\u2028f\u2029g\x1b[2J"
+    assert len(text.splitlines()) == 1

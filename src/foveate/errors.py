@@ -12,7 +12,7 @@ MOST = 2**53
 QUOTED = 60
 """So much of a text is shown where it is wrong."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
 """How torch says it, on a CPU, on a GPU, and where the size is no number any more."""

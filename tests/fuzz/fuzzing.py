@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tasks"))
 from foveate.cli import main
 from foveate.data.images import read_image
 from foveate.data.sounds import read_sound
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.tasks import task_class
 from foveate.tasks.completion.multiple_choice import read_questions
 
@@ -272,7 +272,7 @@ def attempt(read: Callable[[Subjects, random.Random, Path], None], subjects: Sub
                 warnings.simplefilter("error")
                 read(subjects, random.Random(seed), Path(place))
         except UserError as error:
-            told.write(f"{error}\n")
+            told.write(f"{one_line(error)}\n")  # as the command line does
         except SystemExit as error:
             caught = None if error.code in (0, 2) else f"exit status {error.code}"
         except BaseException:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from foveate.data.library_panics import UNREADABLE, told_in_one_line
 from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -70,12 +71,14 @@ class BertTokenizer:
         return self._tokenizer.get_vocab_size()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        with told_in_one_line(UNREADABLE):
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
-        found = self._tokenizer.encode(text, add_special_tokens=False)
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode(text, add_special_tokens=False)
         around = [(0, 0)]
         return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
 

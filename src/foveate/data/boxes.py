@@ -14,6 +14,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
 from foveate.data.lines import Paths, as_paths
 from foveate.errors import UserError
+from foveate.files import is_file
 from foveate.limits import TABLE, check_file
 
 Box = tuple[float, float, float, float]
@@ -158,7 +159,7 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
 def _find(path: Path, name: str) -> Path:
     """The image file: its name counts from the JSON file's folder, or from an `images` folder there or beside it."""
     for folder in (path.parent, path.parent / "images", path.parent.parent / "images", path.parent.parent):
-        if (folder / name).is_file():
+        if is_file(folder / name):
             return folder / name
     raise UserError(f"{path} lists the image {name}, which is neither in {path.parent} nor in {path.parent / 'images'}")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from foveate.data.library_panics import UNREADABLE, told_in_one_line
 from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -75,17 +76,21 @@ class PublicTokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts, with the special tokens that the model expects around a text."""
         self._tokenizer.encode_special_tokens = False
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        with told_in_one_line(UNREADABLE):
+            return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
 
     def encode_inside(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of parts of a text, without special tokens; the names of these in a text are ordinary characters."""
         self._tokenizer.encode_special_tokens = True
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
 
     def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
         self._tokenizer.encode_special_tokens = False
-        encoding = self._tokenizer.encode(text)
+        with told_in_one_line(UNREADABLE):
+            encoding = self._tokenizer.encode(text)
         return encoding.ids, encoding.offsets
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from foveate.data.library_panics import told_in_one_line
 from foveate.errors import UserError
 from foveate.limits import check_file
 from foveate.special_tokens import LEARNED, SpecialTokens
@@ -186,12 +187,14 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def open_library(path: Path) -> Tokenizer:
     """The library's tokenizer in a file that is there. Raises UserError for one that is too large or damaged."""
     check_file(path)
+    damaged = f"{path} is no tokenizer, or is damaged"
     try:
-        return Tokenizer.from_file(str(path))
-    except BaseException as error:  # the library raises nothing more precise, and a panic is no Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise UserError(f"{path} is no tokenizer, or is damaged: {' '.join(str(error).split())}") from None
+        with told_in_one_line(damaged):
+            return Tokenizer.from_file(str(path))
+    except UserError:
+        raise
+    except Exception as error:  # the library raises nothing more precise
+        raise UserError(f"{damaged}: {' '.join(str(error).split())}") from None
 
 
 def is_own(tokenizer: Tokenizer) -> bool:

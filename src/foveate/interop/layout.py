@@ -1,11 +1,10 @@
 """What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.errors import UserError, show_value
+from foveate.errors import MOST, UserError, show_value
 from foveate.interop.key_map import KeyMap
 
 
@@ -50,7 +49,7 @@ class ConfigReader:
             return default
         kind = int if default is None else type(default)
         fits = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) == (kind is bool)
-        if not fits or (not isinstance(value, bool) and not (math.isfinite(value) and value >= 0)):
+        if not fits or (not isinstance(value, bool) and not 0 <= value < MOST):
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
 

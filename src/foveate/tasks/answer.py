@@ -19,6 +19,7 @@ from foveate.data.images import ImageFormat, read_image
 from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
+from foveate.files import is_file
 from foveate.sight import look
 from foveate.tasks.image_files import read_or_report
 from foveate.tasks.labelling import choose_label
@@ -130,7 +131,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
         for place in places:
             if "\t" in place:
                 found.append(place)
-            elif not image or Path(place).is_file():
+            elif not image or is_file(Path(place)):
                 image = place
             else:
                 found.append(f"{image}\t{place}")

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.data.images import turn_upright
-from foveate.errors import UserError, show_value
+from foveate.errors import MOST, UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
     import_transformers,
@@ -181,7 +181,7 @@ def _statistics(processor: Any, found: Mapping[str, Any], name: str) -> list[flo
     """The mean or standard deviation of the pixels, from the processor or its file."""
     values = getattr(processor, name, None) or found.get(name) or [0.5] * 3
     numbers = isinstance(values, list | tuple) and all(
-        type(one) in (int, float) and math.isfinite(one) for one in values
+        type(one) in (int, float) and -MOST < one < MOST for one in values
     )
     if not numbers or len(values) not in (1, 3) or (name == "image_std" and not all(values)):
         raise UserError(f"the {name} of the image processor is {show_value(values)}, but must be three numbers")

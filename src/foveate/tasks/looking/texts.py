@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from foveate.data.library_panics import UNREADABLE, told_in_one_line
 from foveate.errors import UserError
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight
@@ -47,7 +48,8 @@ class FolderTokenizer:
     def __init__(self, folder: Path | None) -> None:
         self.tokenizer: Any = None
         if folder is not None and any((folder / name).is_file() for name in TOKENIZER_FILES):
-            with short_errors(f"the tokenizer in {folder} cannot be read"):
+            unreadable = f"the tokenizer in {folder} cannot be read"
+            with short_errors(unreadable), told_in_one_line(unreadable):
                 self.tokenizer = import_transformers().AutoTokenizer.from_pretrained(folder, **LOCAL_ONLY)
 
     @classmethod
@@ -60,7 +62,7 @@ class FolderTokenizer:
     def encode(self, text: str) -> list[int]:
         """The ids of a text, with the special tokens that the model expects."""
         if self.tokenizer is not None:
-            with short_errors("the text cannot be tokenized"):
+            with short_errors(UNREADABLE), told_in_one_line(UNREADABLE):
                 return list(self.tokenizer(text)["input_ids"])
         words = re.split(r"[\s,]+", text.strip("[] \t\r\n"))
         if not all(re.fullmatch(r"\d{1,9}", word) for word in words):

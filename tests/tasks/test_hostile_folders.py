@@ -1,0 +1,55 @@
+"""Hugging Face folders that would take all memory, all time, or another library's pages of errors."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not installed")
+
+from tiny_folders import looked  # noqa: E402
+
+from foveate.errors import UserError  # noqa: E402
+from foveate.interop.layout import ConfigReader  # noqa: E402
+from foveate.tasks.looking import open_model  # noqa: E402
+
+Folders = Callable[[str], Path]
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "vocab.txt"])
+def test_a_sparse_file_is_not_read(copied: Folders, name: str) -> None:
+    folder = copied("gpt2")
+    with (folder / name).open("ab") as file:
+        os.truncate(file.fileno(), 10 * 2**30)
+    with pytest.raises(UserError, match=rf"{name} has 10,240 MiB; the limit is 128 MiB"):
+        open_model(folder)
+
+
+@pytest.mark.parametrize("value", [10**400, float("nan"), True, "0.5", None])
+def test_pixels_have_means_that_are_numbers(copied: Folders, value: object) -> None:
+    folder = copied("vit")
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"image_mean": [0.5, value, 0.5]}))
+    with pytest.raises(UserError, match=r"image_mean|preprocessor_config") as caught:
+        open_model(folder)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("inf"), -1.0])
+def test_a_size_that_no_number_of_the_computer_holds(value: float) -> None:
+    with pytest.raises(UserError, match=r"^config.json has the share .*, which cannot be$"):
+        ConfigReader({"share": value}, "config.json").get("share", 0.5)
+
+
+def test_a_tokenizer_that_backtracks_without_end(copied: Folders, capfd: pytest.CaptureFixture) -> None:
+    folder = copied("gpt2")
+    path = folder / "tokenizer.json"
+    whole = json.loads(path.read_text())
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    whole["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, whole["pre_tokenizer"]]}
+    path.write_text(json.dumps(whole))
+    with pytest.raises(UserError, match=r"^the tokenizer cannot read the text: .*retry-limit"):
+        looked(folder, "a" * 60 + "b")
+    assert "panicked" not in capfd.readouterr().err
