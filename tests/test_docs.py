@@ -96,3 +96,15 @@ def test_every_page_is_in_the_site_s_menu() -> None:
     assert pages - logs == set(re.findall(r"\S+\.md", menu))
     named = re.findall(r"\((\S+\.md)\)", (DOCS / "log" / "index.md").read_text(encoding="utf-8"))
     assert {f"log/{name}" for name in named} == logs
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_page_begins_with_its_reader_s_question_and_the_answer(page: str) -> None:
+    """In the third line, below the title: a question, and something after it."""
+    title, empty, lead = (DOCS / page).read_text(encoding="utf-8").split("\n")[:3]
+    assert title.startswith("# ")
+    assert not empty
+    question, mark, answer = lead.partition("?")
+    assert mark
+    assert len(question) > 15
+    assert len(answer) > 25

@@ -7,6 +7,7 @@ from families.outcome import VERDICTS, Outcome
 
 HEAD = """# What `foveate.look` sees of other libraries
 
+Can `foveate.look` see my model? Find its family in the tables below.
 Every family of transformers ({transformers}) and of timm ({timm}), on torch {torch}: a small model with random weights is
 looked at and compared with the attention weights that it computes itself. This page is written by
 
