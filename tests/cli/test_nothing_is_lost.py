@@ -190,7 +190,8 @@ def test_what_does_not_attend_is_not_served(data: Path, tmp_path: Path, fails: F
     for verb in (["explore"], ["look", "--out", tmp_path / "look.html"]):
         name, *rest = verb
         assert fails(name, tmp_path / "run", *rest, *["red cat"][: len(rest)]) == (
-            f"rnn from {tmp_path / 'run'} does not attend: there is nothing to see"
+            f"rnn from {tmp_path / 'run'} does not attend: there is nothing to see; "
+            "presets of translate that do: rnn-bahdanau, rnn-luong, rnn-attentive"
         )
     message = fails("run", tmp_path / "run", "red cat", "--picture", tmp_path / "a.png")
     assert message == f"no picture to draw into {tmp_path / 'a.png'}: this model has no attention"

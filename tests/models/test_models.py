@@ -11,6 +11,7 @@ import foveate
 from foveate import models
 from foveate.contracts import StepDecoder
 from foveate.errors import UserError
+from foveate.nn import attends
 
 VOCABULARIES = {"src_vocab": 17, "tgt_vocab": 17}
 
@@ -39,6 +40,7 @@ def test_presets_at_their_own_sizes_cost_no_memory_on_meta(name: str) -> None:
     model = foveate.create(name, device="meta", **sizes)
     assert {parameter.device.type for parameter in model.parameters()} == {"meta"}
     assert {buffer.device.type for buffer in model.buffers()} <= {"meta"}
+    assert models.preset(name).attends == attends(model)
     assert torch.empty(0).device.type == "cpu"
 
 

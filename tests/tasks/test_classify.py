@@ -153,7 +153,10 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
     figure = made.picture(made.run("bad cats"))
     if title is None:
         assert figure is None
-        assert refused(open_model, tmp_path).endswith("does not attend: there is nothing to see")
+        assert refused(open_model, tmp_path).endswith(
+            "does not attend: there is nothing to see; "
+            "presets of classify that do: rnn-attentive-classifier, rnn-own-query-classifier, transformer-classifier"
+        )
     else:
         assert [text.get_text() for text in figure.texts] == [title]
         assert open_model(tmp_path).examples  # for the explorer

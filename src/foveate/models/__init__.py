@@ -39,6 +39,12 @@ class Preset:
     summary: str
 
     @property
+    def attends(self) -> bool:
+        """Whether `foveate look` has something to show of it, as its family's row says."""
+        attending = FAMILIES[self.family].attending
+        return attending is None or self.name in attending
+
+    @property
     def values(self) -> dict[str, Any]:
         """The fields that it sets."""
         return dict(family_module(self.family).PRESETS[self.name])

@@ -14,3 +14,5 @@ class Family:
     """
     presets: Mapping[str, tuple[int, str]]
     """The parameters of each preset, counted with the sizes of `foveate.models.COUNTED`, and a summary."""
+    attending: tuple[str, ...] | None = None
+    """The presets that attend, so that `foveate look` shows something; None if all do."""

@@ -40,6 +40,7 @@ FAMILIES = (
             ),
             "show-attend-tell-hard-tiny": (1_939_586, "The tiny one with hard attention by REINFORCE"),
         },
+        attending=("show-attend-tell", "show-attend-tell-tiny", "show-attend-tell-hard", "show-attend-tell-hard-tiny"),
     ),
     Family(
         "sar",
@@ -58,6 +59,7 @@ FAMILIES = (
             "show-ask-stacked-tiny": (1_003_330, "Each glimpse knows what those before it saw (Yang et al. 2016)"),
             "show-ask-mean-tiny": (883_906, "The tiny one without attention: the mean of all places"),
         },
+        attending=("show-ask", "show-ask-tiny", "show-ask-stacked-tiny"),
     ),
     Family(
         "smem-vqa",

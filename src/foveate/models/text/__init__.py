@@ -45,6 +45,7 @@ FAMILIES = (
             "elmo": (97_704_864, "Two LSTMs of 4096 cells in each direction (Peters et al. 2018)"),
             "elmo-tiny": (2_379_248, "Two LSTMs of 256 cells in each direction: for a laptop"),
         },
+        attending=(),
     ),
     Family(
         "gpt",
@@ -85,6 +86,7 @@ FAMILIES = (
                 "LSTMs of the paper's width (Li et al. 2015), with attention",
             ),
         },
+        attending=("hierarchical-autoencoder-attentive", "hierarchical-autoencoder-large"),
     ),
     Family(
         "llama",
@@ -100,6 +102,7 @@ FAMILIES = (
         {
             "rnn-autoencoder": (9_173_312, "GRU, a sentence in one vector, for a laptop"),
         },
+        attending=(),
     ),
     Family(
         "rnn-classifier",
@@ -119,6 +122,7 @@ FAMILIES = (
                 "The same, with the last state of each text as the query of a biaffine score",
             ),
         },
+        attending=("rnn-attentive-classifier", "rnn-own-query-classifier"),
     ),
     Family(
         "rnn-language",
@@ -129,6 +133,7 @@ FAMILIES = (
             "rnn-language-medium": (17_178_400, "LSTM of medium size (Zaremba et al. 2014)"),
             "rnn-language-large": (60_032_000, "LSTM of large size (Zaremba et al. 2014)"),
         },
+        attending=(),
     ),
     Family(
         "rnn-seq2seq",
@@ -163,6 +168,16 @@ FAMILIES = (
                 "4 LSTM layers of 1,000, reversed source, biaffine score, input feeding: sizes of Luong et al. 2015",
             ),
         },
+        attending=(
+            "rnn-bahdanau",
+            "rnn-luong",
+            "rnn-attentive",
+            "rnn-local",
+            "rnn-hard",
+            "rnn-monotonic",
+            "bahdanau-2015",
+            "luong-2015",
+        ),
     ),
     Family(
         "rnn-tagger",
@@ -172,6 +187,7 @@ FAMILIES = (
             "birnn-tagger": (3_389_456, "Bidirectional LSTM (Graves and Schmidhuber 2005)"),
             "deep-birnn-tagger": (4_179_984, "Three bidirectional LSTMs, each reads the output of the one below"),
         },
+        attending=(),
     ),
     Family(
         "siamese",
@@ -186,6 +202,7 @@ FAMILIES = (
                 "Bidirectional GRU, additive attention with a learned query, compares the pooled vectors",
             ),
         },
+        attending=("siamese-attentive",),
     ),
     Family(
         "transformer",

@@ -19,6 +19,7 @@ FAMILIES = (
             ),
             "alexnet-small-images": (710_978, "8 layers in two towers, for images from 15 x 15 pixels"),
         },
+        attending=(),
     ),
     Family(
         "cnn",
@@ -27,6 +28,7 @@ FAMILIES = (
             "cnn-tiny": (287_714, "6 convolutions, width 32 to 128, batch norm: for small images"),
             "cnn-attentive-tiny": (289_763, "The same with self-attention after the second stage (Zhang et al. 2019)"),
         },
+        attending=("cnn-attentive-tiny",),
     ),
     Family(
         "convnext",
@@ -36,6 +38,7 @@ FAMILIES = (
             "convnext-base": (87_568_514, "36 blocks, width 128 to 1024"),
             "convnext-small-images": (1_065_938, "8 blocks, width 48 to 192, for images from 8 x 8 pixels"),
         },
+        attending=(),
     ),
     Family(
         "detr",
@@ -69,6 +72,7 @@ FAMILIES = (
                 "Its first five stages, a sixteenth of the rows and columns: for detection",
             ),
         },
+        attending=(),
     ),
     Family(
         "googlenet",
@@ -81,6 +85,7 @@ FAMILIES = (
             ),
             "googlenet-small-images": (370_522, "A quarter of the width, batch norm: for images from 8 x 8 pixels"),
         },
+        attending=(),
     ),
     Family(
         "imagegpt",
@@ -125,6 +130,7 @@ FAMILIES = (
             "plain20": (269_202, "20 layers for small images, no shortcuts"),
             "plain56": (852_498, "56 layers for small images, no shortcuts"),
         },
+        attending=(),
     ),
     Family(
         "sagan",
@@ -134,6 +140,7 @@ FAMILIES = (
             "sagan-tiny": (261_638, "28 x 28 pixels, width 16 to 64, self-attention at 14 x 14"),
             "sagan-tiny-without": (260_996, "The same without self-attention"),
         },
+        attending=("sagan", "sagan-tiny"),
     ),
     Family(
         "swin",
@@ -155,6 +162,7 @@ FAMILIES = (
             "vgg19": (139_578_434, "19 layers"),
             "vgg-small-images": (635_938, "8 layers with batch norm, for images from 16 x 16 pixels"),
         },
+        attending=(),
     ),
     Family(
         "vit",
@@ -181,6 +189,7 @@ FAMILIES = (
             "zfnet": (58_268_802, "8 layers (Zeiler and Fergus 2014)"),
             "zfnet-small-images": (997_698, "8 layers, for images from 18 x 18 pixels"),
         },
+        attending=(),
     ),
 )
 """Each family with its module, and its presets: parameters, and a summary."""

@@ -10,6 +10,7 @@ from foveate.tasks.labelling import choose_label
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair
@@ -31,7 +32,7 @@ def look_at_answer(predictor: Predictor, given: Input, max_length: int, sites: S
     with look(predictor.model, sites=sites) as sight:
         predictor.forward(model_inputs(predictor, [image], [question]))
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
     places = grid_names(np.ascontiguousarray(predictor.processor.format.pixels(image).transpose(1, 2, 0)))
     names: dict[str, SidePair] = {site: ([question], places(sight[site].shape[3])) for site in sight.sites}

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 
@@ -37,7 +37,7 @@ def look_at_caption(
     with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
         predictor.forward(inputs)
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
     shown = np.ascontiguousarray(predictor.processor.format.pixels(image).transpose(1, 2, 0))
     pieces = predictor.processor.tokenizer.pieces(tokens)

@@ -5,11 +5,12 @@ from typing import Any
 
 import torch
 
-from foveate.errors import UserError, unknown
+from foveate.errors import unknown
 from foveate.sight import look
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import single_input_names
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 
@@ -32,7 +33,7 @@ def look_at_generator(predictor: Predictor, given: Input, max_length: int, sites
     with torch.inference_mode(), look(model.generator, sites=sites) as sight:
         model.generator(noise.to(predictor.device), torch.tensor([labels.index(label)], device=predictor.device))
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
     picture = shown.repeat(8, 0).repeat(8, 1)
     return LookResult(sight, single_input_names(sight, grid_names(picture)), make_title(label), [name, *sight.notes])

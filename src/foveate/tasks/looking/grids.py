@@ -9,12 +9,12 @@ import PIL.Image
 import torch
 from torch import nn
 
-from foveate.errors import UserError
 from foveate.nn import WindowAttention
 from foveate.sight import Sight, Windows, look
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import Naming, single_input_names
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image
@@ -75,7 +75,7 @@ def look_at_image(
     inputs = {"pixels": predictor.processor.pixels([image])}
     sight = look_at_maps(predictor.model, lambda: predictor.forward(inputs), sites)
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, "the image", "places")
     shown = predictor.processor.format.pixels(image).transpose(1, 2, 0)
     names = single_input_names(sight, grid_names(np.ascontiguousarray(shown)))

@@ -8,6 +8,7 @@ from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import token_names
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.match import QUERY, pair_inputs
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
@@ -31,7 +32,7 @@ def look_at_pair(predictor: Predictor, given: Input, max_length: int, sites: Seq
     with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
         predictor.model(**inputs)
     if not sight.sites:
-        raise UserError(f"{predictor.name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, predictor.name)
     source, target = map(token_names, pieces)
     names: dict[str, SidePair] = {}
     for name in sight.sites:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from foveate import tasks
 from foveate.decoding import Decoding
-from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks.continuations import Composing
 from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.viewer.protocol import Grown, Input, LookResult
 
 READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")
@@ -30,7 +30,7 @@ class PredictorViewer:
         self.max_length = int(longest) if longest < math.inf else None
         self.examples = EXAMPLES if reads_text else ()
         if not self.predictor.task.attends(self.predictor):
-            raise UserError(f"{self.name} does not attend: there is nothing to see")
+            raise nothing_to_see(self.predictor, self.name)
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""

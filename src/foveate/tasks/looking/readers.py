@@ -15,6 +15,7 @@ from foveate.tasks.completion.answers import Completing, Completion
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
 from foveate.tasks.looking.naming import model_name, single_input_names, token_names
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import Reading, Trained
 from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
@@ -76,7 +77,7 @@ def look_at_text(
     options = type(task).run_options(task.as_json(), "the settings")
     found = _look(predictor, getattr(options, "brief", options), name, given, max_length, sites, reading)
     if not found.sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     return found
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
@@ -32,7 +32,7 @@ def look_at_reading(
     with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
         predictor.forward({**inputs, "target": torch.tensor([[processor.special.start, *processor.encode(text)]])})
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     height, width = inputs["pixels"].shape[2:]
     check_length((height // row) * (width // column), max_length, "the image", "places")
     shown = np.full((height, width), 255, np.uint8)

@@ -13,6 +13,7 @@ from foveate.decoding.acting import stack_observations
 from foveate.errors import UserError
 from foveate.sight import Sight, look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
@@ -45,7 +46,7 @@ def look_at_walk(predictor: Predictor, given: Input, max_length: int, sites: Seq
     words = words_of(instruction) or ["[UNKNOWN]"]
     check_length(len(words), max_length, "the instruction", "words")
     sides: SidePair = (actions, words)
-    notes = [_known(sight, name), f"Walk: {walked.line.replace(chr(9), ' | ')}", *sight.notes]
+    notes = [_known(sight, predictor, name), f"Walk: {walked.line.replace(chr(9), ' | ')}", *sight.notes]
     return LookResult(sight, dict.fromkeys(sight.sites, sides), make_title(instruction), notes)
 
 
@@ -73,7 +74,7 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
         same = steps[int(site.partition("#")[2] or 1) - 1]
         actions = [f"{step + 1}. {ACTIONS[acted.actions[step]]}" for step in same]
         names[site] = (actions, Image.of(views[same[0]], rows, columns))
-    notes = [_known(sight, name), f"Actions: {acted.line.replace(chr(9), ' | ')}", *sight.notes]
+    notes = [_known(sight, predictor, name), f"Actions: {acted.line.replace(chr(9), ' | ')}", *sight.notes]
     return LookResult(sight, names, f"{text.strip()}: {acted.instruction}", notes)
 
 
@@ -126,7 +127,7 @@ def _name(predictor: Predictor) -> str:
     return f"{predictor.task.model} from {predictor.task.out}"
 
 
-def _known(sight: Sight, name: str) -> str:
+def _known(sight: Sight, predictor: Predictor, name: str) -> str:
     if not sight.sites:
-        raise UserError(f"{name} does not attend: there is nothing to see")
+        raise nothing_to_see(predictor, name)
     return name
