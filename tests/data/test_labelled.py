@@ -55,3 +55,17 @@ def test_what_is_refused(tmp_path: Path, content: str, message: str) -> None:
 def test_one_file_and_no_more(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"labelled text is one file of label<TAB>text lines; 2 files were given"):
         LabelledText.from_paths([tmp_path / "a", tmp_path / "b"])
+
+
+def test_swapped_columns_are_questioned(tmp_path: Path) -> None:
+    """3,485 labels for two texts; but two texts of a few labels, and labels that are as rare as their texts, may be."""
+    path = tmp_path / "swapped.tsv"
+    path.write_text("".join(f"a text {number}\t{('good', 'bad')[number % 2]}\n" for number in range(3485)))
+    expected = r"swapped.tsv has 3,485 different labels and only 2 different texts: are its columns swapped\? a line"
+    for read in (LabelledText.check, lambda text: text.held_out(10), lambda text: text.report):
+        with pytest.raises(UserError, match=expected):
+            read(LabelledText.from_file(path))
+    few = LabelledText.from_pairs([(f"label {number}", "the text") for number in range(20)])
+    assert len(few.check().labels) == 20
+    names = LabelledText.from_pairs([(f"label {number}", f"the text {number}") for number in range(50)])
+    assert len(names.check().labels) == 50

@@ -55,3 +55,10 @@ def test_files_that_do_not_fit(tmp_path, content, complaint):
 def test_two_files_are_no_tagged_text(tmp_path):
     with pytest.raises(UserError, match="one file of word<TAB>tag lines; 2 files were given"):
         tagged_text([tmp_path / "a", tmp_path / "b"])
+
+
+def test_swapped_columns_are_questioned(tmp_path):
+    path = tmp_path / "swapped.tsv"
+    path.write_text("".join(f"{('NOUN', 'VERB', 'ADJ')[number % 3]}\tword{number}\n" for number in range(300)))
+    with pytest.raises(UserError, match=r"swapped.tsv has 300 different tags and only 3 different words: are its col"):
+        tagged_text(path)

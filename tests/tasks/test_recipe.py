@@ -125,7 +125,7 @@ def test_a_label_that_occurs_once_is_learned() -> None:
         assert check.check().kept in (1, 2)
         assert learn.check().kept + check.check().kept == 40
     with pytest.raises(UserError, match="reviews: it has too few texts of each label to hold some out; give text to"):
-        held_out(LabelledText.from_pairs([(f"label {n}", "text") for n in range(40)], "reviews"), "FILE", "texts")
+        held_out(LabelledText.from_pairs([(f"label {n}", f"text {n}") for n in range(40)], "reviews"), "FILE", "texts")
 
 
 def test_what_is_read_of_folders_and_validated_on_decides_whether_a_training_goes_on(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from foveate.data.sides import together, within
 from foveate.data.streamed_text import StreamedText
 from foveate.errors import UserError
 
+MANY_LABELS = 20
+"""Up to so many different labels nobody is asked whether they are labels."""
+
 
 class Labelled(NamedTuple):
     """A text and its label, with the number (from 1) of the line on which they stand."""
@@ -18,6 +21,15 @@ class Labelled(NamedTuple):
     line: int
     label: str
     text: str
+
+
+def question_columns(name: str, decided: int, labels: str, read: int, texts: str, right: str) -> None:
+    """Raise UserError where more different labels than texts to give them to show that columns have changed places."""
+    if decided > max(MANY_LABELS, 2 * read):
+        raise UserError(
+            f"{name} has {decided:,} different {labels} and only {read:,} different {texts}: are its columns swapped? "
+            f"a line is {right}"
+        )
 
 
 @dataclass(frozen=True)
@@ -81,8 +93,9 @@ class LabelledText(StreamedText):
         """The text without one of `every` of its examples, and these.
 
         Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
-        are all of them.
+        are all of them, and as `check` does.
         """
+        self.check()
         drawn = together(self.texts(), every)
         labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
         held = frozenset(
@@ -105,7 +118,8 @@ class LabelledText(StreamedText):
     def check(self) -> LabelledCounts:
         """Read everything once (and only once, however often this is called) and count.
 
-        Raises UserError on whatever is wrong with the file, and when it holds no text.
+        Raises UserError on whatever is wrong with the file, when it holds no text, and where labels and texts seem to
+        have changed places.
         """
         if self._counts is None:
             found = Counter(None if example is None else example.label for example in self._lines())
@@ -113,6 +127,9 @@ class LabelledText(StreamedText):
             if not found:
                 raise UserError(f"{self.name}: there is no labelled text in it")
             labels = {str(label): found[label] for label in sorted(map(str, found))}
+            if len(labels) > MANY_LABELS and 2 * len(labels) > found.total():
+                texts = len({hash(text) for text in self.texts()})
+                question_columns(self.name, len(labels), "labels", texts, "texts", "label<TAB>text")
             self._counts = LabelledCounts(found.total(), empty, labels)
         return self._counts
 

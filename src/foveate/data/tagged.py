@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.labelled import question_columns
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
@@ -52,6 +53,8 @@ def tagged_dataset(name: str, sentences: Iterable[Tagged]) -> Dataset[Tagged]:
         raise UserError(f"{name}: there is no sentence in it")
     words = sum(len(sentence.words) for sentence in sentences)
     tags = {tag for sentence in sentences for tag in sentence.tags}
+    different = len({word for sentence in sentences for word in sentence.words})
+    question_columns(name, len(tags), "tags", different, "words", "word<TAB>tag")
     return Dataset(name, sentences, "sentences", [f"{words:,} words", f"{len(tags)} tags"])
 
 
