@@ -177,6 +177,23 @@ def test_a_terminal_gets_a_bar():
     assert "left" in text
 
 
+def test_the_bar_has_a_loss_from_the_first_step() -> None:
+    """The mean of what came since the last row; a row's own figures once there is one."""
+    console = Console(file=StringIO(), force_terminal=True, width=200, color_system=None)
+    display = Display(console, Training(steps=100), Progress(), None)
+    metrics_log = MetricsLog([display])
+    assert metrics_log.loss is None
+    for step, loss in enumerate((6.0, 9.0), 1):
+        metrics_log.add(Update(weight=2, learning_rate=1e-3, gradient_norm=1.0, sums={"loss": loss}))
+        display.tick(Progress(step=step), metrics_log.loss)
+        assert display.bar.tasks[0].description.startswith(f"step {step}  loss {(3.0, 3.75)[step - 1]:.3f}  ")
+    metrics_log.training(Progress(step=2))
+    assert metrics_log.loss is None
+    display.tick(Progress(step=3), 1.0)
+    assert display.bar.tasks[0].description.startswith("step 3  loss 3.750  ")
+    display.close()
+
+
 def test_who_is_quiet_takes_over_nothing_that_is_printed():
     before = sys.stdout, sys.stderr
     display = Display(Console(quiet=True, force_terminal=True), Training(steps=100), Progress(), None)

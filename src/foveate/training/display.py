@@ -32,12 +32,13 @@ class Display:
         self.bar = Bar(*columns, console=console, disable=silent, transient=True)
         self.task = self.bar.add_task("", total=1.0)
 
-    def tick(self, progress: Progress) -> None:
-        """Show the progress after a step."""
+    def tick(self, progress: Progress, loss: float | None = None) -> None:
+        """Show the progress after a step, until the first row with the loss so far."""
         self.bar.start()
         done = progress.done(self.settings)
         self.best = _best(self.metric, progress)
-        text = f"step {progress.step:,}  {self.figures}{self.best}{self._left(done)}"
+        figures = self.figures or ("" if loss is None else f"loss {loss:.3f}  ")
+        text = f"step {progress.step:,}  {figures}{self.best}{self._left(done)}"
         self.bar.update(self.task, completed=done, description=text)
 
     def write(self, row: Row) -> None:

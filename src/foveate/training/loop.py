@@ -149,7 +149,7 @@ class _Run:
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
         progress.advance(update.weight, seconds)
         self.metrics_log.add(update)
-        self.display.tick(progress)
+        self.display.tick(progress, self.metrics_log.loss)
         if progress.step == PACE and (line := self._minutes_inside_warmup()):
             self.display.say(line)
         if progress.step % settings.log_every == 0:

@@ -33,6 +33,12 @@ class MetricsLog:
         window[RATE] = update.learning_rate
         self._timed += update.weight
 
+    @property
+    def loss(self) -> float | None:
+        """The mean loss since the last row; None where no step has told one."""
+        total = self.window.get(f"{SUM}loss")
+        return total / self.window[WEIGHT] if total is not None and self.window[WEIGHT] else None
+
     def pause(self) -> None:
         """Restart the clock of the next row, after something else than training."""
         self._since, self._timed = time.perf_counter(), 0
