@@ -12,9 +12,12 @@ from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
 from foveate.decoding.sampling import check_sampling, sample
-from foveate.errors import UserError, check_literals
+from foveate.errors import UserError, check_literals, show_value
 from foveate.nn import longest_sequence
 from foveate.special_tokens import SpecialTokens
+
+MOST_FACTOR, MOST_EXTRA = 1_000, 1_000_000
+"""The longest that an output may be made: a model that never ends a text would write for days."""
 
 
 @dataclass
@@ -58,9 +61,9 @@ class Decoding:
     def check(self) -> None:
         """Raise UserError for an invalid value."""
         check_literals(self)
-        for name in ("length_factor", "length_extra"):
-            if not 0 <= getattr(self, name) <= LONGEST:
-                raise UserError(f"{name} is {getattr(self, name)}, but must be from 0 to {LONGEST:,}")
+        for name, most in (("length_factor", MOST_FACTOR), ("length_extra", MOST_EXTRA)):
+            if not 0 <= getattr(self, name) <= most:
+                raise UserError(f"{name} is {show_value(getattr(self, name))}, but must be from 0 to {most:,}")
         if not self.length_factor and not self.length_extra:
             raise UserError("length_factor and length_extra are both 0: no output may have a token")
         match self.method:
