@@ -9,11 +9,13 @@ import pytest
 
 from foveate import cli
 from foveate.cli import bench
+from foveate.cli import data as cli_data
 from foveate.cli import demo as cli_demo
 from foveate.cli import look as cli_look
 from foveate.cli import run as cli_run
 from foveate.cli import train as cli_train
 from foveate.cli.parse import parse
+from foveate.data import SOURCES
 from foveate.experiments import Comparison, gallery
 from foveate.experiments.gallery import ROWS, Row, command_line
 from foveate.experiments.gallery_page import Entry, gallery_page
@@ -116,6 +118,9 @@ def test_every_row_has_options_that_there_are(row: Row, monkeypatch: pytest.Monk
         verb, *rest = command_line(command, Path("there"))
         if verb == "look":
             asked.append(parse(kinds[verb], rest, verb))
+        elif verb == "data":
+            asked.append(parse(cli_data.Data, rest, verb))
+            assert asked[-1].name in SOURCES
         elif verb == "run":
             assert rest[-2] == "--picture"
             asked.append(rest)

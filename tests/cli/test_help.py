@@ -62,7 +62,7 @@ LEAST = {
     "gallery": 3,
     "push": 3,
     "models": 1,
-    "data": 0,
+    "data": 3,
     "completion": 0,
     "doctor": 0,
     "report": 3,

@@ -28,6 +28,7 @@ OPTIONS = {
     "push": "--private --help",
     "size": "--gpus --gpu --help",
     "demo": "--out --help",
+    "data": "--out --count --help",
     "models": "--vocabulary --help",
 }
 """The options of each command that are completed; those of one model or task alone are left to `--help-all`."""

@@ -2,19 +2,41 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
+from foveate.data.sources.examples import write_examples
+from foveate.errors import UserError
 from foveate.interop.pretrained import PRETRAINED, weights
 
 
 @dataclass
 class Data:
-    """List the text that can be had by name. Nothing is fetched before it is used."""
+    """List the text that can be had by name; with NAME and `--out`, write test images or sounds of it as files.
+
+    Nothing is fetched before it is used.
+    """
+
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None
+    """Images or sounds by name, of which to write some."""
+    out: Path | None = None
+    """Folder to write them to, with a table of what is known of each, examples.tsv."""
+    count: int = 1
+    """Number of examples."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    parse(Data, arguments, "data")
+    options = parse(Data, arguments, "data")
+    if (options.name is None) != (options.out is None):
+        raise UserError("to write examples, give a name and --out FOLDER")
+    if options.name is not None and options.out is not None:
+        for path in write_examples(options.name, options.out, options.count):
+            print(path)
+        return
     for source in SOURCES.values():
         print(f"{source.name}\n  {source.about}")
         print(f"  for {', '.join(source.tasks)}; {source.size} to fetch, licence {source.licence}")

@@ -1,0 +1,53 @@
+"""Examples of data by name as files: images and sounds to try a model on."""
+
+import shutil
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foveate.data.sources import SOURCES, open_source
+from foveate.errors import UserError, at_least, unknown
+from foveate.files import check_writable
+
+TABLE = "examples.tsv"
+
+
+def write_examples(name: str, folder: Path, count: int) -> list[Path]:
+    """Write the first test examples of a source of images or sounds: 1.png, 2.png, ... or 1.wav, ..., and a table of
+    what is known of each.
+
+    Raises UserError for an unknown source, and for one whose examples are no images or sounds.
+    """
+    at_least(1, "count", count)
+    if name not in SOURCES:
+        raise unknown("source", name, SOURCES)
+    check_writable(folder)
+    examples = list(islice(iter(open_source(name, task=SOURCES[name].tasks[0]).test), count))
+    if not examples or not (hasattr(examples[0], "read") or hasattr(examples[0], "path")):
+        raise UserError(f"{name}: its examples are no images or sounds; to see text, open the cache's file")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, lines = [], []
+    for number, example in enumerate(examples, 1):
+        paths.append(_write(example, folder / str(number)))
+        lines.append(f"{paths[-1].name}\t{_known(example)}\n")
+    (folder / TABLE).write_text("".join(lines), encoding="utf-8")
+    return paths
+
+
+def _write(example: Any, place: Path) -> Path:
+    if hasattr(example, "read"):
+        path = place.with_suffix(".png")
+        example.read().save(path)
+        return path
+    path = place.with_suffix(Path(example.path).suffix)
+    shutil.copyfile(example.path, path)
+    return path
+
+
+def _known(example: Any) -> str:
+    """The caption, the label or the labels of an example, in one line."""
+    for field in ("captions", "label", "labels"):
+        value = getattr(example, field, None)
+        if value:
+            return " ".join(str(value if isinstance(value, str) else ", ".join(value)).split())
+    return ""

@@ -1,0 +1,49 @@
+"""`foveate data NAME --out FOLDER`: test images and sounds as files."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import PIL.Image
+import pytest
+
+from foveate import cli
+from foveate.data import Splits
+from foveate.data.sources import examples
+
+
+def opens(monkeypatch: pytest.MonkeyPatch, *test: Any) -> None:
+    monkeypatch.setattr(examples, "open_source", lambda name, task: Splits([], [], list(test)))
+
+
+def test_images_and_what_is_known_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = [PIL.Image.new("RGB", (7, 5), colour) for colour in ("red", "blue", "green")]
+    described = [SimpleNamespace(read=image.copy, captions=(f"a\n{n}", "other")) for n, image in enumerate(images)]
+    opens(monkeypatch, *described)
+    cli.main(["data", "emoji-captions", "--out", str(tmp_path / "x"), "--count", "2"])
+    assert capsys.readouterr().out == f"{tmp_path}/x/1.png\n{tmp_path}/x/2.png\n"
+    with PIL.Image.open(tmp_path / "x" / "2.png") as image:
+        assert image.getpixel((0, 0)) == (0, 0, 255)
+    assert (tmp_path / "x" / "examples.tsv").read_text() == "1.png\ta 0, other\n2.png\ta 1, other\n"
+
+
+def test_sounds_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.wav").write_bytes(b"sound")
+    opens(monkeypatch, SimpleNamespace(path=tmp_path / "a.wav", label="one"))
+    (path,) = examples.write_examples("spoken", tmp_path / "x", 5)
+    assert path.name == "1.wav"
+    assert path.read_bytes() == b"sound"
+    assert (tmp_path / "x" / "examples.tsv").read_text() == "1.wav\tone\n"
+
+
+def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]) -> None:
+    there = str(tmp_path)
+    assert fails("data", "brown") == "to write examples, give a name and --out FOLDER"
+    assert fails("data", "--out", there) == "to write examples, give a name and --out FOLDER"
+    assert fails("data", "browm", "--out", there) == "unknown source 'browm'; did you mean brown?"
+    assert fails("data", "brown", "--out", there, "--count", "0") == "count is 0, but must be at least 1"
+    opens(monkeypatch, SimpleNamespace(words=("a",)))
+    assert fails("data", "brown", "--out", there).startswith("brown: its examples are no images or sounds")
