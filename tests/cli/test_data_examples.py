@@ -10,6 +10,7 @@ import pytest
 
 from foveate import cli
 from foveate.data import Splits
+from foveate.data.labelled_sounds import LabelledSound
 from foveate.data.sources import examples
 
 
@@ -32,7 +33,7 @@ def test_images_and_what_is_known_of_them(
 
 def test_sounds_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.wav").write_bytes(b"sound")
-    opens(monkeypatch, SimpleNamespace(path=tmp_path / "a.wav", label="one"))
+    opens(monkeypatch, LabelledSound(tmp_path / "a.wav", "one", 1.0, 8000))
     (path,) = examples.write_examples("spoken", tmp_path / "x", 5)
     assert path.name == "1.wav"
     assert path.read_bytes() == b"sound"

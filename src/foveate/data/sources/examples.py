@@ -35,12 +35,12 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
 
 
 def _write(example: Any, place: Path) -> Path:
-    if hasattr(example, "read"):
-        path = place.with_suffix(".png")
-        example.read().save(path)
+    if hasattr(example, "path"):  # a sound, which is a file already
+        path = place.with_suffix(Path(example.path).suffix)
+        shutil.copyfile(example.path, path)
         return path
-    path = place.with_suffix(Path(example.path).suffix)
-    shutil.copyfile(example.path, path)
+    path = place.with_suffix(".png")
+    example.read().save(path)
     return path
 
 
