@@ -52,7 +52,7 @@ def test_greedy_search_has_one_answer(scripted) -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"length_extra": -1}, "length_extra is -1, but must be from 0 to 2,147,483,648"),
+        ({"length_extra": -1}, "length_extra is -1, but must be from 0 to 1,000,000"),
         ({"length_extra": 2**63}, "length_extra is 9223372036854775808, but must be below 9,223"),
         ({"length_factor": float("nan")}, "length_factor is nan, but must be from 0 to"),
         ({"length_factor": float("inf")}, "length_factor is inf, but must be from 0 to"),
