@@ -14,6 +14,7 @@ from torch import nn
 
 from foveate import bundle
 from foveate.errors import UserError
+from foveate.tensor_files import read_metadata, read_tensors, write_tensors
 
 
 class Tied(nn.Module):
@@ -63,12 +64,12 @@ def test_the_files(tmp_path: Path):
 
 def test_tied_tensors_are_written_once(tmp_path: Path):
     big = torch.randn(101, 103)
-    bundle.write_tensors(tmp_path / "x.safetensors", {"one/a": big, "one/b": big, "two/c": big[:2]})
+    write_tensors(tmp_path / "x.safetensors", {"one/a": big, "one/b": big, "two/c": big[:2]})
     assert (tmp_path / "x.safetensors").stat().st_size < 1.2 * big.numel() * 4
-    read = bundle.read_tensors(tmp_path / "x.safetensors").tensors
+    read = read_tensors(tmp_path / "x.safetensors").tensors
     assert torch.equal(read["one/b"], big)
     assert torch.equal(read["two/c"], big[:2])
-    assert bundle.read_tensors(tmp_path / "x.safetensors", "one/").tensors.keys() == {"a", "b"}
+    assert read_tensors(tmp_path / "x.safetensors", "one/").tensors.keys() == {"a", "b"}
 
 
 def test_tensors_of_every_make(tmp_path: Path):
@@ -85,8 +86,8 @@ def test_tensors_of_every_make(tmp_path: Path):
         "parameter": nn.Parameter(torch.ones(2)),
         "half": torch.ones(3, dtype=torch.bfloat16),
     }
-    bundle.write_tensors(tmp_path / "x.safetensors", tensors)
-    read = bundle.read_tensors(tmp_path / "x.safetensors").tensors
+    write_tensors(tmp_path / "x.safetensors", tensors)
+    read = read_tensors(tmp_path / "x.safetensors").tensors
     assert read.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert read[name].dtype == tensor.dtype
@@ -228,16 +229,16 @@ def test_equal_tensors_give_equal_files(tmp_path: Path) -> None:
     tensors = {"b": torch.arange(5.0), "a": torch.arange(7.0)}
     metadata = {f"key {number}": "é" * number for number in range(11)}
     for number in range(5):
-        bundle.write_tensors(tmp_path / f"{number}.safetensors", tensors, metadata)
+        write_tensors(tmp_path / f"{number}.safetensors", tensors, metadata)
     assert len({(tmp_path / f"{number}.safetensors").read_bytes() for number in range(5)}) == 1
-    assert bundle.read_metadata(tmp_path / "0.safetensors")["key 3"] == "ééé"
+    assert read_metadata(tmp_path / "0.safetensors")["key 3"] == "ééé"
 
 
 @pytest.mark.parametrize(("tied", "message"), [("[1]", "tied tensors cannot be read"), ('{"a": "b"}', "to 'b', which")])
 def test_damaged_ties(tmp_path: Path, tied: str, message: str) -> None:
     save_file({"x": torch.ones(3)}, tmp_path / "x.safetensors", {"tied": tied})
     with pytest.raises(UserError, match=message):
-        bundle.read_tensors(tmp_path / "x.safetensors")
+        read_tensors(tmp_path / "x.safetensors")
 
 
 def test_a_flipped_bit_in_the_weights_is_found(tmp_path: Path) -> None:

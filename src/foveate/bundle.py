@@ -11,19 +11,17 @@ between. Nothing is ever unpickled, and nothing that was read is ever run.
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from foveate.errors import UserError
-from foveate.files import parse_json, read_json, written
+from foveate.files import read_json, written
+from foveate.tensor_files import count_numbers, read_metadata, read_tensors, write_tensors
 
 FORMAT = "foveate/2"
 
@@ -72,10 +70,7 @@ class Bundle:
     @property
     def numbers(self) -> int:
         """How many numbers the weights are, tied ones counted each time. Raises UserError for a damaged file."""
-        with _opened(self.weights) as file:
-            owners = _owners(file, self.weights)
-            own = [owner for name, owner in owners.items() if name.startswith(self._prefix)]
-            return sum(math.prod(file.get_slice(owner).get_shape()) for owner in own)
+        return count_numbers(self.weights, self._prefix)
 
     @property
     def _prefix(self) -> str:
@@ -190,7 +185,7 @@ def load(folder: Path | str) -> Bundle:
     if not isinstance(digest, str | None):
         raise UserError(f"{folder / CONFIG}: weights is {digest!r}, but must be their digest")
     opened = Bundle(folder, description, checkpoint, digest if checkpoint is None else None)
-    _opened(opened.weights)
+    read_metadata(opened.weights)  # tells of a damaged file
     return opened
 
 
@@ -206,96 +201,6 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: str, cause: str
             shapes = f"{tuple(tensors[name].shape)} there, but {tuple(tensor.shape)} in the model"
             raise UserError(f"{where}: '{name}' is {shapes}: probably {cause}")
     model.load_state_dict(dict(tensors))
-
-
-@dataclass
-class TensorFile:
-    """What a safetensors file holds."""
-
-    tensors: dict[str, Tensor]
-    metadata: dict[str, str] = field(default_factory=dict)
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write one safetensors file; tensors that are one and the same in memory (tied) are written once."""
-    owners: dict[tuple, str] = {}
-    kept, tied = {}, {}
-    taken: set[int] = set()
-    for name, tensor in tensors.items():
-        owner = owners.setdefault(_identity(tensor) if tensor.numel() else (name,), name)
-        if owner == name:
-            kept[name] = _own(tensor, taken)
-        else:
-            tied[name] = owner
-    with written(path) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode
-        save_file(kept, temporary, {"format": "pt", "tied": json.dumps(tied), **(metadata or {})})
-        _in_order(temporary)
-        temporary.chmod(mode)  # safetensors makes its files readable to their owner only
-
-
-def read_tensors(path: Path, prefix: str = "") -> TensorFile:
-    """Read a file of `write_tensors`, tied names included: only names that begin with `prefix`, which is taken off.
-
-    Raises UserError where the file is missing, truncated or damaged.
-    """
-    with _opened(path) as file:
-        names = {name: owner for name, owner in _owners(file, path).items() if name.startswith(prefix)}
-        tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
-        metadata = {key: value for key, value in (file.metadata() or {}).items() if key != "tied"}
-    return TensorFile({name.removeprefix(prefix): tensors[owner] for name, owner in names.items()}, metadata)
-
-
-def _owners(file: Any, path: Path) -> dict[str, str]:
-    """The name under which each tensor of an opened file lies, tied ones included."""
-    own = {name: name for name in file.keys()}  # noqa: SIM118
-    try:
-        tied = dict(parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors"))
-        unknown = set(tied.values()) - own.keys()
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path} is damaged: its tied tensors cannot be read: {error}") from None
-    if unknown:
-        raise UserError(f"{path} is damaged: it ties tensors to '{min(map(str, unknown))}', which is not there")
-    return own | tied
-
-
-def read_metadata(path: Path) -> dict[str, str]:
-    """The metadata of a safetensors file, without reading its tensors. Raises UserError like `read_tensors`."""
-    with _opened(path) as file:
-        return dict(file.metadata() or {})
-
-
-def _in_order(path: Path) -> None:
-    """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
-    with path.open("r+b") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-        file.seek(8)
-        file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
-
-
-def _opened(path: Path) -> Any:
-    try:
-        return safe_open(path, "pt")
-    except SafetensorError as error:
-        raise UserError(f"{path} is truncated or damaged ({path.stat().st_size:,} bytes): {error}") from None
-    except OSError as error:
-        raise UserError(f"could not read {path}: {error.strerror or error}") from None
-
-
-def _identity(tensor: Tensor) -> tuple:
-    return tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
-
-
-def _own(tensor: Tensor, taken: set[int]) -> Tensor:
-    """The tensor on the CPU, contiguous, alone in its memory; `taken` collects the memory that has an owner."""
-    tensor = tensor.detach().cpu().contiguous()
-    storage = tensor.untyped_storage()
-    alone = storage.nbytes() == tensor.numel() * tensor.element_size() and storage.data_ptr() not in taken
-    taken.add(storage.data_ptr())
-    return tensor if alone else tensor.clone()
 
 
 def _contents(folder: Path) -> str:

@@ -270,16 +270,16 @@ def test_no_space_left(fails: Fails, data: Path, tmp_path: Path, monkeypatch: py
     command = [str(part) for part in train("--data", data, "--out", tmp_path / "run", *FLAGS)]
     command += ["--steps", "6", "--save-every", "3"]
     with monkeypatch.context() as patch:
-        from foveate import bundle
+        from foveate import tensor_files
 
-        save = bundle.save_file
+        save = tensor_files.save_file
 
         def full(*arguments: object) -> None:
             if Path(str(arguments[1])).name == "step-00000006.safetensors":
                 raise OSError(28, "No space left on device")
             save(*arguments)
 
-        patch.setattr(bundle, "save_file", full)
+        patch.setattr(tensor_files, "save_file", full)
         checkpoints = tmp_path / "run" / "checkpoints"
         assert fails(*command) == (
             f"could not write step-00000006.safetensors in {checkpoints}: No space left on device; "

@@ -12,7 +12,6 @@ import torch
 from rich.console import Console
 
 import foveate
-from foveate.bundle import read_tensors
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
@@ -23,6 +22,7 @@ from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.looking import open_model
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import NoOptions
+from foveate.tensor_files import read_tensors
 from foveate.training import Training
 from foveate.viewer.protocol import File
 

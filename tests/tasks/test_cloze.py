@@ -10,10 +10,10 @@ from rich.console import Console
 from tiny_prose import training, write_files
 
 import foveate
-from foveate.bundle import read_tensors
 from foveate.cli import main
 from foveate.errors import TextError, UserError
 from foveate.tasks.cloze import Cloze, ClozeText, Filling
+from foveate.tensor_files import read_tensors
 
 CONSOLE = Console(file=StringIO())
 

@@ -27,6 +27,7 @@ from foveate.tasks.fine_tuning import FINE_TUNING
 from foveate.tasks.language import Language
 from foveate.tasks.start import open_start
 from foveate.tasks.trained import NoOptions
+from foveate.tensor_files import read_tensors
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -63,7 +64,7 @@ def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> C
 def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) -> None:
     task = recipe(tmp_path, folder)
     model = task.build(vocabulary=1, classes=3)
-    state = foveate.bundle.read_tensors(folder / "model.safetensors").tensors
+    state = read_tensors(folder / "model.safetensors").tensors
     body = bert.foveate(model.config, state, fresh_head=True)
     assert len(body) > 30
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in body.items())
@@ -181,7 +182,7 @@ def test_low_rank_updates_leave_the_body_alone_and_are_merged(tmp_path: Path) ->
     assert changed == {f"stack.blocks.{block}.self.{layer}.weight" for block in (0, 1) for layer in ("query", "value")}
     loaded = foveate.load(tmp_path / "run")
     assert loaded.run("bad dogs").probability == trained.run("bad dogs").probability
-    updates = foveate.bundle.read_tensors(tmp_path / "run/adapter.safetensors").tensors
+    updates = read_tensors(tmp_path / "run/adapter.safetensors").tensors
     assert len(updates) == 8
     name = "stack.blocks.1.self.query"
     merged = theirs[f"{name}.weight"] + 2 * updates[f"{name}.up"] @ updates[f"{name}.down"]

@@ -11,6 +11,7 @@ from torch import nn
 
 from foveate import bundle
 from foveate.errors import UserError
+from foveate.tensor_files import write_tensors
 from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.optimizers import optimizer
@@ -105,7 +106,7 @@ def test_what_is_saved_after_one_that_was_passed_over_stays(tmp_path: Path, full
 
 def test_a_foreign_file_is_no_checkpoint(tmp_path: Path):
     checkpoints, model, optimizer = saver(tmp_path)
-    bundle.write_tensors(checkpoints.path(10), model.state_dict())
+    write_tensors(checkpoints.path(10), model.state_dict())
     with pytest.raises(UserError, match="is not a checkpoint of this version of foveate"):
         checkpoints.resume(whole(model), optimizer)
 

@@ -19,6 +19,7 @@ from foveate.interop.key_map import KeyMap
 from foveate.interop.layout import Layout, label_names
 from foveate.interop.weight_files import WHOLE, refuse_adapters, weight_files
 from foveate.nn import skip_init
+from foveate.tensor_files import read_tensors
 
 MODEL_TYPES = {
     "gpt2": "foveate.interop.keys.gpt",
@@ -113,7 +114,7 @@ def read_folder(folder: Path) -> PublicModel:
     with torch.device("meta"):
         empty = models.build(layout.family, config)
     key_map = layout.key_map(config)
-    parts = [bundle.read_tensors(file).tensors for file in files]
+    parts = [read_tensors(file).tensors for file in files]
     state = key_map.complete({name: value for part in parts for name, value in part.items()})
     _check(state, key_map.to_public(empty.state_dict()), key_map, folder)
     with skip_init():

@@ -12,6 +12,7 @@ from foveate.interop.public_folder import is_public
 from foveate.nn.low_rank import SCALE
 from foveate.tasks.start import ADAPTER
 from foveate.tasks.trained import describe
+from foveate.tensor_files import read_tensors
 
 
 def export_adapter(folder: Path, out: Path) -> Path:
@@ -28,6 +29,6 @@ def export_adapter(folder: Path, out: Path) -> Path:
     if not is_public(base):
         raise UserError(f"{folder} began from {base}, which is no Hugging Face folder: peft could not load it")
     config: Any = from_dict(models.config_class("bert"), description.architecture, str(folder / bundle.CONFIG))
-    state = bundle.read_tensors(folder / bundle.WEIGHTS).tensors
-    write_adapter(out, base, config, state, bundle.read_tensors(folder / ADAPTER).tensors, SCALE)
+    state = read_tensors(folder / bundle.WEIGHTS).tensors
+    write_adapter(out, base, config, state, read_tensors(folder / ADAPTER).tensors, SCALE)
     return base

@@ -22,6 +22,7 @@ from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, check_blanks
 from foveate.tasks.embedder import Embedder
 from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
+from foveate.tensor_files import read_tensors
 from foveate.training.hardware import choose_device
 
 
@@ -57,7 +58,7 @@ def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTok
     config = bert.read_config(values, str(folder / bundle.CONFIG), head)
     if head in ("text", "tokens"):
         config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
-    parts = [bundle.read_tensors(file).tensors for file in weight_files(folder)]
+    parts = [read_tensors(file).tensors for file in weight_files(folder)]
     try:
         state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
     except UserError as error:

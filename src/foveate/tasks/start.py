@@ -24,6 +24,7 @@ from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks.image_start import encoder_path, fill_image_encoder
 from foveate.tasks.trained import describe
+from foveate.tensor_files import read_tensors, write_tensors
 from foveate.training import main_process
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _run_folder(folder: Path) -> Start:
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
     config = bert.read_config(values, str(folder / bundle.CONFIG))
-    parts = [bundle.read_tensors(file).tensors for file in weight_files(folder)]
+    parts = [read_tensors(file).tensors for file in weight_files(folder)]
     try:
         body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)
     except UserError as error:
@@ -176,7 +177,7 @@ class FromWeights:
         """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""
         updates = low_rank_updates(model)
         if updates and main_process():
-            bundle.write_tensors(cast("Recipe[Any]", self).out / ADAPTER, updates)
+            write_tensors(cast("Recipe[Any]", self).out / ADAPTER, updates)
         merge_low_rank(model)
         cast("Recipe[Any]", super()).finish(model)
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.tensor_files import read_metadata, read_tensors, write_tensors
 from foveate.training.folder_lock import check_folder
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
@@ -76,7 +77,7 @@ class Checkpoints:
     def _write(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
         metadata = {"format": FORMAT, "progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
         try:
-            bundle.write_tensors(self.path(progress.step), tensors, metadata)
+            write_tensors(self.path(progress.step), tensors, metadata)
         except UserError as error:
             raise UserError(f"{error}; {self._intact()}") from None
         self._prune(progress)
@@ -130,7 +131,7 @@ class Checkpoints:
         for step in reversed(self.steps()):
             try:
                 fixed, progress = self._metadata(step)
-                tensors |= bundle.read_tensors(self.path(step)).tensors
+                tensors |= read_tensors(self.path(step)).tensors
             except UserError as error:
                 damaged.append(str(error))
                 continue
@@ -178,7 +179,7 @@ class Checkpoints:
         last: dict[str, Tensor] = {}
         for step in steps:
             self._metadata(step)
-            last = bundle.read_tensors(self.path(step), "model/").tensors
+            last = read_tensors(self.path(step), "model/").tensors
             sums = {name: sums.get(name, 0) + tensor.double() for name, tensor in last.items()}
         means = {name: (total / len(steps)).to(last[name].dtype) for name, total in sums.items()}
         return {name: means[name] if tensor.is_floating_point() else tensor for name, tensor in last.items()}
@@ -186,7 +187,7 @@ class Checkpoints:
     def _metadata(self, step: int) -> tuple[dict[str, Any], Progress]:
         """The fixed settings of a checkpoint, and its progress."""
         path = self.path(step)
-        metadata = bundle.read_metadata(path)
+        metadata = read_metadata(path)
         if metadata.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of this version of foveate")
         try:

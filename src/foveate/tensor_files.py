@@ -1,0 +1,115 @@
+"""Safetensors files: tensors by name, tied ones once, read and written without pickles."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from foveate.errors import UserError
+from foveate.files import parse_json, written
+
+
+@dataclass
+class TensorFile:
+    """What a safetensors file holds."""
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write one safetensors file; tensors that are one and the same in memory (tied) are written once."""
+    owners: dict[tuple, str] = {}
+    kept, tied = {}, {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        owner = owners.setdefault(_identity(tensor) if tensor.numel() else (name,), name)
+        if owner == name:
+            kept[name] = _own(tensor, taken)
+        else:
+            tied[name] = owner
+    with written(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        save_file(kept, temporary, {"format": "pt", "tied": json.dumps(tied), **(metadata or {})})
+        _in_order(temporary)
+        temporary.chmod(mode)  # safetensors makes its files readable to their owner only
+
+
+def read_tensors(path: Path, prefix: str = "") -> TensorFile:
+    """Read a file of `write_tensors`, tied names included: only names that begin with `prefix`, which is taken off.
+
+    Raises UserError where the file is missing, truncated or damaged.
+    """
+    with _opened(path) as file:
+        names = {name: owner for name, owner in _owners(file, path).items() if name.startswith(prefix)}
+        tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
+        metadata = {key: value for key, value in (file.metadata() or {}).items() if key != "tied"}
+    return TensorFile({name.removeprefix(prefix): tensors[owner] for name, owner in names.items()}, metadata)
+
+
+def count_numbers(path: Path, prefix: str = "") -> int:
+    """How many numbers the tensors are whose names begin with `prefix`, tied ones counted each time.
+
+    Raises UserError like `read_tensors`.
+    """
+    with _opened(path) as file:
+        own = [owner for name, owner in _owners(file, path).items() if name.startswith(prefix)]
+        return sum(math.prod(file.get_slice(owner).get_shape()) for owner in own)
+
+
+def _owners(file: Any, path: Path) -> dict[str, str]:
+    """The name under which each tensor of an opened file lies, tied ones included."""
+    own = {name: name for name in file.keys()}  # noqa: SIM118
+    try:
+        tied = dict(parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors"))
+        unknown = set(tied.values()) - own.keys()
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path} is damaged: its tied tensors cannot be read: {error}") from None
+    if unknown:
+        raise UserError(f"{path} is damaged: it ties tensors to '{min(map(str, unknown))}', which is not there")
+    return own | tied
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file, without reading its tensors. Raises UserError like `read_tensors`."""
+    with _opened(path) as file:
+        return dict(file.metadata() or {})
+
+
+def _in_order(path: Path) -> None:
+    """Sort a safetensors file's metadata, which the library writes in random order: equal models make equal files."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        file.seek(8)
+        file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return safe_open(path, "pt")
+    except SafetensorError as error:
+        raise UserError(f"{path} is truncated or damaged ({path.stat().st_size:,} bytes): {error}") from None
+    except OSError as error:
+        raise UserError(f"could not read {path}: {error.strerror or error}") from None
+
+
+def _identity(tensor: Tensor) -> tuple:
+    return tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _own(tensor: Tensor, taken: set[int]) -> Tensor:
+    """The tensor on the CPU, contiguous, alone in its memory; `taken` collects the memory that has an owner."""
+    tensor = tensor.detach().cpu().contiguous()
+    storage = tensor.untyped_storage()
+    alone = storage.nbytes() == tensor.numel() * tensor.element_size() and storage.data_ptr() not in taken
+    taken.add(storage.data_ptr())
+    return tensor if alone else tensor.clone()
