@@ -38,7 +38,8 @@ def from_dict(kind: type[Config], values: Any, where: str, others: bool = False)
         raise _unknown_field(min(error.keys), kind, where) from None
     except dacite.WrongTypeError as error:
         needed = _told(error.field_type)
-        raise UserError(f"{where}: {error.field_path} is {show_value(error.value)}, but must be {needed}") from None
+        given = show_value(_given(values, error.field_path or "", error.value))
+        raise UserError(f"{where}: {error.field_path} is {given}, but must be {needed}") from None
     except dacite.DaciteError as error:
         raise UserError(f"{where}: {error}") from None
     except UserError:
@@ -97,6 +98,13 @@ def _tuples(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _tuples(part) for key, part in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _given(values: Any, path: str, default: Any) -> Any:
+    """The text at a path such as "training.steps", which dacite may have begun to take apart; else the default."""
+    for name in path.split("."):
+        values = values.get(name) if isinstance(values, dict) else None
+    return values if isinstance(values, str) else default
 
 
 def _number(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "tasks")]
+sys.path[:0] = [str(Path(__file__).parent), *(str(Path(__file__).parent.parent / part) for part in ("tasks", "parity"))]
 
 import words
 from small import FLAGS, Trained

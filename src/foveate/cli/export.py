@@ -11,6 +11,7 @@ import tyro
 from foveate import tasks
 from foveate.cli.parse import parse
 from foveate.errors import UserError
+from foveate.files import check_writable
 from foveate.interop.pretrained import locate
 from foveate.tasks.adapter import export_adapter
 from foveate.tasks.completion.completer import Completer
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Export, arguments, "export")
     if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
         raise UserError(f"{options.out} is there already: name another --out")
+    check_writable(options.out)
     if options.to == "peft":
         base = export_adapter(options.folder, options.out)
         print(f"wrote {options.out}; its base is AutoModelForSequenceClassification.from_pretrained('{base}')")

@@ -70,6 +70,11 @@ class BertTokenizer:
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 
+    @property
+    def largest(self) -> int:
+        """The largest token id."""
+        return max(self._tokenizer.get_vocab().values(), default=-1)
+
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         with told_in_one_line(UNREADABLE):
             encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)

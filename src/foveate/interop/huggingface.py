@@ -17,7 +17,15 @@ from torch import nn
 from foveate import bundle
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.interop.weight_files import INDEX, WHOLE, check_names, no_weights, refuse_adapters, shard_names
+from foveate.interop.weight_files import (
+    INDEX,
+    WHOLE,
+    check_names,
+    check_whole,
+    no_weights,
+    refuse_adapters,
+    shard_names,
+)
 
 LOCAL_ONLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """Options for everything that transformers loads from a folder."""
@@ -109,6 +117,7 @@ def _check_weights(config: Any, folder: Path) -> None:
         check_names([name.removesuffix(".index.json")], bundle.CONFIG, folder)
         if name.endswith(".index.json"):
             check_names(shard_names(folder / name), name, folder)
+            check_whole(folder, name)
     if not files:
         raise no_weights(folder)
 

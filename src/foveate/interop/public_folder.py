@@ -102,6 +102,15 @@ def layout_for(family: str) -> Layout:
     raise UserError(f"a {family} has no public layout to write; gpt, gpt-neox and llama have one")
 
 
+def check_tokenizer(largest: int, model: Any) -> None:
+    """Raise UserError for a tokenizer with a token, by its largest id, that a model has no embedding for."""
+    if largest >= (entries := model.config.vocabulary):
+        raise UserError(
+            f"the tokenizer has a token {largest:,}, but the model embeddings for {entries:,} only: "
+            "probably they are of two different models"
+        )
+
+
 def read_folder(folder: Path) -> PublicModel:
     """The model in a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
     layout = layout_of(folder)

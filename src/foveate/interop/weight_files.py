@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -21,12 +22,21 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / WHOLE]
     if not (folder / INDEX).is_file():
         raise no_weights(folder)
-    shards = shard_names(folder / INDEX)
-    check_names(shards, INDEX, folder)
-    files = [folder / name for name in dict.fromkeys(map(str, shards))]
+    check_names(shard_names(folder / INDEX), INDEX, folder)
+    return _shards(folder, INDEX)
+
+
+def check_whole(folder: Path, index: str) -> None:
+    """Raise UserError for a shard that an index names and that is missing, truncated or damaged."""
+    for file in _shards(folder, index):
+        bundle.read_metadata(file)
+
+
+def _shards(folder: Path, index: str) -> list[Path]:
+    files = [folder / name for name in dict.fromkeys(map(str, shard_names(folder / index)))]
     if missing := [file.name for file in files if not file.is_file()]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise UserError(f"{folder} lacks {missing[0]}{more} of the {len(files)} files that its {INDEX} names")
+        raise UserError(f"{folder} lacks {missing[0]}{more} of the {len(files)} files that its {index} names")
     return files
 
 

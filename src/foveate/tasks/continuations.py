@@ -16,7 +16,7 @@ from foveate.decoding import decode
 from foveate.errors import UserError, quoted, unknown
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.text_task import TOKENS_TOGETHER
-from foveate.tasks.trained import Writing
+from foveate.tasks.trained import Writing, check_positions
 
 
 @dataclass
@@ -52,9 +52,13 @@ class Continuation:
 def continue_texts(
     predictor: Predictor, texts: Sequence[str], options: Composing, budget: int = TOKENS_TOGETHER
 ) -> list[Continuation]:
-    """Each text with what the model wrote after it; `budget` is the tokens of beginnings that are read together."""
+    """Each text with what the model wrote after it; `budget` is the tokens of beginnings that are read together.
+
+    Raises TextError for a beginning that is longer than the positions that the model has learned.
+    """
     processor: LanguageProcessor = predictor.processor
     starts = processor.tokenizer.encode(list(texts))
+    check_positions(predictor.model, texts, enumerate(map(len, starts)))
     condition = condition_of(processor, getattr(predictor.model, "condition", None), options.condition)
     generator = torch.Generator(predictor.device).manual_seed(options.seed)
     found: dict[int, list[Hypothesis]] = {}

@@ -16,7 +16,7 @@ from foveate.errors import UserError, at_least
 from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.layout import label_names
-from foveate.interop.public_folder import header_of
+from foveate.interop.public_folder import check_tokenizer, header_of
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, check_blanks
@@ -66,7 +66,9 @@ def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTok
     with skip_init():
         model = models.build("bert", config)
     bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
-    return model.to(choose_device(device)).eval(), BertTokenizer.load(folder), values
+    tokenizer = BertTokenizer.load(folder)
+    check_tokenizer(tokenizer.largest, model)
+    return model.to(choose_device(device)).eval(), tokenizer, values
 
 
 @dataclass

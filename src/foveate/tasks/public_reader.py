@@ -13,8 +13,7 @@ from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.labelled_pairs import LabelledPairProcessor
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.rows import padded
-from foveate.errors import UserError
-from foveate.interop.public_folder import header_of, read_folder
+from foveate.interop.public_folder import check_tokenizer, header_of, read_folder
 from foveate.tasks.text_task import longest_first
 from foveate.training.hardware import choose_device
 
@@ -93,9 +92,5 @@ def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dic
         return PublicReader(model, tokenizer, "bert", config.token_types > 1), values
     found = read_folder(folder)
     own = PublicTokenizer.load(folder)
-    if own.largest >= (entries := found.model.config.vocabulary):  # type: ignore[union-attr, operator]
-        raise UserError(
-            f"the tokenizer has a token {own.largest:,}, but the model embeddings for {entries:,} only: "
-            "probably they are of two different models"
-        )
+    check_tokenizer(own.largest, found.model)
     return PublicReader(found.model.to(choose_device(device)), own, found.family), found.values

@@ -18,7 +18,7 @@ from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import PublicHeader, read_folder, write_folder
+from foveate.interop.public_folder import PublicHeader, check_tokenizer, read_folder, write_folder
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.answers import Completing, Completion, Show, TextStream
 from foveate.tasks.completion.choices import Choice, ChoiceScorer
@@ -40,11 +40,7 @@ class Completer:
         Raises UserError for a tokenizer with more entries than the model has embeddings, and for tokens that are no
         numbers.
         """
-        if tokenizer.largest >= (entries := model.config.vocabulary):
-            raise UserError(
-                f"the tokenizer has a token {tokenizer.largest:,}, but the model embeddings for {entries:,} only: "
-                "probably they are of two different models"
-            )
+        check_tokenizer(tokenizer.largest, model)
         self.model, self.family, self.tokenizer, self.values = model, family, tokenizer, values
         header = from_dict(PublicHeader, values, "config.json or generation_config.json", others=True)
         ends = header.eos_token_id
