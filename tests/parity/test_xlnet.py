@@ -30,7 +30,7 @@ def pair() -> tuple[nn.Module, nn.Module]:
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.uniform_(-0.5, 0.5)
-    theirs.load_state_dict(xlnet.transformers(ours.config, ours.state_dict()))
+    theirs.load_state_dict(xlnet.key_map(ours.config).to_public(ours.state_dict()))
     return ours, theirs
 
 
@@ -46,7 +46,7 @@ def compare(pair: tuple[nn.Module, nn.Module], ours: dict[str, Tensor], theirs: 
         (logits * weights).sum().backward()
     gradients = {name: _gradient(parameter) for name, parameter in pair[0].named_parameters(remove_duplicate=False)}
     others = dict(pair[1].named_parameters(remove_duplicate=False))
-    for name, value in xlnet.transformers(pair[0].config, gradients).items():
+    for name, value in xlnet.key_map(pair[0].config).to_public(gradients).items():
         torch.testing.assert_close(value, _gradient(others[name]), **EXACT, msg=name)
 
 
@@ -79,7 +79,7 @@ def test_both_streams(pair: tuple[nn.Module, nn.Module], segments: bool) -> None
 
 def test_the_tensors_come_back_as_they_were(pair: tuple[nn.Module, nn.Module]) -> None:
     ours, theirs = pair
-    back = xlnet.foveate(ours.config, theirs.state_dict())
+    back = xlnet.key_map(ours.config).to_ours(theirs.state_dict())
     assert back.keys() == ours.state_dict().keys()
     for name, value in ours.state_dict().items():
         assert torch.equal(back[name], value), name

@@ -93,6 +93,12 @@ class PublicTokenizer:
             encoding = self._tokenizer.encode(text)
         return encoding.ids, encoding.offsets
 
+    def types(self, text: str) -> list[int]:
+        """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            return self._tokenizer.encode(text).type_ids
+
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """The texts of ids, without special tokens."""
         return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)

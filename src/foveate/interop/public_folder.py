@@ -27,6 +27,7 @@ MODEL_TYPES = {
     "gpt_neox": "foveate.interop.keys.gpt_neox",
     "llama": "foveate.interop.keys.llama",
     "whisper": "foveate.interop.keys.whisper",
+    "xlnet": "foveate.interop.keys.xlnet",
 }
 """The module with the LAYOUT of each "model_type" that our models are equal to."""
 
@@ -99,7 +100,7 @@ def layout_for(family: str) -> Layout:
         layout: Layout = importlib.import_module(module).LAYOUT
         if layout.family == family:
             return layout
-    raise UserError(f"a {family} has no public layout to write; gpt, gpt-neox and llama have one")
+    raise UserError(f"a {family} has no public layout to write; gpt, gpt-neox, llama and xlnet have one")
 
 
 def check_tokenizer(largest: int, model: Any) -> None:
@@ -119,7 +120,9 @@ def read_folder(folder: Path) -> PublicModel:
     files = weight_files(folder)
     config = layout.read_config(values, str(where))
     if (head := head_of(folder)) != "words":
-        config.head, config.classes, config.label_bias = head, len(label_names(values, str(where))), head == "tokens"
+        config.head, config.classes = head, len(label_names(values, str(where)))
+        if hasattr(config, "label_bias"):
+            config.label_bias = head == "tokens"
     with torch.device("meta"):
         empty = models.build(layout.family, config)
     key_map = layout.key_map(config)

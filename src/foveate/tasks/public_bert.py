@@ -113,19 +113,26 @@ class WordFiller:
         """Each text with the words that fit best in place of each [MASK]; [SEP] stands between two texts."""
         options.check()
         check_blanks(texts)
-        rows = [self.tokenizer.encode_question(text) for text in texts]
+        rows = [self._encode(text) for text in texts]
         check_positions(self.model, texts, enumerate(map(len, rows)), marks=0)
         return [
-            FilledText(text, self._blanks(row, options.best) if MASK in text else [])
+            FilledText(text, self._blanks(text, row, options.best) if MASK in text else [])
             for text, row in zip(texts, rows, strict=True)
         ]
 
-    def _blanks(self, row: list[int], best: int) -> list[Blank]:
+    def _encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode_question(text)
+
+    def _blanks(self, text: str, row: list[int], best: int) -> list[Blank]:
         places = [place for place, token in enumerate(row) if token == self.tokenizer.special.mask]
         inputs = {**self._inputs(row), "places": torch.tensor([places], device=next(self.model.parameters()).device)}
         with torch.inference_mode():
-            probabilities = self.model(**inputs).logits[0].float().softmax(-1)
-        found = []
+            logits = self.model(**inputs).logits[0]
+        return self._best(logits, best)
+
+    def _best(self, logits: Tensor, best: int) -> list[Blank]:
+        """The best words for each row of logits."""
+        found, probabilities = [], logits.float().softmax(-1)
         for shares, ids in zip(*probabilities.topk(min(best, probabilities.shape[-1])), strict=True):
             words = [self.tokenizer.pieces([token])[0].removeprefix("Ġ") for token in ids.tolist()]
             found.append(Blank(words, shares.tolist()))
@@ -140,7 +147,7 @@ class WordFiller:
 
     def reading(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
-        row = self.tokenizer.encode_question(text)
+        row = self._encode(text)
         return Reading(self._inputs(row), self.tokenizer.pieces(row), len(row))
 
     def too_long(self, texts: Sequence[str]) -> list[int]:

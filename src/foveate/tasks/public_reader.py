@@ -26,7 +26,7 @@ class TextRow:
     spans: list[tuple[int, int]]
     """Where each token begins and ends in the text; (0, 0) for those around it. Empty for a pair."""
     types: list[int] | None = None
-    """Of each token 0 for the first text and 1 for the second, in models with a vector for each."""
+    """Of each token 0 for the first text and 1 for the second, in models that tell them apart."""
 
     def first_pieces(self, words: Sequence[str]) -> list[int | None]:
         """The place of the first token of each word, where the words are parted by one space; None without any."""
@@ -46,18 +46,19 @@ class PublicReader:
     model: nn.Module
     tokenizer: BertTokenizer | PublicTokenizer
     family: str
-    segments: bool = False
-    """Whether the model has a vector for tokens of each of two texts."""
+    types: str | None = None
+    """What the model calls the types of its tokens; None if it has none."""
 
     def encode(self, text: str) -> TextRow:
         """One text, or for a BERT two with a tab between them."""
         if not isinstance(self.tokenizer, BertTokenizer):
-            return TextRow(*self.tokenizer.spans(text))
+            types = self.tokenizer.types(text) if self.types else None
+            return TextRow(*self.tokenizer.spans(text), types)
         if text.count("\t") == 1 and all(map(str.strip, text.split("\t"))):
             first, second = map(str.strip, text.split("\t"))
-            pairs = LabelledPairProcessor(self.tokenizer, {}, self.segments)
+            pairs = LabelledPairProcessor(self.tokenizer, {}, self.types is not None)
             tokens, types = pairs.join(pairs.encode([(first, second)])[0])
-            return TextRow(tokens, [], types if self.segments else None)
+            return TextRow(tokens, [], types if self.types else None)
         tokens, spans = self.tokenizer.spans(text)
         return TextRow(tokens, spans)
 
@@ -66,9 +67,9 @@ class PublicReader:
         device = next(self.model.parameters()).device
         tokens, lengths = padded([np.array(row.tokens) for row in rows], 0)
         found = {"tokens": tokens, "lengths": lengths}
-        if self.segments:
+        if self.types:
             types = [np.array(row.types or [0] * len(row.tokens)) for row in rows]
-            found["token_types"] = padded(types, 0)[0]
+            found[self.types] = padded(types, 0)[0]
         return {name: value.to(device) for name, value in found.items()}
 
     @torch.inference_mode()
@@ -89,8 +90,9 @@ def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dic
 
         model, tokenizer, values = read_model(folder, head, device)
         config: Any = model.config
-        return PublicReader(model, tokenizer, "bert", config.token_types > 1), values
+        return PublicReader(model, tokenizer, "bert", "token_types" if config.token_types > 1 else None), values
     found = read_folder(folder)
     own = PublicTokenizer.load(folder)
     check_tokenizer(own.largest, found.model)
-    return PublicReader(found.model.to(choose_device(device)), own, found.family), found.values
+    types = "segments" if found.family == "xlnet" else None
+    return PublicReader(found.model.to(choose_device(device)), own, found.family, types), found.values

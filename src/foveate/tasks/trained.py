@@ -83,6 +83,8 @@ class Reading:
     """What to call the places of the text in pictures."""
     length: int
     """How many tokens it has."""
+    asked: Sequence[str] = ()
+    """What to call the places that are predicted, in a model with queries for these alone."""
 
 
 @runtime_checkable

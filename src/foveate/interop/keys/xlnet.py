@@ -1,12 +1,17 @@
-"""The tensors of XLNet under the names of transformers' `XLNetLMHeadModel`, and back.
+"""XLNet in transformers: `XLNetLMHeadModel` and the models with labels.
 
 Theirs has a projection as (width, heads, head width), and one that is applied the other way round for the output.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
+from foveate.errors import UserError
+from foveate.interop.key_map import Entry, KeyMap, Same, Transform
+from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.text.xlnet import XLNetConfig
 
 _PROJECTIONS = {"query": "q", "key": "k", "value": "v", "distance": "r"}
@@ -18,48 +23,143 @@ _MODULES = {
     "around_feedforward.norm": "ff.layer_norm",
 }
 
+_HEADS = {
+    "words": {"output": "lm_loss"},
+    "text": {"summary": "sequence_summary.summary", "output": "logits_proj"},
+    "tokens": {"output": "classifier"},
+}
+"""The layers after the body there, by what they predict."""
 
-def transformers(config: XLNetConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state of ours as the state of `XLNetLMHeadModel`."""
-    found = {
-        "transformer.word_embedding.weight": state["embedding.weight"],
-        "transformer.mask_emb": state["unknown_token"][None, None],
-        "lm_loss.weight": state["output.weight"],
-        "lm_loss.bias": state["output.bias"],
+_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu"}
+
+_WORDS = "transformer.word_embedding.weight"
+
+
+@dataclass(frozen=True)
+class _Projection(Transform):
+    """From the width into heads."""
+
+    heads: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].T.unflatten(1, (self.heads, -1))
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.flatten(1).T]
+
+
+@dataclass(frozen=True)
+class _Output(Transform):
+    """From heads into the width."""
+
+    heads: int
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].unflatten(1, (self.heads, -1))
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.flatten(1)]
+
+
+class _Offset(Transform):
+    """A vector for each head."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].squeeze(1)
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.unsqueeze(1)]
+
+
+class _Segments(Transform):
+    """Two vectors for each head."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0].transpose(0, 1)
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.transpose(0, 1)]
+
+
+class _UnknownToken(Transform):
+    """One vector."""
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0][None, None]
+
+    def split(self, whole: Tensor, parts: int) -> Sequence[Tensor]:
+        return [whole.flatten()]
+
+
+def key_map(config: XLNetConfig) -> KeyMap:
+    """The table of tensors."""
+    rows: dict[str, tuple[str, Transform]] = {
+        "embedding": ("transformer.word_embedding", Same()),
+        "unknown_token": ("transformer.mask_emb", _UnknownToken()),
     }
+    rows |= {ours: (theirs, Same()) for ours, theirs in _HEADS[config.head].items()}
     for layer in range(config.layers):
         ours, theirs = f"blocks.{layer}", f"transformer.layer.{layer}"
         attention, other = f"{ours}.self", f"{theirs}.rel_attn"
         for name, short in _PROJECTIONS.items():
-            found[f"{other}.{short}"] = state[f"{attention}.{name}.weight"].T.unflatten(1, (config.heads, -1))
-        found[f"{other}.o"] = state[f"{attention}.output.weight"].unflatten(1, (config.heads, -1))
-        for name, short in _OFFSETS.items():
-            found[f"{other}.{short}"] = state[f"{attention}.{name}"].squeeze(1)
-        found[f"{other}.seg_embed"] = state[f"{attention}.segments"].transpose(0, 1)
-        for name, other_name in _MODULES.items():
-            for leaf in ("weight", "bias"):
-                found[f"{theirs}.{other_name}.{leaf}"] = state[f"{ours}.{name}.{leaf}"]
-    return found
+            rows[f"{attention}.{name}.weight"] = f"{other}.{short}", _Projection(config.heads)
+        rows[f"{attention}.output.weight"] = f"{other}.o", _Output(config.heads)
+        rows |= {f"{attention}.{name}": (f"{other}.{short}", _Offset()) for name, short in _OFFSETS.items()}
+        rows[f"{attention}.segments"] = f"{other}.seg_embed", _Segments()
+        rows |= {f"{ours}.{name}": (f"{theirs}.{own}", Same()) for name, own in _MODULES.items()}
+    tied = {"lm_loss.weight": _WORDS} if config.head == "words" else {}
+    return KeyMap(tuple(Entry((own,), *row) for own, row in rows.items()), tied, (), "transformer.")
 
 
-def foveate(config: XLNetConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse of `transformers`."""
-    found = {
-        "embedding.weight": state["transformer.word_embedding.weight"],
-        "unknown_token": state["transformer.mask_emb"].flatten(),
-        "output.weight": state["lm_loss.weight"],
-        "output.bias": state["lm_loss.bias"],
+def read_config(values: Mapping[str, Any], where: str) -> XLNetConfig:
+    """The config of a `config.json`. UserError for what our models do not have."""
+    read = ConfigReader(values, where)
+    read.require(attn_type="bi", bi_data=False, clamp_len=-1, same_length=False, tie_word_embeddings=True)
+    read.require(summary_type="last", summary_use_proj=True, summary_activation="tanh")
+    width, heads = read.get("d_model", 1024), read.get("n_head", 16)
+    if heads and read.get("d_head", width // heads) * heads != width:
+        raise UserError(f"{where} has heads of the width {values['d_head']}, but {heads} of them must fill {width}")
+    dropout = read.get("dropout", 0.1)
+    return XLNetConfig(
+        vocabulary=read.get("vocab_size", 32000),
+        width=width,
+        heads=heads,
+        layers=read.get("n_layer", 24),
+        feedforward=read.get("d_inner", 4096),
+        activation=read.choice("ff_activation", "gelu", _ACTIVATIONS),
+        epsilon=read.get("layer_norm_eps", 1e-12),
+        dropout=dropout,
+        attention_dropout=dropout,
+    )
+
+
+def write_config(config: XLNetConfig) -> dict[str, Any]:
+    """The inverse of `read_config`. UserError for a model that looks at neighbours alone."""
+    if config.window is not None:
+        raise UserError("transformers' XLNet looks everywhere: one with a window has no public layout")
+    kinds = {head: name for name, head in LAYOUT.architectures.items()}
+    return {
+        "model_type": "xlnet",
+        "architectures": [kinds[config.head]],
+        "vocab_size": config.vocabulary,
+        "d_model": config.width,
+        "n_head": config.heads,
+        "n_layer": config.layers,
+        "d_inner": config.feedforward,
+        "ff_activation": {ours: name for name, ours in _ACTIVATIONS.items()}[config.activation],
+        "layer_norm_eps": config.epsilon,
+        "dropout": config.dropout,
     }
-    for layer in range(config.layers):
-        ours, theirs = f"blocks.{layer}", f"transformer.layer.{layer}"
-        attention, other = f"{ours}.self", f"{theirs}.rel_attn"
-        for name, short in _PROJECTIONS.items():
-            found[f"{attention}.{name}.weight"] = state[f"{other}.{short}"].flatten(1).T
-        found[f"{attention}.output.weight"] = state[f"{other}.o"].flatten(1)
-        for name, short in _OFFSETS.items():
-            found[f"{attention}.{name}"] = state[f"{other}.{short}"].unsqueeze(1)
-        found[f"{attention}.segments"] = state[f"{other}.seg_embed"].transpose(0, 1)
-        for name, other_name in _MODULES.items():
-            for leaf in ("weight", "bias"):
-                found[f"{ours}.{name}.{leaf}"] = state[f"{theirs}.{other_name}.{leaf}"]
-    return found
+
+
+LAYOUT = Layout(
+    family="xlnet",
+    architectures={
+        "XLNetLMHeadModel": "words",
+        "XLNetForSequenceClassification": "text",
+        "XLNetForTokenClassification": "tokens",
+    },
+    key_map=key_map,
+    read_config=read_config,
+    write_config=write_config,
+)

@@ -16,7 +16,7 @@ from foveate.attention import Mask, around, by_rank, padding, window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.nn import Dropout, FeedForward, Residual, norm, tie_output
+from foveate.nn import Dropout, FeedForward, Residual, norm, text_vector, tie_output
 from foveate.nn.two_stream import TwoStreamAttention, TwoStreamBlock, View, distance_waves
 
 
@@ -44,6 +44,10 @@ class XLNetConfig:
     """Share of attention weights that is dropped in training."""
     window: int | None = None
     """Look at most so many positions away; by default everywhere."""
+    head: Literal["words", "text", "tokens"] = "words"
+    """What is predicted: the tokens at some places, a label of the whole text, or a label of each token."""
+    classes: FromData = 2
+    """Number of labels of a text or a token."""
 
 
 class XLNet(nn.Module):
@@ -52,6 +56,8 @@ class XLNet(nn.Module):
     The content stream has the vector of each token in the light of the tokens of its own rank and below. The query
     stream has a vector for each place that is predicted: it knows its position and the tokens of lower ranks, but not
     the token that it stands for. Tokens of equal rank see each other: those that nobody predicts have the lowest rank.
+
+    With another head the content stream alone gives a label to each token or, by the last token, to the text.
     """
 
     blocks: Iterable[TwoStreamBlock]
@@ -66,9 +72,13 @@ class XLNet(nn.Module):
         self.unknown_token = nn.Parameter(torch.empty(config.width))
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(_block(config) for _ in range(config.layers))  # type: ignore[assignment]
-        self.output = nn.Linear(config.width, config.vocabulary)
+        if config.head == "text":
+            self.summary = nn.Linear(config.width, config.width)
+        words = config.head == "words"
+        self.output = nn.Linear(config.width, config.vocabulary if words else config.classes)
         _initialize(self)
-        tie_output(self.output, self.embedding)
+        if words:
+            tie_output(self.output, self.embedding)
 
     def forward(
         self,
@@ -81,9 +91,13 @@ class XLNet(nn.Module):
         """Logits (B, P, N) of the tokens at the places, by default at all of them.
 
         Without `ranks` each token sees all others and itself: logits are those of the content stream, (B, T, N).
-        Padding on the right needs the `lengths`, and two texts in one row their `segments`.
+        Padding on the right needs the `lengths`, and two texts in one row their `segments`. The logits of a text's
+        label are (B, 1, N).
         """
-        return Output(self.output(self.hidden(tokens, lengths, ranks, places, segments)))
+        hidden = self.hidden(tokens, lengths, ranks, places, segments)
+        if self.config.head == "text":
+            hidden = self.dropout(self.summary(text_vector(hidden, lengths, "last")).tanh())[:, None]
+        return Output(self.output(hidden))
 
     def hidden(
         self,

@@ -21,6 +21,9 @@ from foveate.viewer.protocol import File, Input, ModelViewer
 
 __all__ = ["File", "Input", "ModelViewer", "add_question", "open_model", "read_input"]
 
+SEEN_AS_OURS = ("xlnet",)
+"""Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
+
 
 def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     """The viewer of the model in a folder.
@@ -40,7 +43,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
         return PipelineViewer.open(folder, device)
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
-        if named or (header_of(folder).model_type in MODEL_TYPES and not has_transformers()):
+        kind_of = header_of(folder).model_type
+        if named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers()):
             kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
             return kind(folder, device)
         from foveate.tasks.looking.huggingface import open_folder

@@ -14,7 +14,7 @@ from foveate.sight import look
 from foveate.tasks.completion.answers import Completing, Completion
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
-from foveate.tasks.looking.naming import model_name, single_input_names, token_names
+from foveate.tasks.looking.naming import model_name, single_input_names
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.trained import Reading, Trained
@@ -100,5 +100,6 @@ def _look(
     notes = [name, f"Answer: {brief}"]
     if task.too_long([text]):
         notes.append("The text is longer than all training texts; the answer may be poor.")
-    names = single_input_names(sight, token_names(reading.pieces))
+    labels = {len(row): list(row) for row in (reading.asked, reading.pieces)}
+    names = single_input_names(sight, labels.get)
     return LookResult(sight, names, make_title(text), [*notes, *sight.notes])
