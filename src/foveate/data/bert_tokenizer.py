@@ -116,6 +116,10 @@ class BertTokenizer:
     def save(self, path: Path) -> None:
         self._tokenizer.save(str(path))
 
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._tokenizer.to_str()
+
 
 def load_text_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:
     """Reads what the `save` of either tokenizer wrote. Raises UserError for what is missing, damaged or another's."""

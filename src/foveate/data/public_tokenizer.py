@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from foveate.data.library_panics import UNREADABLE, told_in_one_line
 from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
-from foveate.files import read_json
+from foveate.files import read_json, written
 from foveate.special_tokens import Role, SpecialTokens
 
 TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
@@ -121,9 +121,17 @@ class PublicTokenizer:
         """Write `tokenizer.json`."""
         self._tokenizer.save(str(path))
 
+    def write_folder(self, folder: Path) -> None:
+        """Write `tokenizer.json` and `tokenizer_config.json`."""
+        with written(folder / TOKENIZER) as path:
+            self.save(path)
+        with written(folder / CONFIG) as path:
+            path.write_text(self.config_text(), encoding="utf-8")
+
     def config_text(self) -> str:
         """The text of `tokenizer_config.json`."""
-        return json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | self.config, indent=2) + "\n"
+        first = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
+        return json.dumps(first | self.config, indent=2) + "\n"
 
 
 def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iterable[str] = ()) -> Tokenizer:

@@ -144,6 +144,11 @@ def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str,
     values = {**layout.write_config(config), **more, "torch_dtype": "float32"}
     key_map = layout.key_map(config)
     state = {name: value for name, value in key_map.to_public(model.state_dict()).items() if name not in key_map.tied}
+    write_tensors(folder, state, values)
+
+
+def write_tensors(folder: Path, state: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Write tensors and the `config.json` of a public folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with written(folder / WHOLE) as path:
         save_file({name: value.contiguous() for name, value in state.items()}, path, {"format": "pt"})

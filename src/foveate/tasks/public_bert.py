@@ -10,8 +10,9 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import bundle, models
-from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.masking import MASK
+from foveate.data.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.errors import UserError, at_least
 from foveate.files import read_json
 from foveate.interop.keys import bert
@@ -49,7 +50,7 @@ def opener(folder: Path) -> Any:
     return kinds[kind]
 
 
-def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTokenizer, dict[str, Any]]:
+def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dict[str, Any]]:
     """The model of a folder in evaluation mode, its tokenizer, and what `config.json` holds.
 
     Raises UserError, one line, for whatever is missing, damaged or unknown.
@@ -66,9 +67,18 @@ def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, BertTok
     with skip_init():
         model = models.build("bert", config)
     bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
-    tokenizer = BertTokenizer.load(folder)
+    tokenizer = _tokenizer(folder, head)
     check_tokenizer(tokenizer.largest, model)
     return model.to(choose_device(device)).eval(), tokenizer, values
+
+
+def _tokenizer(folder: Path, head: str) -> BertTokenizer | PublicTokenizer:
+    """A BERT's own; texts and words get labels by any other as well, such as that of an exported classifier."""
+    if head in ("text", "tokens") and (folder / TOKENIZER).is_file():
+        found = PublicTokenizer.load(folder)
+        if all(found.number(name) is None for name in CLASS):
+            return found
+    return BertTokenizer.load(folder)
 
 
 @dataclass

@@ -50,6 +50,15 @@ _ROBERTA_HEADS = {
     "none": {},
 }
 
+_CLASSES = {"text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
+"""The ends of the names of transformers' models that are written, by their heads."""
+
+_AS_IN_THE_PAPER = (
+    *("positions", "norm", "norm_kind", "position_join", "input_norm", "bias", "gated", "parallel"),
+    *("window", "key_value_heads", "head_width", "head_widths", "split"),
+)
+"""Fields that must have their defaults in a model of transformers."""
+
 _HEADS = ("cls.", "lm_head.", "classifier.", "pooler.", "bert.pooler.", "roberta.pooler.")
 
 _COPIES = {"cls.predictions.bias": "cls.predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias"}
@@ -133,6 +142,37 @@ def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> Be
         tie=read.get("tie_word_embeddings", True),
         head=head,  # type: ignore[arg-type]
     )
+
+
+def write_config(config: BertConfig) -> dict[str, Any]:
+    """The inverse of `read_config`. UserError for parts that the public models lack."""
+    if config.head not in _CLASSES:
+        raise UserError(f"only a BERT with labels is written in the public layout, not one with the head {config.head}")
+    plain = BertConfig(vocabulary=1)
+    if changed := [name for name in _AS_IN_THE_PAPER if getattr(config, name) != getattr(plain, name)]:
+        values = f"{changed[0]} {getattr(config, changed[0])}, but transformers' BERT {getattr(plain, changed[0])}"
+        raise UserError(f"this BERT has the {values}: it has no public layout")
+    if config.pooling != "first":
+        raise UserError("transformers' BERT reads a text's first token: train with --architecture.pooling first")
+    if config.position_offset not in (None, 2):
+        raise UserError(f"RoBERTa's positions begin at row 2, not {config.position_offset}")
+    roberta = config.position_offset is not None
+    return {
+        "model_type": "roberta" if roberta else "bert",
+        "architectures": [("Roberta" if roberta else "Bert") + _CLASSES[config.head]],
+        "vocab_size": config.vocabulary,
+        "hidden_size": config.width,
+        "num_attention_heads": config.heads,
+        "num_hidden_layers": config.layers,
+        "intermediate_size": config.feedforward,
+        "max_position_embeddings": config.max_length + (config.position_offset or 0),
+        "type_vocab_size": config.token_types,
+        "layer_norm_eps": config.epsilon,
+        "hidden_act": {ours: name for name, ours in _ACTIVATIONS.items()}[config.activation],
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "tie_word_embeddings": config.tie,
+    }
 
 
 def expected(config: BertConfig) -> list[str]:

@@ -21,6 +21,8 @@ _GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
 HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}
 """The output layer there, by what it predicts."""
 
+_CLASSES = {"words": "LMHeadModel", "text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
+
 
 def key_map(config: GPTConfig) -> KeyMap:
     """The table of tensors. UserError for a model with conditions, which the public ones lack."""
@@ -69,8 +71,8 @@ def read_config(values: Mapping[str, Any], where: str) -> GPTConfig:
 
 def write_config(config: GPTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
-    if config.head != "words":
-        raise UserError("only a model that predicts words is written in the public layout, not one of labels")
+    if config.head == "text" and (config.pooling != "last" or config.label_bias):
+        raise UserError("transformers' GPT gives a text the label of its last token, by a layer without a bias")
     plain = config.positions == "learned" and config.window is None and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.parallel or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT with learned positions, plain attention and layer norms has a public layout")
@@ -83,7 +85,7 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
     kind = {"afn": activation} if first else {"n_inner": config.feedforward, "activation_function": activation}
     return {
         "model_type": "openai-gpt" if first else "gpt2",
-        "architectures": ["OpenAIGPTLMHeadModel" if first else "GPT2LMHeadModel"],
+        "architectures": [("OpenAIGPT" if first else "GPT2") + _CLASSES[config.head]],
         "vocab_size": config.vocabulary,
         **sizes,
         **kind,

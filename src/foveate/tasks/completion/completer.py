@@ -13,7 +13,7 @@ from foveate.data.chat import Message, chat_template
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.decoding import generate
 from foveate.errors import TextError, UserError, one_of, quoted
-from foveate.files import read_json, written
+from foveate.files import read_json
 from foveate.inference.half_precision import in_half_precision
 from foveate.inference.int8 import in_int8
 from foveate.inference.linear_layers import Precision
@@ -69,10 +69,7 @@ class Completer:
             name: self.values[name] for name in ("bos_token_id", "eos_token_id") if name in self.values
         }
         write_folder(folder, self.family, self.model, special)
-        with written(folder / "tokenizer.json") as path:
-            self.tokenizer.save(path)
-        with written(folder / "tokenizer_config.json") as path:
-            path.write_text(self.tokenizer.config_text(), encoding="utf-8")
+        self.tokenizer.write_folder(folder)
 
     @property
     def ends(self) -> set[int]:

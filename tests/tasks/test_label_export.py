@@ -1,0 +1,161 @@
+"""Exported classifiers and taggers give transformers the logits that they have here."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+import verdicts
+from rich.console import Console
+from tiny_bert import write_folder
+
+import foveate
+from foveate.cli import main
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.tagged import Tagged
+from foveate.errors import UserError
+from foveate.tasks.classify import Classify, Text
+from foveate.tasks.label_export import export_labels
+from foveate.tasks.tag import Tag
+from foveate.tasks.tag import Text as TaggedText
+from foveate.tasks.trained import NoOptions
+from foveate.training import Training
+
+TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
+SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
+TRAINING = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
+CLOSE = {"atol": 2e-5, "rtol": 0}
+
+
+def trained(out: Path, model: str, start: Path | None = None, **more: Any) -> Path:
+    """A classifier of verdicts."""
+    text = Text(batch_tokens=256, vocabulary=60)
+    recipe = Classify(
+        out=out, start=start, examples=text, model=model, training=TRAINING, architecture={**SIZES, **more}
+    )
+    recipe.learn(verdicts.splits(), Console(file=StringIO()))
+    return out
+
+
+def exported(run: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    out = run.parent / "exported"
+    main(["export", str(run), "--out", str(out)])
+    assert f"from_pretrained('{out}')" in capsys.readouterr().out
+    return out
+
+
+def opened(out: Path, kind: str) -> tuple[Any, Any]:
+    model = getattr(transformers, f"AutoModelFor{kind}Classification").from_pretrained(out).eval()
+    return model, transformers.AutoTokenizer.from_pretrained(out)
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [("bert-base", {}), ("bert-base", {"activation": "silu"}), ("gpt-tiny", {}), ("gpt-tiny", {"norm": "post"})],
+)
+def test_a_classifier(model: str, more: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With padding in one batch, by transformers' tokenizer; and the folder is one that foveate runs."""
+    if more.get("norm") == "post":
+        more = {**more, "feedforward": 80, "activation": "gelu-tanh"}
+    run = trained(tmp_path / "run", model, **more)
+    out = exported(run, capsys)
+    theirs, tokenizer = opened(out, "Sequence")
+    ours, again = foveate.load(run), foveate.load(out)
+    inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        shares = theirs(**inputs).logits.softmax(-1)
+        lengths = inputs["attention_mask"].sum(1)
+        logits = ours.model(inputs["input_ids"], lengths).logits[:, 0]
+        torch.testing.assert_close(theirs(**inputs).logits, logits, **CLOSE)
+    for task in (ours, again):
+        for decision, expected in zip(task.answer(TEXTS, NoOptions()), shares.tolist(), strict=True):
+            named = dict(zip(theirs.config.id2label.values(), expected, strict=True))
+            assert decision.probabilities == pytest.approx(named, abs=2e-5)
+
+
+def test_a_public_bert_that_was_fine_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trained(tmp_path / "run", "bert-base", write_folder(tmp_path / "base", initial=True))
+    out = exported(run, capsys)
+    theirs, tokenizer = opened(out, "Sequence")
+    answers = foveate.load(run).answer(TEXTS, NoOptions())
+    with torch.no_grad():
+        shares = theirs(**tokenizer(TEXTS, padding=True, return_tensors="pt")).logits.softmax(-1)
+    for decision, expected in zip(answers, shares.tolist(), strict=True):
+        assert [*decision.probabilities.values()] == pytest.approx(expected, abs=2e-5)
+    base = transformers.BertTokenizerFast(str(tmp_path / "base" / "vocab.txt"))
+    assert tokenizer(TEXTS)["input_ids"] == base(TEXTS)["input_ids"]
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_tagger(public: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tags = dict.fromkeys(verdicts.OTHERS, "other") | dict.fromkeys(verdicts.TELLING["praise"], "telling")
+    sentences = [
+        Tagged(place, tuple(text.split()), tuple(tags.get(word, "bad") for word in text.split()))
+        for place, (_, text) in enumerate(verdicts.examples(200, 3))
+    ]
+    start = write_folder(tmp_path / "base", initial=True) if public else None
+    recipe = Tag(
+        out=tmp_path / "run",
+        start=start,
+        examples=TaggedText(batch_tokens=256),
+        model="bert-base",
+        training=TRAINING,
+        architecture=dict(SIZES),
+    )
+    parts = Splits(*(Dataset("sentences", part) for part in (sentences[:150], sentences[150:], sentences[150:])))
+    recipe.learn(parts, Console(file=StringIO()))
+    out = exported(tmp_path / "run", capsys)
+    theirs, tokenizer = opened(out, "Token")
+    ours = foveate.load(tmp_path / "run")
+    for text in TEXTS:
+        words = text.split()
+        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        given = ours.processor.inputs([words])
+        assert torch.equal(given["tokens"], inputs["input_ids"])
+        with torch.no_grad():
+            logits = theirs(**inputs).logits[:, given["places"][0]]
+            torch.testing.assert_close(logits, ours.model(**given).logits, **CLOSE)
+        named = [theirs.config.id2label[number] for number in logits[0].argmax(-1).tolist()]
+        assert named == list(ours.answer([text], NoOptions())[0].tags)
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "message"),
+    [
+        (
+            "bert-mini",
+            {},
+            "this BERT has the positions rotary, but transformers' BERT learned: it has no public layout",
+        ),
+        ("bert-base", {"pooling": "mean"}, "transformers' BERT reads a text's first token: train with --architecture"),
+        ("gpt-tiny", {"pooling": "mean"}, "transformers' GPT gives a text the label of its last token"),
+        ("gpt-tiny", {"positions": "rotary"}, "only a GPT with learned positions, plain attention and layer norms"),
+        ("transformer-classifier", {}, "transformers has no model like transformer-classifier: of those with labels"),
+        ("roberta-base", {}, "transformers' RoBERTa counts positions from a padding token 1, but here it is 0"),
+    ],
+)
+def test_models_that_transformers_lacks(model: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:
+    sizes = SIZES if model != "transformer-classifier" else {"width": 20, "heads": 5, "layers": 1}
+    recipe = Classify(out=tmp_path / "run", model=model, training=TRAINING, architecture={**sizes, **more})
+    recipe.training.steps = 1
+    recipe.learn(verdicts.splits(60), Console(file=StringIO()))
+    with pytest.raises(UserError, match=message):
+        export_labels(foveate.load(tmp_path / "run"), tmp_path / "out")
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_more_labels_than_the_model_is_wide(tmp_path: Path) -> None:
+    """Then no bias of the last norm stands for that of the labels."""
+    run = trained(tmp_path / "run", "gpt-tiny")
+    predictor = foveate.load(run)
+    wide = foveate.create("gpt-tiny", vocabulary=50, classes=31, head="text", **SIZES)
+    with torch.no_grad():
+        wide.output.bias.uniform_(-1, 1)
+    predictor.model = wide
+    with pytest.raises(
+        UserError, match="transformers' GPT has no bias for labels, and 31 labels need one at this width"
+    ):
+        export_labels(predictor, tmp_path / "out")
