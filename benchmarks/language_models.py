@@ -4,7 +4,8 @@
 
 A GPT-2 of 124 million parameters writes after a prompt of 16 tokens, one text and eight; a GPT-2 of four layers learns
 from 512 tokens. Rounds alternate; times are CPU times of one thread, which other programs hardly affect, and the
-fastest round counts. Both must write the same tokens and have the same loss.
+fastest round counts. Both must write the same tokens and have the same loss. A text that is written alone needs every
+weight once for each token: what is read in a second is a share of what one thread reads of a large tensor.
 """
 
 import argparse
@@ -101,6 +102,22 @@ def ctranslate2_writer(model: GPT2LMHeadModel, prompts: Tensor, tokens: int, com
     return lambda: writer.generate_batch(rows, **settings)
 
 
+def bandwidth(size: int = 2**28, repeats: int = 5) -> float:
+    """Bytes a second that one thread reads: the fastest of several products of a matrix and a vector."""
+    matrix, vector = torch.ones(size // 4 // 4096, 4096), torch.ones(4096)
+    best = 0.0
+    for _ in range(repeats):
+        begin = time.process_time()
+        matrix @ vector
+        best = max(best, 4 * matrix.numel() / (time.process_time() - begin))
+    return best
+
+
+def weights_read(model: nn.Module) -> int:
+    """The weights of linear layers, the output layer's too, which every token needs."""
+    return sum(layer.weight.numel() for layer in model.modules() if isinstance(layer, nn.Linear))
+
+
 def learning(rounds: int) -> tuple[float, float]:
     """Tokens a second of a step of training: forward, backward, AdamW."""
     own, theirs = both(4)
@@ -132,26 +149,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print("| | foveate, tokens/s | the other | ratio |\n| --- | ---: | ---: | ---: |")
-    for name, measure in (
-        ("GPT-2 124M writes, one text", lambda: writing(1, given.tokens, given.rounds)),
-        ("GPT-2 124M writes, 8 texts", lambda: writing(8, given.tokens, given.rounds)),
-        ("the same, one text, float16", lambda: writing(1, given.tokens, given.rounds, torch.float16)),
-        ("the same, 8 texts, bfloat16", lambda: writing(8, given.tokens, given.rounds, torch.bfloat16)),
-        ("the same, one text, int8", lambda: writing(1, given.tokens, given.rounds, torch.int8)),
-        ("the same, 8 texts, int8", lambda: writing(8, given.tokens, given.rounds, torch.int8)),
+    most, weights = bandwidth(), weights_read(both(12)[0])
+    print(f"one thread reads {most / 1e9:.1f} GB/s\n")
+    print("| | foveate, tokens/s | the other | ratio | GB/s | share |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    once = {"float32": 4, "float16": 2, "int8": 1}  # bytes of a number where each token reads all weights
+    for name, number, measure in (
+        ("GPT-2 124M writes, one text", "float32", lambda: writing(1, given.tokens, given.rounds)),
+        ("GPT-2 124M writes, 8 texts", "", lambda: writing(8, given.tokens, given.rounds)),
+        ("the same, one text, float16", "float16", lambda: writing(1, given.tokens, given.rounds, torch.float16)),
+        ("the same, 8 texts, bfloat16", "", lambda: writing(8, given.tokens, given.rounds, torch.bfloat16)),
+        ("the same, one text, int8", "int8", lambda: writing(1, given.tokens, given.rounds, torch.int8)),
+        ("the same, 8 texts, int8", "", lambda: writing(8, given.tokens, given.rounds, torch.int8)),
         (
             "one text, int8, beside CTranslate2",
+            "int8",
             lambda: writing(1, given.tokens, given.rounds, torch.int8, "int8"),
         ),
         (
             "one text, single precision, beside CTranslate2",
+            "float32",
             lambda: writing(1, given.tokens, given.rounds, None, "float32"),
         ),
-        ("a step of training, 4 layers, 512 tokens", lambda: learning(given.rounds)),
+        ("a step of training, 4 layers, 512 tokens", "", lambda: learning(given.rounds)),
     ):
         own, peer = measure()
-        print(f"| {name} | {own:,.1f} | {peer:,.1f} | {own / peer:.2f} |", flush=True)
+        read = own * weights * once.get(number, 0)
+        share = f"{read / 1e9:.1f} | {read / most:.0%}" if read else " | "
+        print(f"| {name} | {own:,.1f} | {peer:,.1f} | {own / peer:.2f} | {share} |", flush=True)
 
 
 if __name__ == "__main__":

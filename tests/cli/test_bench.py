@@ -30,6 +30,6 @@ def test_all_comparisons_are_told(capsys: pytest.CaptureFixture, arguments: list
 
 
 def test_mistakes(fails: Callable[..., str]) -> None:
-    assert fails("bench", "norm") == "unknown comparison 'norm'; did you mean norms?"
+    assert fails("bench", "norm") == "unknown comparison 'norm'; did you mean norms or ngrams?"
     assert fails("bench", "norms", "--depth", "3").startswith("unknown option --depth; did you mean --depths")
     assert fails("bench", "norms", "--depths", "0") == "depths is 0, but must be at least 1"

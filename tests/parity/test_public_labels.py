@@ -113,6 +113,23 @@ def test_tags_of_words(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert foveate.load(tmp_path).evaluate([data], NoOptions(), Console(file=StringIO())).figures["words"] == 3
 
 
+def test_a_cpu_reads_few_tokens_together(tmp_path: Path) -> None:
+    """Longest first, in batches that fit into its cache; the answers come in the order of the texts."""
+    of_family("gpt2", TEXT, tmp_path)
+    task, shapes = foveate.load(tmp_path), []
+    texts = [" ".join(["lamp"] * (1 + number % 29)) for number in range(90)]
+    alone = [task.run(text).probabilities for text in texts[:29]]
+    task.model.register_forward_pre_hook(
+        lambda model, given, named: shapes.append(named["tokens"].shape), with_kwargs=True
+    )
+    found = task.answer(texts, NoOptions())
+    assert sum(rows for rows, _ in shapes) == 90
+    assert all(rows * length <= 512 for rows, length in shapes)
+    assert [length for _, length in shapes] == sorted((length for _, length in shapes), reverse=True)
+    for number, one in enumerate(found):
+        assert one.probabilities == pytest.approx(alone[number % 29], abs=2e-5)
+
+
 def test_the_next_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "lamp", "lit"]
     config = transformers.BertConfig(vocab_size=len(words), max_position_embeddings=17, **BERT)

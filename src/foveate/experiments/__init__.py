@@ -71,6 +71,10 @@ COMPARISONS = {
         "foveate.experiments.prompting",
         "a trained language model with a prompt of 0, 1, 2, 4, 8 examples: accuracy of its choices",
     ),
+    "ngrams": (
+        "foveate.experiments.ngrams",
+        "n-grams of bytes and of subwords, gzip and bz2: bits per byte of prose, the baselines of language models",
+    ),
     "elmo-features": (
         "foveate.experiments.elmo_features",
         "a classifier of texts with word vectors of its own, with those of a trained ELMo, with both",

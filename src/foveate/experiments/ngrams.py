@@ -1,0 +1,160 @@
+"""What counting and what programs that compress files make of prose, in bits per byte: the baselines of any language
+model on it."""
+
+import bz2
+import gzip
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from foveate.data import Prose, Splits, open_source, train_bpe
+from foveate.errors import UserError, at_least
+from foveate.experiments.comparison import Comparison, Options, Table
+from foveate.experiments.drawing import GREY, legend_below, line, panels
+from foveate.special_tokens import LEARNED
+from foveate.tasks.ngrams import Ngrams
+from foveate.tasks.perplexity import Perplexity
+
+START, END = 256, 257
+"""The ids behind those of the bytes."""
+
+PROGRAMS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": lambda text: gzip.compress(text, 9),
+    "bz2": lambda text: bz2.compress(text, 9),
+}
+"""What compresses the test text by itself: they have read nothing before it."""
+
+EVERY = 20
+"""One paragraph of so many is to test on, where no text is given for it."""
+
+
+@dataclass
+class NgramBaselines(Options):
+    """Count the n-grams of a text, of bytes and of subwords, and measure their bits per byte of a held-out text."""
+
+    source: str | None = None
+    """Prose by name, such as prose, the default; see `foveate data`."""
+    data: tuple[Path, ...] = ()
+    """Your own text instead: plain text files (or .gz), or folders of .txt files."""
+    test: tuple[Path, ...] = ()
+    """Text to measure on, likewise. Without it one paragraph of 20 of the data is held out."""
+    vocabulary: int = 6000
+    """Subwords to learn, at most."""
+    orders: tuple[int, ...] = (1, 2, 3, 5)
+    """How many tokens an n-gram has."""
+
+
+OPTIONS = NgramBaselines
+
+
+@dataclass(frozen=True)
+class Measured:
+    """N-grams of one order, or a program."""
+
+    way: str
+    order: int
+    bits_per_byte: float
+    perplexity: float
+    """Per token; 0 for a program."""
+    tokens: int
+    seconds: float
+
+
+@dataclass
+class _Units:
+    """A text in the tokens of one kind, for learning and for testing."""
+
+    name: str
+    learn: list[list[int]]
+    test: list[list[int]]
+    size: int
+    start: int
+
+
+def run(options: NgramBaselines, console: Console) -> Comparison:
+    """Count and measure. Raises UserError for orders and files that cannot be, and where there is nothing to test."""
+    if not options.orders:
+        raise UserError("no n-grams to count: give --orders at least one number")
+    at_least(1, "orders", min(options.orders))
+    splits = _texts(options)
+    learn, test = ([paragraph.text for paragraph in part] for part in (splits.train, splits.test))
+    if not learn or not test:
+        raise UserError(f"{(splits.train if not learn else splits.test).name}: there is no text in it")
+    found = [_compressed(name, "\n".join(test).encode()) for name in PROGRAMS]
+    size = sum(len(text.encode()) + 1 for text in test)
+    words = sum(len(text.split()) + 1 for text in test)
+    notes = []
+    for units in (_bytes(learn, test), _subwords(learn, test, options.vocabulary)):
+        if lost := sum(row.count(LEARNED.unknown) for row in units.test if units.start == LEARNED.start):
+            notes.append(f"{lost:,} tokens of the test text are unknown, and foretold without their letters.")
+        for order in sorted(set(options.orders)):
+            found.append(_counted(units, order, words, size))
+            console.print(f"{units.name}, n = {order}: {found[-1].bits_per_byte:.3f} bits per byte", highlight=False)
+    return _report(options, splits, size, found, notes)
+
+
+def _texts(options: NgramBaselines) -> Splits[Prose]:
+    """The text to count in and the text to test on; for a source by name, without its part to validate on."""
+    if options.data:
+        if options.source is not None:
+            raise UserError(f"both the source '{options.source}' and files are given; choose one")
+        text = Prose.from_paths(options.data)
+        learn, test = (text, Prose.from_paths(options.test)) if options.test else text.held_out(EVERY)
+        return Splits(learn, test, test)
+    if options.test:
+        raise UserError("--test is for text of your own: give --data too")
+    return open_source(options.source or "prose", task="language")
+
+
+def _bytes(learn: Sequence[str], test: Sequence[str]) -> _Units:
+    known, asked = ([[*text.encode(), END] for text in texts] for texts in (learn, test))
+    return _Units("bytes", known, asked, END + 1, START)
+
+
+def _subwords(learn: Sequence[str], test: Sequence[str], size: int) -> _Units:
+    tokenizer = train_bpe(learn, size)
+    known, asked = ([[*row, LEARNED.end] for row in tokenizer.encode(texts)] for texts in (learn, test))
+    return _Units("subwords", known, asked, len(tokenizer), LEARNED.start)
+
+
+def _counted(units: _Units, order: int, words: int, size: int) -> Measured:
+    began = time.process_time()
+    log_probs = Ngrams(units.learn, order, units.size, units.start).log_probs(units.test)
+    found = Perplexity(-float(log_probs.sum()), len(log_probs), words, size)
+    seconds = time.process_time() - began
+    return Measured(units.name, order, found.bits_per_byte, found.per_token, found.tokens, seconds)
+
+
+def _compressed(name: str, text: bytes) -> Measured:
+    began = time.process_time()
+    bits = 8 * len(PROGRAMS[name](text)) / len(text)
+    return Measured(name, 0, bits, 0.0, 0, time.process_time() - began)
+
+
+def _report(
+    options: NgramBaselines, splits: Splits[Prose], size: int, found: list[Measured], notes: list[str]
+) -> Comparison:
+    table = Table(["", "n", "bits per byte", "perplexity per token", "seconds"])
+    figure, grid = panels(1, 1, 5.4, 3.6)
+    axes = grid[0][0]
+    for part in found:
+        counted = part.order > 0
+        perplexity, order = (f"{part.perplexity:.1f}", str(part.order)) if counted else ("", "")
+        table.rows.append([part.way, order, f"{part.bits_per_byte:.3f}", perplexity, f"{part.seconds:.1f}"])
+        if not counted:
+            axes.axhline(part.bits_per_byte, color=GREY, linewidth=1, linestyle=":")
+            axes.annotate(part.way, (max(options.orders), part.bits_per_byte), ha="right", va="bottom", color=GREY)
+    for number, way in enumerate(("bytes", "subwords")):
+        own = [part for part in found if part.way == way]
+        line(axes, number, [part.order for part in own], [part.bits_per_byte for part in own], f"n-grams of {way}")
+    axes.set(xlabel="tokens of an n-gram", ylabel="bits per byte", xticks=sorted(set(options.orders)))
+    legend_below(figure, axes)
+    about = (
+        f"{splits.test.name}: {size:,} bytes, after counting in {splits.train.name}. Interpolated Kneser-Ney, each "
+        "paragraph read by itself to its end, which counts as a byte; the programs have read nothing before."
+    )
+    title = "N-grams and compressing programs in bits per byte"
+    return Comparison(title, [table], {"": figure}, [asdict(part) for part in found], [about, *notes])
