@@ -14,6 +14,7 @@ from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import locate
 from foveate.tasks.adapter import export_adapter
+from foveate.tasks.cloze_export import export_cloze, fills_in_words
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.label_export import export_labels, gives_labels
@@ -21,9 +22,10 @@ from foveate.tasks.label_export import export_labels, gives_labels
 
 @dataclass
 class Export:
-    """Write a GPT, GPT-NeoX or Llama, or a BERT or GPT that labels texts or words, as a Hugging Face folder, which
-    transformers loads with the same logits; a language model, a BERT or a classifier of images as an ONNX file; or the
-    low-rank updates of a classifier that was trained with --lora as an adapter of peft."""
+    """Write a GPT, GPT-NeoX or Llama, a BERT or GPT that labels texts or words, or a BERT or XLNet that fills in words
+    as a Hugging Face folder, which transformers loads with the same logits; a language model, a BERT or a classifier of
+    images as an ONNX file; or the low-rank updates of a classifier that was trained with --lora as an adapter of
+    peft."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, of foveate's or of Hugging Face's; or a name of trained weights."""
@@ -50,9 +52,10 @@ def main(arguments: Sequence[str]) -> None:
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
         return
-    if gives_labels(task):
-        print(f"wrote {options.out}; try: {export_labels(task, options.out)}.from_pretrained('{options.out}')")
-        return
+    for belongs, export in ((gives_labels, export_labels), (fills_in_words, export_cloze)):
+        if belongs(task):
+            print(f"wrote {options.out}; try: {export(task, options.out)}.from_pretrained('{options.out}')")
+            return
     completer = task if isinstance(task, Completer) else as_completer(task)
     completer.save(options.out)
     print(f"wrote {options.out}; try: AutoModelForCausalLM.from_pretrained('{options.out}')")

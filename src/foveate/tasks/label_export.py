@@ -1,6 +1,6 @@
 """Trained classifiers of texts and taggers of words as Hugging Face folders, with the same logits in transformers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,18 +39,25 @@ def export_labels(predictor: Predictor, folder: Path) -> str:
         name = predictor.task.model
         raise UserError(f"transformers has no model like {name}: of those with labels, a BERT and a GPT are exported")
     tokenizer = _tokenizer(predictor)
-    pad = tokenizer.special.pad
-    values = {**_labels(_label_names(predictor)), "pad_token_id": pad}
+    values = {**_labels(_label_names(predictor)), "pad_token_id": tokenizer.special.pad}
     if family == "gpt":
         write_folder(folder, family, _without_label_bias(model), values)
     else:
-        config: Any = model.config
-        if config.position_offset is not None and pad != 1:
-            raise UserError(f"transformers' RoBERTa counts positions from a padding token 1, but here it is {pad}")
-        config_json = {**bert.write_config(config), **values, "torch_dtype": "float32"}
-        write_tensors(folder, bert.transformers(config, model.state_dict()), config_json)
+        write_bert(folder, model, values)
     tokenizer.write_folder(folder)
     return CLASSES[predictor.task.task]
+
+
+def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> None:
+    """Write a BERT; `values` are further fields of its `config.json`, "pad_token_id" among them.
+
+    Raises UserError for a model that transformers does not have.
+    """
+    config: Any = model.config
+    if config.position_offset is not None and (pad := values["pad_token_id"]) != 1:
+        raise UserError(f"transformers' RoBERTa counts positions from a padding token 1, but here it is {pad}")
+    config_json = {**bert.write_config(config), **values, "torch_dtype": "float32"}
+    write_tensors(folder, bert.without_copies(config, model.state_dict()), config_json)
 
 
 def _tokenizer(predictor: Predictor) -> PublicTokenizer:

@@ -50,7 +50,7 @@ _ROBERTA_HEADS = {
     "none": {},
 }
 
-_CLASSES = {"text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
+_CLASSES = {"words": "ForMaskedLM", "text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
 """The ends of the names of transformers' models that are written, by their heads."""
 
 _AS_IN_THE_PAPER = (
@@ -89,6 +89,12 @@ def transformers(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, T
     table = names(config)
     found = {_renamed(name, table): value for name, value in state.items()}
     return found | {copy: found[name] for copy, name in _COPIES.items() if name in found}
+
+
+def without_copies(config: BertConfig, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `transformers` gives without what a file lacks: the output layer's weights and bias, if they are tied."""
+    copies = {*_TIED, *_COPIES.values()} if config.tie else set()
+    return {name: value.clone() for name, value in transformers(config, state).items() if name not in copies}
 
 
 def foveate(config: BertConfig, state: Mapping[str, Tensor], fresh_head: bool = False) -> dict[str, Tensor]:
@@ -137,6 +143,7 @@ def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> Be
         token_types=read.get("type_vocab_size", 2),
         epsilon=read.get("layer_norm_eps", 1e-12),
         activation=read.choice("hidden_act", "gelu", _ACTIVATIONS),
+        word_activation="gelu" if roberta else read.choice("hidden_act", "gelu", _ACTIVATIONS),
         dropout=read.get("hidden_dropout_prob", 0.1),
         attention_dropout=read.get("attention_probs_dropout_prob", 0.1),
         tie=read.get("tie_word_embeddings", True),
@@ -147,7 +154,7 @@ def read_config(values: Mapping[str, Any], where: str, head: str = "none") -> Be
 def write_config(config: BertConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     if config.head not in _CLASSES:
-        raise UserError(f"only a BERT with labels is written in the public layout, not one with the head {config.head}")
+        raise UserError(f"a BERT with the head {config.head} is not written in the public layout")
     plain = BertConfig(vocabulary=1)
     if changed := [name for name in _AS_IN_THE_PAPER if getattr(config, name) != getattr(plain, name)]:
         values = f"{changed[0]} {getattr(config, changed[0])}, but transformers' BERT {getattr(plain, changed[0])}"
@@ -157,6 +164,10 @@ def write_config(config: BertConfig) -> dict[str, Any]:
     if config.position_offset not in (None, 2):
         raise UserError(f"RoBERTa's positions begin at row 2, not {config.position_offset}")
     roberta = config.position_offset is not None
+    if config.head == "words" and config.word_activation != ("gelu" if roberta else config.activation):
+        raise UserError(
+            f"transformers' BERT has {config.activation} before its words too, but this one {config.word_activation}"
+        )
     return {
         "model_type": "roberta" if roberta else "bert",
         "architectures": [("Roberta" if roberta else "Bert") + _CLASSES[config.head]],

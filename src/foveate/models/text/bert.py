@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -14,7 +13,15 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import one_of
 from foveate.models.text.causal_language_model import Side
-from foveate.nn import Dropout, StackConfig, TransformerStack, initialize_language_model, text_vector, tie_output
+from foveate.nn import (
+    Dropout,
+    StackConfig,
+    TransformerStack,
+    initialize_language_model,
+    text_vector,
+    tie_output,
+)
+from foveate.nn.feedforward import ACTIVATIONS
 
 
 @dataclass(kw_only=True)
@@ -30,6 +37,8 @@ class BertConfig(StackConfig):
     second follows the first); vector gives the text's vector, none the encoded tokens themselves."""
     pooling: Literal["first", "mean"] = "first"
     """What stands for a text or a pair: its first token, or the mean of its tokens (Reimers and Gurevych 2019)."""
+    word_activation: Literal["relu", "gelu", "gelu-tanh", "silu"] = "gelu"
+    """Activation function before the logits of words."""
     token_types: int = 2
     """Kinds of tokens with a vector of their own: those of a first and of a second text (RoBERTa: 1)."""
     tie: bool = True
@@ -48,10 +57,11 @@ class BertConfig(StackConfig):
 
 
 class WordHead(nn.Module):
-    """The logits of the word at a place: a layer with GELU, a norm, and the output layer."""
+    """The logits of the word at a place: a layer with an activation, a norm, and the output layer."""
 
     def __init__(self, config: BertConfig, embedding: nn.Embedding) -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[config.word_activation]
         self.inner = nn.Linear(config.width, config.width)
         self.norm = nn.LayerNorm(config.width, config.epsilon)
         self.output = nn.Linear(config.width, config.vocabulary)
@@ -59,7 +69,7 @@ class WordHead(nn.Module):
             tie_output(self.output, embedding)
 
     def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T N"]:
-        return self.output(self.norm(F.gelu(self.inner(x))))
+        return self.output(self.norm(self.activation(self.inner(x))))
 
 
 class TokenHead(nn.Module):

@@ -22,8 +22,8 @@ def as_completer(task: Any) -> Completer:
     """A trained GPT as a public model: its texts begin with the start token. Raises UserError for another model."""
     if not isinstance(task, Predictor) or not isinstance(task.task, Language):
         raise UserError(
-            "only language models are exported, the models of `foveate train language`, and those that label texts or "
-            "words, of `classify` and `tag`"
+            "only language models are exported, the models of `foveate train language` and `cloze`, and those that "
+            "label texts or words, of `classify` and `tag`"
         )
     own = cast(SubwordTokenizer, task.processor.tokenizer)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
