@@ -246,7 +246,7 @@ def test_an_unknown_comparison() -> None:
 
 def test_a_folder_that_cannot_be_written(found: dict, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"could not write to .*file/bench: Not a directory"):
+    with pytest.raises(UserError, match=r"could not write products.md in .*file/bench: Not a directory"):
         save(found["products"], "products", Products(out=tmp_path / "file" / "bench"))
 
 

@@ -23,14 +23,21 @@ class Beside {
     this.sites.addEventListener("change", chosen);
     this.heads.addEventListener("change", chosen);
     this.told = make("p", { class: "muted beside-told" });
-    this.view = new Heatmap(pageBeside(this));
     this.element = make(
       "section",
       { class: "pane beside-pane", "aria-label": "Second head", hidden: true },
       make("div", { class: "beside-head" }, this.sites, this.heads),
-      this.view.element,
       this.told,
     );
+  }
+
+  /** The second map. It is made when it is first shown: most pages show one map alone. */
+  get view() {
+    if (!this.heatmap) {
+      this.heatmap = new Heatmap(pageBeside(this));
+      this.told.before(this.heatmap.element);
+    }
+    return this.heatmap;
   }
 
   switch(on) {
