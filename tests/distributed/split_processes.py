@@ -42,6 +42,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Presets and their sizes here. Nothing divides the vocabulary, and four processes have no class of the ViT each."""
 
+FOUR = ("gpt", "transformer")
+"""Models whose layers four processes split too. Slices of their seven tokens are of two and of one."""
+
 
 class Sequences:
     """Batches of three and two rows of random words, or images, and what to predict for them."""
@@ -160,6 +163,12 @@ def main(way: str, folder: Path, rank: int) -> None:
         if rank == 0:
             save_file(found, folder / f"{kind}.safetensors")
             (folder / f"{kind}.json").write_text(json.dumps(numbers), encoding="utf-8")
+    if way == "both":
+        for kind in FOUR:
+            found, numbers = steps(kind, "tensor")
+            if rank == 0:
+                save_file(found, folder / f"{kind}-on-four.safetensors")
+                (folder / f"{kind}-on-four.json").write_text(json.dumps(numbers), encoding="utf-8")
     run(folder / "parts", 2, 0.3, way)
     save_file(run(folder / "parts", 4, 0.3, way), folder / f"parts-{rank}.safetensors")
     save_file(run(folder / "whole", 4, 0.3, way), folder / f"whole-{rank}.safetensors")

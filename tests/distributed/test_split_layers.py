@@ -9,13 +9,16 @@ import pytest
 import split_processes
 import torch
 from safetensors.torch import load_file
-from split_processes import LARGER, MODELS, STACK, run, steps
+from split_processes import FOUR, LARGER, MODELS, STACK, create, run, steps
 
+import foveate
 from foveate.errors import UserError
 from foveate.experiments.size import measure_part
 from foveate.training import Training
 from foveate.training.parallel import ProcessInfo
+from foveate.training.parallel.plan import sliced_layers
 from foveate.training.parallel.processes import Group
+from foveate.training.parallel.sequence_slices import numbers_of
 
 PROCESSES = {"tensor": 2, "both": 4}
 
@@ -45,11 +48,30 @@ def assert_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
 
 def test_losses_gradients_and_weights_are_those_of_one_process(played: tuple[str, Path]) -> None:
     way, folder = played
-    for kind in MODELS if way == "tensor" else ("gopher", "vit"):
-        found, numbers = steps(kind)
+    for kind in MODELS if way == "tensor" else ("gopher", "vit", *(f"{kind}-on-four" for kind in FOUR)):
+        found, numbers = steps(kind.removesuffix("-on-four"))
         assert_close(load_file(folder / f"{kind}.safetensors"), found)
         together = json.loads((folder / f"{kind}.json").read_text(encoding="utf-8"))
         assert together == pytest.approx(numbers, rel=1e-5)
+
+
+def test_norms_and_residual_dropout_act_on_slices() -> None:
+    """Of all blocks of the families that processes split; dropout of embeddings and inside of layers does not."""
+    for kind, count in {"gpt": 9, "vit": 9, "transformer": 18}.items():
+        assert len(list(sliced_layers(create(kind)))) == count
+    assert "stack.blocks.1.around_self.dropout" in sliced_layers(create("gpt"))
+    assert list(sliced_layers(foveate.create("rnn-language", vocabulary=19))) == []
+
+
+def test_slices_have_random_numbers_of_their_own_and_those_of_all_go_on() -> None:
+    found = []
+    for process in (0, 1):
+        torch.manual_seed(5)
+        with numbers_of(process, torch.device("cpu")):
+            inside = torch.rand(7)
+        found.append((inside, torch.rand(7)))
+    assert not torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
 
 
 def test_all_processes_have_the_same_weights_and_a_resumed_training_ends_with_them(played: tuple[str, Path]) -> None:

@@ -4,7 +4,8 @@ Models on the device "meta" have shapes and no memory, so that the largest can b
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from foveate import models
 from foveate.errors import UserError
 from foveate.experiments.flops import flops
 from foveate.nn import StackConfig
+from foveate.training.parallel.plan import sliced_layers
 
 OPTIMIZER = 8
 """Bytes of AdamW's two moments for each parameter."""
@@ -56,20 +58,26 @@ class Size:
         return static + self.activations * width / 4
 
 
-def measure_size(model: nn.Module, batch: int, length: int) -> Size:
-    """The counts of a model on the device "meta". Raises UserError for inputs that are not known."""
+def measure_size(model: nn.Module, batch: int, length: int, slices: int = 1) -> Size:
+    """The counts of a model on the device "meta". Raises UserError for inputs that are not known.
+
+    What norms and dropout between split layers keep is counted for one of so many slices of the sequence.
+    """
     inputs, tokens = _inputs(model, batch, length)
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     kept: dict[int, tuple[torch.UntypedStorage, int]] = {}
+    with _on_slices(model) as on_slice:
 
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in own:
-            kept[storage._cdata] = storage, storage.nbytes()  # the storage itself, so that its address stays its own
-        return tensor
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in own:
+                size = storage.nbytes() // (slices if on_slice else 1)
+                before = kept.get(storage._cdata, (storage, 0))[1]
+                kept[storage._cdata] = storage, max(size, before)  # with the storage, so that its address stays its own
+            return tensor
 
-    with _FusedAttention(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        counted = flops(lambda: model.train()(**inputs))
+        with _FusedAttention(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            counted = flops(lambda: model.train()(**inputs))
     return Size(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         tokens=tokens,
@@ -77,6 +85,18 @@ def measure_size(model: nn.Module, batch: int, length: int) -> Size:
         activations=sum(size for _, size in kept.values()),
         cache=_cache(model, batch, length),
     )
+
+
+@contextmanager
+def _on_slices(model: nn.Module) -> Iterator[list[nn.Module]]:
+    """A list that holds the layer that computes, while it is one that acts on slices of the sequence."""
+    computing: list[nn.Module] = []
+    layers = [model.get_submodule(name) for name in sliced_layers(model)]
+    hooks = [layer.register_forward_pre_hook(lambda layer, _: computing.append(layer)) for layer in layers]
+    hooks += [layer.register_forward_hook(lambda *_: computing.clear()) for layer in layers]
+    yield computing
+    for hook in hooks:
+        hook.remove()
 
 
 class _FusedAttention(TorchFunctionMode):
@@ -109,9 +129,10 @@ class _FusedAttention(TorchFunctionMode):
 
 
 def measure_preset(
-    name: str, sizes: Mapping[str, Any], batch: int, length: int, model: nn.Module | None = None
+    name: str, sizes: Mapping[str, Any], batch: int, length: int, model: nn.Module | None = None, slices: int = 1
 ) -> Size:
     """The counts of a preset with the sizes that data decides; its `model` on the device "meta", where it is there.
+    `slices` as in `measure_size`.
 
     A stack of many equal layers is counted with 2 and with 4 of them; each further one adds the same. Raises UserError
     as `measure_size` and `models.create` do.
@@ -120,9 +141,10 @@ def measure_preset(
     config: Any = model.config
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
-        return measure_size(model, batch, length)
+        return measure_size(model, batch, length, slices)
     two, four = (
-        measure_size(models.create(name, device="meta", **{**sizes, "layers": few}), batch, length) for few in (2, 4)
+        measure_size(models.create(name, device="meta", **{**sizes, "layers": few}), batch, length, slices)
+        for few in (2, 4)
     )
 
     def at_all_layers(part: str) -> int:
@@ -140,7 +162,7 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
     """The counts of what one of so many devices has of a preset whose layers they split (tensor parallelism).
 
     That is a model with a part of the heads, of the hidden units and of the vocabulary, at the full width. Norms and
-    the sums between layers are whole on each device. Raises UserError for a model that they cannot split.
+    the sums between layers act on a slice of the sequence. Raises UserError for a model that they cannot split.
     """
     config: Any = models.create(name, device="meta", **sizes).config
     if parts == 1:
@@ -164,7 +186,7 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
         changed["key_value_heads"] = heads // parts
     if "vocabulary" in sizes:
         changed["vocabulary"] = -(-sizes["vocabulary"] // parts)
-    return measure_preset(name, {**sizes, **changed}, batch, length)
+    return measure_preset(name, {**sizes, **changed}, batch, length, slices=parts)
 
 
 def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:

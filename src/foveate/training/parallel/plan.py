@@ -6,11 +6,12 @@ layers) form one unit, which also keeps tied weights together.
 
 `SPLITS` are the layers that processes split among them (tensor parallelism, Shoeybi et al. 2019,
 https://arxiv.org/abs/1909.08053): each process has some of the heads of attention and some of the hidden units of a
-feed-forward layer. The other layers (norms, positions) are whole in each process. `vocabulary` are the tables of words
-and the output layers, whose rows are split.
+feed-forward layer. `vocabulary` are the tables of words and the output layers, whose rows are split. `sequences` are
+the blocks between which each process has a slice of the sequence. All other layers (positions, norms elsewhere) are
+whole in each process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torch import nn
@@ -18,12 +19,15 @@ from torch import nn
 from foveate.attention import RelativePosition
 from foveate.nn import (
     DecoderBlock,
+    DecoderStack,
     FeedForward,
     GatedConvolution,
     GatedFeedForward,
     MultiHeadAttention,
     RelativeAttention,
+    Residual,
     TransformerBlock,
+    TransformerStack,
 )
 
 UNITS: tuple[type[nn.Module], ...] = (TransformerBlock, DecoderBlock, GatedConvolution)
@@ -65,3 +69,41 @@ def vocabulary(model: nn.Module) -> tuple[list[str], list[str]]:
     known = dict(model.named_modules())
     tables = [name for name in TABLES if isinstance(known.get(name), nn.Embedding)]
     return tables, [name for name in OUTPUTS if isinstance(known.get(name), nn.Linear)]
+
+
+def sequences(model: nn.Module) -> Iterator[tuple[list[str], str]]:
+    """Blocks of split layers that follow one another without anything between them, and the norm after the last one,
+    by name."""
+    for name, layer in model.named_modules():
+        if isinstance(layer, TransformerStack):
+            blocks, last = f"{name}.blocks", f"{name}.norm"
+        elif isinstance(layer, DecoderStack) or (name == "encoder" and isinstance(layer, nn.ModuleList)):
+            blocks, last = name, f"{name}_norm"
+        else:
+            continue
+        found = list(model.get_submodule(blocks).named_children())
+        if found and all(_is_split(block) for _, block in found):
+            yield [f"{blocks}.{number}" for number, _ in found], last
+
+
+def _is_split(block: nn.Module) -> bool:
+    """Whether all layers of a block, beside its residual connections, are split."""
+    if not isinstance(block, TransformerBlock | DecoderBlock):
+        return False
+    return all(type(layer) in SPLITS for layer in block.children() if not isinstance(layer, Residual))
+
+
+def residuals(model: nn.Module, blocks: list[str]) -> Iterator[str]:
+    """The names of the residual connections of blocks."""
+    for block in blocks:
+        for name, layer in model.get_submodule(block).named_children():
+            if isinstance(layer, Residual):
+                yield f"{block}.{name}"
+
+
+def sliced_layers(model: nn.Module) -> Iterator[str]:
+    """The names of the norms and of the dropout that act on slices of the sequence."""
+    for blocks, last in sequences(model):
+        for residual in residuals(model, blocks):
+            yield from (f"{residual}.{name}" for name, _ in model.get_submodule(residual).named_children())
+        yield last

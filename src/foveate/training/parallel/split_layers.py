@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
-from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from foveate.errors import UserError
 from foveate.training.parallel.placement import mesh_of
-from foveate.training.parallel.plan import SPLITS, Split, units, vocabulary
+from foveate.training.parallel.plan import SPLITS, Split, sequences, units, vocabulary
 from foveate.training.parallel.processes import Processes
+from foveate.training.parallel.sequence_slices import SEQUENCE, lay_out, plan_slices, slice_sequences
 from foveate.training.parallel.shards import Shards
 
 INPUTS = ("source", "positions", "source_positions")
@@ -114,7 +115,8 @@ def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
     """Leave of each layer what belongs to this process."""
     ties = _ties(model)
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
-    plan: dict[str, ParallelStyle] = {}
+    plan = plan_slices(model)
+    sliced = {block for blocks, _ in sequences(model) for block in blocks}
     for name, layer in model.named_modules():
         split = SPLITS.get(type(layer), Split())
         if split.columns:
@@ -122,7 +124,7 @@ def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
         for one in split.columns:
             plan[f"{name}.{one}"] = ColwiseParallel()
         if split.rows is not None:
-            plan[f"{name}.{split.rows}"] = RowwiseParallel()
+            plan[f"{name}.{split.rows}"] = _sum_parts(to_slices=name.rpartition(".")[0] in sliced)
         for one in split.heads:
             weight = distribute_tensor(getattr(layer, one).data, mesh, [Shard(0)], src_data_rank=None)
             setattr(layer, one, nn.Parameter(weight))
@@ -137,11 +139,19 @@ def _split(model: nn.Module, mesh: DeviceMesh, split_logits: bool) -> None:
     )
     plan |= {name: ColwiseParallel(**layout) for name in outputs}
     parallelize_module(model, mesh, plan, src_data_rank=None)
+    slice_sequences(model, mesh)
     for name, other in ties.items():
         owner, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(owner), attribute, model.get_parameter(other))
     for name in frozen:  # torch makes new parameters
         model.get_parameter(name).requires_grad_(False)
+
+
+def _sum_parts(to_slices: bool) -> RowwiseParallel:
+    """A layer of which each process computes a summand of the output: of the whole sum, or of each one's slice."""
+    if to_slices:
+        return RowwiseParallel(output_layouts=Shard(SEQUENCE), use_local_output=False)
+    return RowwiseParallel()
 
 
 def _has_parts(layer: nn.Module, parts: int) -> bool:
@@ -165,18 +175,12 @@ def _share_input(mesh: DeviceMesh) -> Callable[..., Any]:
     def share(
         layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        first = tuple(_replicated(value, mesh) for value in given[:1])
+        first = tuple(lay_out(value, mesh, Replicate()) for value in given[:1])
         return (*first, *given[1:]), {
-            name: _replicated(value, mesh) if name in INPUTS else value for name, value in named.items()
+            name: lay_out(value, mesh, Replicate()) if name in INPUTS else value for name, value in named.items()
         }
 
     return share
-
-
-def _replicated(value: Any, mesh: DeviceMesh) -> Any:
-    if not isinstance(value, Tensor) or isinstance(value, DTensor):
-        return value
-    return DTensor.from_local(value, mesh, [Replicate()], run_check=False)
 
 
 def _use_local(layer: nn.Module, name: str) -> Callable[..., None]:
