@@ -48,5 +48,13 @@ def test_json_after_the_mark_of_some_editors(tmp_path: Path) -> None:
     assert read_json(tmp_path / "config.json") == {"a": 1}
 
 
+def test_half_of_a_character_can_be_written_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "whole.json").write_text(r'{"a": "\ud83d\ude00"}')
+    assert read_json(tmp_path / "whole.json") == {"a": "😀"}
+    (tmp_path / "half.json").write_text(r'{"a": ["b", "\uDE00"]}')
+    with pytest.raises(UserError, match=r"half.json is damaged: '.ude00' in a text is half of a character"):
+        read_json(tmp_path / "half.json")
+
+
 def test_json_has_neither_infinity_nor_nan() -> None:
     assert strict_json({"a": [1.5, float("inf")], "b": (float("nan"), 2)}) == '{"a": [1.5, null], "b": [null, 2]}'

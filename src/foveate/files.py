@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,9 @@ from typing import Any
 
 from foveate import limits
 from foveate.errors import UserError
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON writes a half of a surrogate pair. Without the other one it cannot be written into any file."""
 
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
@@ -101,6 +105,12 @@ def parse_json(text: str, where: Path | str) -> Any:
     except ValueError as error:
         raise UserError(f"{where} is damaged: {error}") from None
     limits.check_depth(value, where)
+    if _HALF.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise UserError(f"{where} is damaged: {half!r} in a text is half of a character") from None
     return value
 
 

@@ -161,6 +161,9 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     (tmp_path / "map.xml").write_text(MAP.replace("3,1", "2,5"))
     with pytest.raises(UserError, match=r"map T: there can be no hall from \(2, 1\) to \(2, 5\)"):
         read_map(tmp_path / "map.xml")
+    (tmp_path / "map.xml").write_text("".join(f"<node x='{x}' y='0'/>" for x in range(1001)).join(["<map>", "</map>"]))
+    with pytest.raises(UserError, match=r"has 1,001 places; a map has at most 1,000"):
+        read_map(tmp_path / "map.xml")
     (tmp_path / "map.xml").write_text("<map")
     with pytest.raises(UserError, match="is no map"):
         read_map(tmp_path / "map.xml")
@@ -169,6 +172,24 @@ def test_files_that_are_no_maps_or_routes(file, tmp_path) -> None:
     file.write_text("{}[")
     with pytest.raises(UserError, match="is damaged"):
         read_routes([file])
+
+
+def test_a_map_that_is_no_file(file) -> None:
+    """Such as one without end."""
+    for name, complaint in (
+        ("/dev/zero", "it is no regular file"),
+        (".", "it is a folder"),
+        ("a\0b", "there is no map"),
+    ):
+        file.write_text(json.dumps([{"instruction": "go", "map": name, "path": PATH}]))
+        with pytest.raises(UserError, match=complaint):
+            read_routes([file])
+
+
+def test_maps_with_too_much_to_tell_apart() -> None:
+    walk_map = make_map("many", {(x, 0): f"item {x}" for x in range(101)}, [])
+    with pytest.raises(UserError, match="the maps have 101 different items, but can have at most 100"):
+        Sights.of([walk_map])
 
 
 def test_words() -> None:
@@ -193,7 +214,7 @@ def test_the_source_of_halls_has_other_maps_in_each_part() -> None:
     splits = open_source("halls", task="walk")
     assert [len(part) for part in (splits.train, splits.dev, splits.test)] == [3600, 300, 500]
     maps = [
-        {one.content() for one in {id(route.walk_map): route.walk_map for route in part}.values()}
+        {one.content for one in {id(route.walk_map): route.walk_map for route in part}.values()}
         for part in (splits.train, splits.dev, splits.test)
     ]
     assert not maps[0] & (maps[1] | maps[2])

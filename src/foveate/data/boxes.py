@@ -1,21 +1,22 @@
 """Images with boxes around objects, of a user's COCO JSON or Pascal VOC files."""
 
 import math
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 import PIL.Image
 
 from foveate.data.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.dataset import Dataset
-from foveate.data.images import images_below, read_image
+from foveate.data.images import images_below, read_image, read_size_and_mode
 from foveate.data.lines import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
-from foveate.limits import TABLE, check_file
+from foveate.limits import TABLE
+from foveate.xml_files import read_xml
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels."""
@@ -71,36 +72,33 @@ def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
             f"{folder} has no annotations: it needs a Pascal VOC .xml file for each image, or give COCO JSON"
         )
     images: dict[str, list[Path]] = {}
+    of_stem: dict[str, list[str]] = {}
     for file in images_below(folder):
         images.setdefault(file.name, []).append(file)
+        of_stem.setdefault(file.stem, []).append(file.name)
     examples, used = [], dict[Path, Path]()
     for annotation in annotations:
         root = _parse_xml(annotation)
-        file = _image_of(annotation, root, images)
+        file = _image_of(annotation, root, images, of_stem.get(annotation.stem, ()))
         if file in used:
             raise UserError(f"{annotation} and {used[file]} are both about the image {file}")
         used[file] = annotation
         objects = [(_name(annotation, thing), _corners(annotation, thing)) for thing in root.iter("object")]
-        size = tuple(_number(root, f"size/{name}", 0.0) for name in ("width", "height"))
+        size = _number(root, "size/width", 0.0), _number(root, "size/height", 0.0)
         examples.append(_example(file, size, objects, left_out))
     return examples
 
 
-def _parse_xml(path: Path) -> ElementTree.Element:
-    check_file(path, TABLE)
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as XML: {' '.join(str(error).split())}") from None
+def _parse_xml(path: Path) -> Element:
+    root = read_xml(path, "Pascal VOC annotation", TABLE)
     if root.tag != "annotation":
         raise UserError(f"{path} is no Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
     return root
 
 
-def _image_of(annotation: Path, root: ElementTree.Element, images: dict[str, list[Path]]) -> Path:
-    """The image file that an annotation names; else the one with its own name."""
+def _image_of(annotation: Path, root: Element, images: dict[str, list[Path]], own: Sequence[str]) -> Path:
+    """The image file that an annotation names; else the one with its `own` name."""
     name = Path((root.findtext("filename") or "").strip()).name
-    own = [file for file in images if Path(file).stem == annotation.stem]
     for candidate in (name, *own):
         found = images.get(candidate, [])
         if len(found) > 1:
@@ -110,14 +108,14 @@ def _image_of(annotation: Path, root: ElementTree.Element, images: dict[str, lis
     raise UserError(f"{annotation} is about the image {name or annotation.stem}, which is not in the folder")
 
 
-def _name(annotation: Path, thing: ElementTree.Element) -> str:
-    name = (thing.findtext("name") or "").strip()
+def _name(annotation: Path, thing: Element) -> str:
+    name = " ".join((thing.findtext("name") or "").split())
     if not name:
         raise UserError(f"{annotation} has an object without a name")
     return name
 
 
-def _corners(annotation: Path, thing: ElementTree.Element) -> Box:
+def _corners(annotation: Path, thing: Element) -> Box:
     """Pascal VOC counts pixels from 1 and names the last ones inside."""
     left, top, right, bottom = (_number(thing, f"bndbox/{name}") for name in ("xmin", "ymin", "xmax", "ymax"))
     if not all(map(math.isfinite, (left, top, right, bottom))):
@@ -125,7 +123,7 @@ def _corners(annotation: Path, thing: ElementTree.Element) -> Box:
     return left - 1, top - 1, right, bottom
 
 
-def _number(element: ElementTree.Element, path: str, default: float = math.nan) -> float:
+def _number(element: Element, path: str, default: float = math.nan) -> float:
     try:
         return float(element.findtext(path) or default)
     except ValueError:
@@ -134,7 +132,12 @@ def _number(element: ElementTree.Element, path: str, default: float = math.nan) 
 
 def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
     table = CocoFile(path, "file of COCO boxes", ("images", "annotations", "categories"))
-    names = {category.id: category.name for category in table.rows("categories", CocoCategory)}
+    categories = list(table.rows("categories", CocoCategory))
+    names = {category.id: " ".join(category.name.split()) for category in categories}
+    if len(names) < len(categories):
+        raise UserError(f"{path} has two categories with the same id")
+    if not all(names.values()):
+        raise UserError(f"{path} has a category without a name")
     images = list(table.rows("images", CocoImage))
     objects: dict[Id, list[tuple[str, Box]]] = {image.id: [] for image in images}
     if len(objects) < len(images):
@@ -171,11 +174,14 @@ def _check_names(path: Path, places: Iterable[str]) -> None:
 
 
 def _example(
-    file: Path, size: Sequence[float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
+    file: Path, claimed: tuple[float, float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
 ) -> BoxedImage:
-    """The image with those of the objects that have an area inside it."""
-    if not all(side >= 1 for side in size):
-        size = read_image(file).size
+    """The image with those of the objects that have an area inside it. Raises UserError where it has another size than
+    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing."""
+    size, _ = read_size_and_mode(file)
+    if min(claimed) >= 1 and claimed != size:
+        shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
+        raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
     width, height = size
     kept = []
     for label, (left, top, right, bottom) in objects:

@@ -4,15 +4,16 @@ A place is (x, y) with y growing downwards, a pose (x, y, heading); headings are
 270.
 """
 
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from foveate.errors import UserError
+from foveate.xml_files import read_xml
 
 Place = tuple[int, int]
 Pose = tuple[int, int, int]
@@ -25,6 +26,12 @@ FORWARD, LEFT, RIGHT, STOP = range(4)
 
 LARGEST = 4_000_000
 """Bytes of the largest map that is read."""
+
+MOST_PLACES = 1_000
+"""Places of the largest map: from each, all halls ahead are looked along."""
+
+MOST_KINDS = 100
+"""Floors, walls or items that can be told apart, at most: each is a number of all that is seen."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class WalkMap:
             yield hall
             place = hall.end
 
+    @cached_property
     def content(self) -> str:
         """All of the map as text."""
         return f"{sorted(self.items.items())} {sorted((place, *one.items()) for place, one in self.halls.items())}"
@@ -86,21 +94,19 @@ def read_map(path: Path) -> WalkMap:
 
     Raises UserError, one line, for a file that is missing or is no map.
     """
+    root = read_xml(path, "map", LARGEST)
     try:
-        if path.stat().st_size > LARGEST:
-            raise UserError(f"{path} is too large for a map")
-        root = ET.fromstring(path.read_bytes())
         items = {(int(node.attrib["x"]), int(node.attrib["y"])): node.get("item", "") for node in root.iter("node")}
         edges = [
             (_place(edge.attrib["node1"]), _place(edge.attrib["node2"]), edge.get("floor", ""), edge.get("wall", ""))
             for edge in root.iter("edge")
         ]
-    except OSError as error:
-        raise UserError(f"cannot read the map {path}: {error.strerror}") from None
-    except (ET.ParseError, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise UserError(f"{path} is no map: {error or type(error).__name__}") from None
     if not items:
         raise UserError(f"{path} is no map: it has no <node x= y=>")
+    if len(items) > MOST_PLACES:
+        raise UserError(f"{path} has {len(items):,} places; a map has at most {MOST_PLACES:,}")
     return make_map(root.get("name") or path.stem, items, edges)
 
 
@@ -134,10 +140,13 @@ class Sights:
 
     @classmethod
     def of(cls, maps: Sequence[WalkMap]) -> "Sights":
-        """All floors, walls and items of some maps."""
+        """All floors, walls and items of some maps. Raises UserError where there are too many."""
         halls = [hall for one in maps for ends in one.halls.values() for hall in ends.values()]
         items = {item for one in maps for item in one.items.values()}
         kinds = {hall.floor for hall in halls}, {hall.wall for hall in halls}, items
+        for name, kind in zip(("floors", "walls", "items"), kinds, strict=True):
+            if len(kind) > MOST_KINDS:
+                raise UserError(f"the maps have {len(kind):,} different {name}, but can have at most {MOST_KINDS}")
         return cls(*(tuple(sorted(kind - {""})) for kind in kinds))
 
     @property

@@ -1,7 +1,6 @@
 """Instructions with the paths that follow them on a map, and how they become tensors."""
 
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,9 @@ from foveate.data.processor import Processor
 from foveate.data.rows import padded
 from foveate.errors import UserError
 from foveate.files import read_json_value
-from foveate.limits import TABLE, check_file
+from foveate.limits import TABLE
 from foveate.special_tokens import LEARNED
+from foveate.xml_files import read_xml
 
 UNKNOWN_SHARE = 0.1
 """Share of the words that are replaced by the unknown token in training, so that unknown words do little harm."""
@@ -38,7 +38,7 @@ class Route:
     path: tuple[Pose, ...]
 
     def content(self) -> bytes:
-        return f"{self.instruction}\0{self.walk_map.content()}\0{self.path}".encode()
+        return f"{self.instruction}\0{self.walk_map.content}\0{self.path}".encode()
 
 
 def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str] = ()) -> Dataset[Route]:
@@ -66,7 +66,7 @@ def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str]
                     found.append(Route(place, instruction, walk_map, _checked(place, poses, walk_map)))
             except UserError as error:
                 problems.append(error)
-    except (ET.ParseError, KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{paths[0]} has no routes: {error or type(error).__name__}") from None
@@ -131,8 +131,7 @@ def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
 
 
 def _of_xml(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
-    check_file(file, TABLE)
-    for example in ET.fromstring(file.read_bytes()).iter("example"):
+    for example in read_xml(file, "file of routes", TABLE).iter("example"):
         map_path = file.parent / "maps" / f"map-{example.attrib['map'].lower()}.xml"
         instruction = " ".join((example.findtext("instruction") or "").split())
         numbers = [int(number) for number in re.findall(r"-?\d+", example.findtext("path") or "")]
@@ -173,13 +172,18 @@ class RouteProcessor(Processor[Route]):
     sights: Sights
 
     def prepare(self, dataset: Dataset[Route]) -> list[PreparedRoute]:
-        return [self._prepared(route) for route in dataset]
+        known: dict[tuple[int, Pose], np.ndarray] = {}
+        return [self._prepared(route, known) for route in dataset]
 
-    def _prepared(self, route: Route) -> PreparedRoute:
+    def _prepared(self, route: Route, known: dict[tuple[int, Pose], np.ndarray]) -> PreparedRoute:
+        """The route as numbers; `known` collects what is seen at each pose of each map."""
         actions, seen = actions_between(route.path, route.walk_map), []
         world = MapWorld(route.walk_map, route.path[0], self.sights)
         for action in actions:
-            seen.append(world.observe()["features"])
+            here = id(route.walk_map), world.pose
+            if here not in known:
+                known[here] = world.observe()["features"]
+            seen.append(known[here])
             world.act(action)
         return PreparedRoute(self.encode(route.instruction), np.stack(seen), actions)
 
