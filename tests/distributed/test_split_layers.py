@@ -16,8 +16,8 @@ from foveate.errors import UserError
 from foveate.experiments.size import measure_part
 from foveate.training import Training
 from foveate.training.parallel import ProcessInfo
+from foveate.training.parallel.group import Group
 from foveate.training.parallel.plan import sliced_layers
-from foveate.training.parallel.processes import Group
 from foveate.training.parallel.sequence_slices import numbers_of
 
 PROCESSES = {"tensor": 2, "both": 4}

@@ -16,7 +16,7 @@ from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.optimizers import optimizer
 from foveate.training.parallel import Placement
-from foveate.training.settings import Progress
+from foveate.training.progress import Progress
 
 
 def saver(folder: Path, **settings: Any) -> tuple[Checkpoints, nn.Module, torch.optim.Optimizer]:

@@ -6,7 +6,7 @@ import pytest
 
 from foveate.training import Training
 from foveate.training.data_size import follow_size
-from foveate.training.settings import Progress, learning_rate
+from foveate.training.progress import Progress, learning_rate
 
 
 class Counted:

@@ -16,7 +16,7 @@ from foveate.training import Training
 from foveate.training import display as displays
 from foveate.training.display import Display, duration
 from foveate.training.metrics_log import MetricsLog
-from foveate.training.settings import Progress
+from foveate.training.progress import Progress
 from foveate.training.update import Update
 from foveate.training.writers import JsonLines, TensorBoard, writers
 

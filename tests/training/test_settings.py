@@ -4,7 +4,8 @@ import pytest
 
 from foveate.config import from_dict
 from foveate.errors import UserError
-from foveate.training.settings import Progress, Training, learning_rate
+from foveate.training.progress import Progress, learning_rate
+from foveate.training.settings import Training
 
 
 def rate(step: int, **settings: object) -> float:

@@ -24,7 +24,7 @@ from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
 from foveate.tasks.label_files import label_counts
 from foveate.training import CrossEntropy, Training
-from foveate.training.settings import Progress, learning_rate
+from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater
 
 

@@ -23,7 +23,7 @@ from foveate.experiments.drawing import legend_below, line, panels
 from foveate.experiments.measurement_cache import conditions_note, measure_once
 from foveate.experiments.scaling_fit import Law, Point, exponent_ranges, fit
 from foveate.training import CrossEntropy, Training
-from foveate.training.settings import Progress, learning_rate
+from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater
 
 ROWS = 8

@@ -1,7 +1,8 @@
 """Training: the loop, its settings, objectives and checkpoints."""
 
+from foveate.training.batches import Batches
 from foveate.training.interruption import Interrupted
-from foveate.training.loop import Batches, Result, train
+from foveate.training.loop import Result, train
 from foveate.training.objectives import CrossEntropy, Loss, Objective
 from foveate.training.parallel import main_process
 from foveate.training.settings import Training

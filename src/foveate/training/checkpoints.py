@@ -27,8 +27,9 @@ from foveate.tensor_files import read_metadata, read_tensors, write_tensors
 from foveate.training.folder_lock import check_folder
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
+from foveate.training.progress import Progress
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
-from foveate.training.settings import FREE, Progress, Training
+from foveate.training.settings import FREE, Training
 
 FORMAT = "foveate-checkpoint/1"
 CHANGED = "the architecture of the model has changed since this training started"

@@ -8,7 +8,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from foveate.training.metrics_log import Row
-from foveate.training.settings import Progress, Training
+from foveate.training.progress import Progress
+from foveate.training.settings import Training
 
 QUIET_SECONDS = 60
 """Seconds between two lines without a terminal. Validations are always printed."""

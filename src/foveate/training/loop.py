@@ -1,20 +1,19 @@
 """The training loop."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import length_hint
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from rich.console import Console
 from torch import nn
 
 from foveate import bundle
 from foveate.contracts import Batch
-from foveate.errors import UserError
+from foveate.training.batches import Batches, step_batches
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.data_size import follow_size
 from foveate.training.display import Display
@@ -24,8 +23,9 @@ from foveate.training.interruption import Interrupted, Interruption
 from foveate.training.metrics_log import MetricsLog
 from foveate.training.objectives import Objective
 from foveate.training.parallel import join_process_group
+from foveate.training.progress import Progress
 from foveate.training.randomness import begin_random_numbers
-from foveate.training.settings import Progress, Training, learning_rate
+from foveate.training.settings import Training
 from foveate.training.update import Updater
 from foveate.training.validation import Validation
 from foveate.training.writers import Callback, writers
@@ -34,18 +34,6 @@ PACE = 10
 """The steps after which a warning tells that the time will end inside the warm-up."""
 
 SKIPPED = "skipped a checkpoint: "
-
-
-@runtime_checkable
-class Batches(Protocol):
-    """Training data: the same batches each time for the same epoch.
-
-    `operator.length_hint` (`len`, for instance) may give the number of batches of the first epoch. A schedule that ends
-    with the epochs needs it to decrease during the first epoch. Later epochs are assumed to be as long as the one
-    before."""
-
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch (counted from 0) after the first `skip` ones."""
 
 
 @dataclass
@@ -111,7 +99,7 @@ def train(
         taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
         with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
-            for rate, group in _groups(batches, progress, settings):
+            for rate, group in step_batches(batches, progress, settings):
                 run.step(rate, group, interruption)
             run.end(interruption)
             interruption.over()
@@ -247,28 +235,6 @@ class _Run:
             f"run the same command to continue",
             number,
         )
-
-
-def _groups(batches: Batches, progress: Progress, settings: Training) -> Iterator[tuple[float, list[Batch]]]:
-    """The learning rate and the batches of each further step, until a limit or the end of patience."""
-    stream = _stream(batches, progress, settings.epochs)
-    while progress.done(settings) < 1 and not progress.patience_lost(settings):
-        rate = learning_rate(settings, progress)  # before batches are taken, which changes `progress`
-        group = list(islice(stream, settings.accumulate))
-        if not group:
-            return
-        yield rate, group
-
-
-def _stream(batches: Batches, progress: Progress, epochs: int | None) -> Iterator[Batch]:
-    """All further batches, epoch after epoch; updates `progress`."""
-    while epochs is None or progress.epoch < epochs:
-        for batch in batches.epoch(progress.epoch, skip=progress.position):
-            progress.position += 1
-            yield batch
-        if not progress.position:
-            raise UserError("there is nothing to train on: an epoch has no batch")
-        progress.epoch, progress.position, progress.epoch_length = progress.epoch + 1, 0, progress.position
 
 
 def _greet(console: Console, progress: Progress, damaged: list[str], lines: list[str]) -> None:

@@ -8,7 +8,7 @@ one is {"step", "epoch", "seconds", "final": {...}}. Losses are per target token
 import time
 from collections.abc import Sequence
 
-from foveate.training.settings import Progress
+from foveate.training.progress import Progress
 from foveate.training.update import Update
 from foveate.training.writers import Row, Writer
 

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from foveate.errors import unknown
+from foveate.training.progress import Progress
 from foveate.training.randomness import random_states, restore_random_states
-from foveate.training.settings import Progress
 
 
 @dataclass

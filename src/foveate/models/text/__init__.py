@@ -28,14 +28,8 @@ FAMILIES = (
         "convolutional-seq2seq",
         "foveate.models.text.convolutional_seq2seq",
         {
-            "convolutional-tiny": (
-                5_140_480,
-                "4+3 convolutions, width 192: for tens of thousands of sentences, on a laptop (Gehring et al. 2017)",
-            ),
-            "convolutional": (
-                87_856_960,
-                "20+20 convolutions, width 512: the paper's model for English-Romanian (Gehring et al. 2017)",
-            ),
+            "convolutional-tiny": (5_140_480, "4+3 convolutions, width 192: for a laptop (Gehring et al. 2017)"),
+            "convolutional": (87_856_960, "20+20 convolutions, width 512 (Gehring et al. 2017, English-Romanian)"),
         },
     ),
     Family(
@@ -61,10 +55,7 @@ FAMILIES = (
             "megatron-8.3b": (8_184_330_240, "72 blocks, width 3072, 32 heads (Shoeybi et al. 2019)"),
             "turing-nlg-17b": (16_996_999_936, "78 blocks, width 4256, 28 heads (Microsoft 2020)"),
             "gopher-280b": (279_321_001_984, "80 blocks, width 16384, 128 heads, relative positions (Rae et al. 2021)"),
-            "gpt3-175b": (
-                174_085_005_312,
-                "96 blocks, width 12288, 96 heads, every second one banded (Brown et al. 2020)",
-            ),
+            "gpt3-175b": (174_085_005_312, "96 blocks, width 12288, every second one banded (Brown et al. 2020)"),
         },
     ),
     Family(
@@ -81,10 +72,7 @@ FAMILIES = (
         {
             "hierarchical-autoencoder": (12_194_624, "GRUs, a paragraph in one vector, for a laptop"),
             "hierarchical-autoencoder-attentive": (14_031_168, "The same with attention to the encoded sentences"),
-            "hierarchical-autoencoder-large": (
-                60_047_000,
-                "LSTMs of the paper's width (Li et al. 2015), with attention",
-            ),
+            "hierarchical-autoencoder-large": (60_047_000, "LSTMs of 1,000, with attention (Li et al. 2015)"),
         },
         attending=("hierarchical-autoencoder-attentive", "hierarchical-autoencoder-large"),
     ),
@@ -99,9 +87,7 @@ FAMILIES = (
     Family(
         "rnn-autoencoder",
         "foveate.models.text.rnn_autoencoder",
-        {
-            "rnn-autoencoder": (9_173_312, "GRU, a sentence in one vector, for a laptop"),
-        },
+        {"rnn-autoencoder": (9_173_312, "GRU, a sentence in one vector, for a laptop")},
         attending=(),
     ),
     Family(
@@ -109,18 +95,9 @@ FAMILIES = (
         "foveate.models.text.rnn_classifier",
         {
             "rnn-acceptor": (1_721_002, "LSTM from left to right, classifies its last state"),
-            "rnn-acceptor-large": (
-                10_397_698,
-                "The same at the size of Dai and Le 2015: 1,024 cells, embeddings of 512",
-            ),
-            "rnn-attentive-classifier": (
-                1_696_102,
-                "Bidirectional GRU, additive attention with a learned query (Yang et al. 2016, their sizes)",
-            ),
-            "rnn-own-query-classifier": (
-                1_685_802,
-                "The same, with the last state of each text as the query of a biaffine score",
-            ),
+            "rnn-acceptor-large": (10_397_698, "The same with 1,024 cells, embeddings of 512 (Dai and Le 2015)"),
+            "rnn-attentive-classifier": (1_696_102, "Bidirectional GRU, a learned query attends (Yang et al. 2016)"),
+            "rnn-own-query-classifier": (1_685_802, "The same, but the last state attends, by a biaffine score"),
         },
         attending=("rnn-attentive-classifier", "rnn-own-query-classifier"),
     ),
@@ -140,33 +117,15 @@ FAMILIES = (
         "foveate.models.text.rnn_seq2seq",
         {
             "rnn": (6_908_992, "GRU without attention, with one fixed vector of the source (Sutskever et al. 2014)"),
-            "rnn-bahdanau": (7_368_512, "GRU with additive attention before each step (Bahdanau et al. 2015)"),
-            "rnn-luong": (
-                7_598_400,
-                "LSTM with biaffine attention after each step and input feeding (Luong et al. 2015)",
-            ),
-            "rnn-attentive": (
-                7_040_320,
-                "GRU with scaled dot-product attention after each step, the fastest one with attention",
-            ),
-            "rnn-local": (
-                7_664_192,
-                "LSTM, biaffine attention in a window with a predicted centre, input feeding (Luong et al. 2015)",
-            ),
+            "rnn-bahdanau": (7_368_512, "GRU, additive attention before each step (Bahdanau et al. 2015)"),
+            "rnn-luong": (7_598_400, "LSTM, biaffine attention after each step, input feeding (Luong et al. 2015)"),
+            "rnn-attentive": (7_040_320, "GRU, scaled dot products after each step: the fastest with attention"),
+            "rnn-local": (7_664_192, "rnn-luong in a window with a predicted centre (Luong et al. 2015)"),
             "rnn-hard": (7_172_161, "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)"),
             "rnn-monotonic": (7_171_905, "GRU with monotonic attention, from left to right (Raffel et al. 2017)"),
-            "sutskever-2014": (
-                88_072_000,
-                "4 LSTM layers of 1,000, source reversed, one fixed vector: the sizes of Sutskever et al. 2014",
-            ),
-            "bahdanau-2015": (
-                43_150_000,
-                "GRU of 1,000 each way, embeddings of 620, maxout of 500: the sizes of Bahdanau et al. 2015",
-            ),
-            "luong-2015": (
-                95_073_000,
-                "4 LSTM layers of 1,000, reversed source, biaffine score, input feeding: sizes of Luong et al. 2015",
-            ),
+            "sutskever-2014": (88_072_000, "4 LSTMs of 1,000, source reversed, one vector (Sutskever et al. 2014)"),
+            "bahdanau-2015": (43_150_000, "GRUs of 1,000 each way, maxout of 500 (Bahdanau et al. 2015)"),
+            "luong-2015": (95_073_000, "4 LSTMs of 1,000, source reversed, input feeding (Luong et al. 2015)"),
         },
         attending=(
             "rnn-bahdanau",
@@ -193,14 +152,8 @@ FAMILIES = (
         "siamese",
         "foveate.models.text.siamese",
         {
-            "siamese-acceptor": (
-                1_551_106,
-                "LSTM from left to right, compares the last states (Mueller and Thyagarajan 2016)",
-            ),
-            "siamese-attentive": (
-                1_485_826,
-                "Bidirectional GRU, additive attention with a learned query, compares the pooled vectors",
-            ),
+            "siamese-acceptor": (1_551_106, "LSTM, compares the last states (Mueller and Thyagarajan 2016)"),
+            "siamese-attentive": (1_485_826, "Bidirectional GRU, a learned query attends, compares what it finds"),
         },
         attending=("siamese-attentive",),
     ),
@@ -208,52 +161,28 @@ FAMILIES = (
         "transformer",
         "foveate.models.text.transformer",
         {
-            "transformer-tiny": (
-                3_373_568,
-                "4+4 blocks, width 128, 4 heads, pre-norm: for tens of thousands of sentences, on a laptop",
-            ),
+            "transformer-tiny": (3_373_568, "4+4 blocks, width 128, 4 heads, pre-norm: for a laptop"),
             "speaker-tiny": (1_872_672, "1+2 blocks, width 96, 4 heads: reads characters and writes audio tokens"),
-            "transformer-base": (
-                48_234_496,
-                "6+6 blocks, width 512, 8 heads: the paper's base model, 65 M parameters with a shared vocabulary",
-            ),
-            "transformer-large": (
-                184_549_376,
-                "6+6 blocks, width 1024, 16 heads: the paper's big model, 213 M parameters with a shared vocabulary",
-            ),
+            "transformer-base": (48_234_496, "6+6 blocks, width 512, 8 heads (Vaswani et al. 2017, base)"),
+            "transformer-large": (184_549_376, "6+6 blocks, width 1024, 16 heads (Vaswani et al. 2017, big)"),
         },
     ),
     Family(
         "transformer-classifier",
         "foveate.models.text.transformer_classifier",
         {
-            "transformer-classifier": (
-                1_323_142,
-                "2 blocks, width 128, 4 heads, pre-norm, relative positions, attention pooling: for thousands of texts",
-            ),
-            "transformer-classifier-base": (
-                23_011_330,
-                "6 blocks, width 512, 8 heads: the encoder of the paper's base model, classifies the first position",
-            ),
-            "transformer-classifier-large": (
-                83_771_394,
-                "6 blocks, width 1024, 16 heads: the encoder of the paper's big model",
-            ),
+            "transformer-classifier": (1_323_142, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
+            "transformer-classifier-base": (23_011_330, "6 blocks, width 512, 8 heads, classifies the first position"),
+            "transformer-classifier-large": (83_771_394, "6 blocks, width 1024, 16 heads"),
         },
     ),
     Family(
         "transformer-tagger",
         "foveate.models.text.transformer_tagger",
         {
-            "transformer-tagger": (
-                3_388_948,
-                "2 blocks, width 128, 4 heads, pre-norm, relative positions: for tens of thousands of sentences",
-            ),
+            "transformer-tagger": (3_388_948, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
             "birnn-transformer-tagger": (3_488_276, "The same, which reads the output of a bidirectional LSTM"),
-            "transformer-tagger-base": (
-                31_407_120,
-                "6 blocks, width 512, 8 heads: the encoder of the paper's base model",
-            ),
+            "transformer-tagger-base": (31_407_120, "6 blocks, width 512, 8 heads"),
         },
     ),
     Family(
