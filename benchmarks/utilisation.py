@@ -1,70 +1,103 @@
 """Model FLOPs utilisation: what training does of the operations that the machine can do, on a CPU or a GPU.
 
-    python benchmarks/utilisation.py --model transformer-tiny
-    python benchmarks/utilisation.py --model transformer-base --tokens 16384 --device cuda
+    python benchmarks/utilisation.py --model gpt2 --batch 2 --length 256
+    python benchmarks/utilisation.py --model gpt2 --batch 32 --length 1024 --device cuda --compile
+    python benchmarks/utilisation.py --model transformer-tiny --tokens 4096
 
-Counts the operations of the matrix products and of attention in a step, forward and backward, without what is computed
-again (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311), and divides them by the time that a step takes as users
-train: with dropout, clipping and AdamW, in the precision of `foveate train`, on made-up sentences. What the machine can
-do is the fastest of a few large matrix products, measured before and after in the same precision.
+A step is one of `foveate train`: forward, backward, clipping and fused AdamW, in its precision, on random tokens or
+made-up sentences. The operations of a step are counted without those that are computed again (Chowdhery et al. 2022,
+https://arxiv.org/abs/2204.02311): of a language model 6 N + 12 L C T for each token, with N weights (without the table
+of positions), L layers of width C and T tokens; of a translator those of its matrix products and attention.
+
+What the machine can do is `--peak`, or what the maker of an A100, H100 or H200 states for bfloat16, or else the fastest
+of a few large matrix products, measured before and after in the same precision.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import foveate  # isort: skip, before torch: its threads shall sleep, not spin, while others work on the machine
 
 import torch
 from scaling import VOCABULARY, batches
 
-from foveate.contracts import Batch
+from foveate import models
+from foveate.cli.size import GPUS
+from foveate.contracts import Batch, label_batch
 from foveate.experiments.flops import flops
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 
-WARM, STEPS, REPEATS = 3, 12, 5
+REPEATS = 5
 
 SIZES = {"cpu": (2048,), "cuda": (4096, 8192)}
 """Of the square matrices that tell what a kind of device can do."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="transformer-tiny", help="a preset that translates by attention alone")
-    parser.add_argument("--tokens", type=int, default=4096, help="places of a batch")
-    parser.add_argument("--device", choices=("auto", *SIZES), default="auto")
-    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
-    asked = parser.parse_args()
+    asked = arguments()
     torch.manual_seed(1)
-    model = foveate.create(asked.model, src_vocab=VOCABULARY, tgt_vocab=VOCABULARY).train()
-    settings = Training(device=asked.device, precision=asked.precision)
-    update = Updater(model, CrossEntropy(0.1), settings)
-    some = list(islice(batches(asked.tokens), WARM + STEPS))
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    writes = hasattr(models.family_module(models.preset(asked.model).family).MODEL, "prefill")
+    sizes = {"vocabulary": asked.vocabulary} if writes else {"src_vocab": VOCABULARY, "tgt_vocab": VOCABULARY}
+    values = {} if asked.dropout is None else {"dropout": asked.dropout}
+    model: Any = foveate.create(asked.model, **sizes, **values).train()
+    objective = CrossEntropy(0.0 if writes else 0.1)
+    update = Updater(model, objective, Training(device=asked.device, precision=asked.precision))
+    if asked.compile:
+        update.placement.working = torch.compile(update.placement.working)
+    data = random_tokens(asked) if writes else batches(asked.tokens)
+    some = list(islice(data, asked.warm + asked.steps))
     kind = torch.bfloat16 if update.bfloat16 else torch.float32
-    before = able(update.device, kind)
-    seconds = trained(update, some)
-    most = max(before, able(update.device, kind))
-    done, tokens = (
-        sum(counted(update, batch) for batch in some[WARM:]),
-        sum(batch.total_weight for batch in some[WARM:]),
-    )
-    print(f"{asked.model}, batches of {asked.tokens:,} places, {str(kind).removeprefix('torch.')} on {update.device}")
-    print(f"{tokens / seconds:,.0f} target tokens/s, {done / tokens / 1e6:,.1f} MFLOP for each")
-    print(f"{done / seconds / 1e9:,.0f} GFLOP/s of {most / 1e9:,.0f} that matrix products reach here")
+    stated = asked.peak * 1e12 if asked.peak else stated_peak(update.device, kind)
+    before = stated or able(update.device, kind)
+    seconds = trained(update, some, asked.warm)
+    most = stated or max(before, able(update.device, kind))
+    measured = some[asked.warm :]
+    tokens = sum(batch.total_weight for batch in measured)
+    done = tokens * by_formula(model, asked.length) if writes else sum(counted(update, batch) for batch in measured)
+    size = f"{asked.batch} x {asked.length:,} tokens" if writes else f"{asked.tokens:,} places"
+    print(f"{asked.model}, batches of {size}, {str(kind).removeprefix('torch.')} on {name_of(update.device)}")
+    print(f"{tokens / seconds:,.0f} tokens/s, {done / tokens / 1e6:,.1f} MFLOP for each, {asked.steps} steps")
+    source = "stated" if stated else "that matrix products reach here"
+    print(f"{done / seconds / 1e9:,.0f} GFLOP/s of {most / 1e9:,.0f} {source}")
     print(f"model FLOPs utilisation {done / seconds / most:.1%}")
 
 
-def trained(update: Updater, some: list[Batch]) -> float:
-    """Seconds of the steps after those that warm up."""
-    began = 0.0
-    for number, batch in enumerate(some):
-        if number == WARM:
-            wait(update.device)
-            began = time.perf_counter()
-        update([batch], 1e-3, number + 1)
-    wait(update.device)
-    return time.perf_counter() - began
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="gpt2", help="a preset of a GPT, GPT-NeoX, Llama or translator")
+    parser.add_argument("--batch", type=int, default=2, help="sequences of a language model's batch")
+    parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
+    parser.add_argument("--vocabulary", type=int, default=50304, help="tokens of a language model's vocabulary")
+    parser.add_argument("--dropout", type=float, help="by default the preset's")
+    parser.add_argument("--tokens", type=int, default=4096, help="places of a translator's batch")
+    parser.add_argument("--device", choices=("auto", *SIZES), default="auto")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
+    parser.add_argument("--peak", type=float, help="TFLOP/s of the device, where they are known")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--warm", type=int, default=3, help="steps before those that are timed")
+    parser.add_argument("--steps", type=int, default=12)
+    return parser.parse_args()
+
+
+def random_tokens(asked: argparse.Namespace) -> Iterator[Batch]:
+    """Batches of full length for a language model."""
+    while True:
+        tokens = torch.randint(asked.vocabulary, (asked.batch, asked.length + 1))
+        yield label_batch({"tokens": tokens[:, :-1].clone()}, tokens[:, 1:].clone(), "random tokens")
+
+
+def by_formula(model: Any, length: int) -> int:
+    """The operations of a language model's training for each token."""
+    positions = sum(table.numel() for name, table in model.named_parameters() if ".positions." in name)
+    weights = sum(parameter.numel() for parameter in model.parameters()) - positions
+    return 6 * weights + 12 * model.config.layers * model.config.width * length
 
 
 def counted(update: Updater, batch: Batch) -> int:
@@ -72,6 +105,26 @@ def counted(update: Updater, batch: Batch) -> int:
     given = batch.to(update.device).inputs
     with torch.no_grad():
         return 3 * flops(lambda: update.placement(**given))
+
+
+def trained(update: Updater, some: list[Batch], warm: int) -> float:
+    """Seconds of the steps after those that warm up."""
+    began = 0.0
+    for number, batch in enumerate(some):
+        if number == warm:
+            wait(update.device)
+            began = time.perf_counter()
+        update([batch], 1e-4, number + 1)
+    wait(update.device)
+    return time.perf_counter() - began
+
+
+def stated_peak(device: torch.device, kind: torch.dtype) -> float | None:
+    """The operations a second that a GPU's maker states in half precision."""
+    if device.type != "cuda" or kind != torch.bfloat16:
+        return None
+    found = torch.cuda.get_device_name(device).lower()
+    return next((speed for name, (_, speed) in GPUS.items() if name in found), None)
 
 
 def able(device: torch.device, kind: torch.dtype) -> float:
@@ -87,6 +140,10 @@ def able(device: torch.device, kind: torch.dtype) -> float:
             wait(device)
             best = max(best, 2 * size**3 / (time.perf_counter() - began))
     return best
+
+
+def name_of(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
 
 
 def wait(device: torch.device) -> None:

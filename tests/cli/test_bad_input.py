@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,17 @@ def test_config_files_that_are_none(fails: Fails, tmp_path: Path) -> None:
     for content, message in [(b"[5]", "holds no table of settings"), *((one, "is damaged: ") for one in damaged)]:
         (tmp_path / "recipe.json").write_bytes(content)
         assert fails(*train("--config", tmp_path / "recipe.json")).startswith(f"{tmp_path / 'recipe.json'} {message}")
+
+
+def test_a_model_that_no_machine_here_can_train(fails: Fails, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a b c\n" * 9)
+    told = fails(
+        "train", "language", "--data", tmp_path / "text.txt", "--model", "gpt3-175b", "--out", tmp_path / "run"
+    )
+    assert told.startswith(
+        "training 173,986,713,600 parameters takes 2,784 GB (weights, gradients and AdamW's moments)"
+    )
+    assert re.search(r"this machine has \d+: use a smaller model, or shards on at least \d+ processes with", told)
 
 
 def test_a_closed_standard_input(

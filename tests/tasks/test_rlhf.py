@@ -4,6 +4,7 @@ import math
 from io import StringIO
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -151,6 +152,61 @@ def test_ppo_takes_clipped_steps_on_the_same_texts(folders: tuple[Path, Path], t
     assert '"clipped"' in rows
     with pytest.raises(UserError, match="save_every is 6, but must be a multiple of the 4 passes"):
         tuning(folders, tmp_path / "a", method="ppo").check()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (0.0, r"gives 48 sentences the same reward, 0: there is nothing to learn from it$"),
+        (math.nan, r"gives 'The film is good \.' the reward nan: train it anew, at a lower learning_rate$"),
+    ],
+)
+def test_a_reward_that_is_constant_or_not_finite(
+    folders: tuple[Path, Path], tmp_path: Path, change: float, message: str
+) -> None:
+    task = tuning(folders, tmp_path / "run")
+    with torch.no_grad():
+        for parameter in task.judge.model.parameters():
+            parameter.fill_(change)
+    with pytest.raises(UserError, match=message):
+        task.batches(parts(task).train, task.fit(parts(task).train))
+
+
+@pytest.mark.parametrize(
+    ("changed", "weight", "message"),
+    [
+        (
+            "policy",
+            math.nan,
+            "the model gave NaN in decoding; its weights are damaged or diverged; the last",
+        ),
+        ("base", math.nan, r"the KL of '.+' is nan; the last checkpoint has the weights before: try a lower learning_"),
+    ],
+)
+def test_a_kl_that_is_not_finite(
+    folders: tuple[Path, Path], tmp_path: Path, changed: str, weight: float, message: str
+) -> None:
+    task = tuning(folders, tmp_path / "run")
+    batches: Any = task.batches(parts(task).train, task.fit(parts(task).train))
+    with torch.no_grad():
+        (task.policy if changed == "policy" else task.author.model).embedding.weight.fill_(weight)
+    with pytest.raises(UserError, match=f"^step 1 of pass 1 stopped: {message}"):
+        next(batches.epoch(0))
+
+
+def test_a_reward_model_of_another_tokenizer_or_of_another_task(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """It reads texts, so that its tokens may be others; a folder that holds no reward model is told at once."""
+    small = {"embedding": 6, "width": 4, "dropout": 0.0}
+    settings = Training(steps=1, validate_every=1, save_every=1)
+    examples = Pairs(tokens="characters", batch=400)
+    TrainReward(examples=examples, architecture=small, training=settings, out=tmp_path / "letters").learn(
+        Splits(pairs(), pairs(), pairs()), CONSOLE
+    )
+    task = tuning((folders[0], tmp_path / "letters"), tmp_path / "run")
+    batch = next(task.batches(parts(task).train, task.fit(parts(task).train)).epoch(0))
+    assert batch.targets["reward"].unique().numel() > 1
+    with pytest.raises(UserError, match="was trained for the task language; --reward takes a reward model"):
+        tuning((folders[0], folders[0]), tmp_path / "run").check()
 
 
 def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path], tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from foveate.training import Training, main_process
 from foveate.training.checkpoints import CONTENT, Checkpoints
 from foveate.training.folder_lock import METRICS, check_folder
 from foveate.training.hardware import choose_device
+from foveate.training.parallel.strategy import check_memory
 from foveate.training.rates import freeze
 
 Architecture = TypeVar("Architecture")
@@ -116,9 +117,10 @@ class Recipe(Generic[Architecture]):
         begun = any((self.out / CHECKPOINTS).glob("step-*.safetensors"))
         if self.out == Path() and not begun:
             raise UserError("out is empty, or the current folder: name one for the training alone")
-        choose_device(self.training.device)
+        device = choose_device(self.training.device)
         with torch.device("meta"):
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.preset.family), 1))
+        check_memory(model, device, self.training.parallel)
         if begun:
             Checkpoints(self.out / CHECKPOINTS, self.training, self.identity()).check()
         else:

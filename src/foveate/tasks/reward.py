@@ -1,5 +1,6 @@
 """Reward models: a number for a text, learned from pairs of which people like the first text better."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ from foveate.training.preferences import BradleyTerry
 
 MOST_TOKENS = 8192
 """Tokens of texts that are judged together."""
+
+SAME = 1e-6
+"""Rewards that differ by less are equal."""
 
 
 @dataclass
@@ -141,3 +145,16 @@ def rewards(predictor: Predictor, texts: Sequence[str]) -> list[float]:
         for place, reward in zip(places, predictor.forward(inputs).logits.flatten().tolist(), strict=True):
             found[place] = reward
     return found
+
+
+def check_rewards(predictor: Predictor, texts: Sequence[str], folder: Path) -> None:
+    """Raise UserError for a reward model from which nothing can be learned: it gives these texts the same reward, or
+    one that is not finite."""
+    found = rewards(predictor, texts)
+    for text, reward in zip(texts, found, strict=True):
+        if not math.isfinite(reward):
+            raise UserError(f"{folder} gives '{text}' the reward {reward}: train it anew, at a lower learning_rate")
+    if len(set(texts)) > 1 and max(found) - min(found) < SAME:
+        raise UserError(
+            f"{folder} gives {len(texts)} sentences the same reward, {found[0]:.3g}: there is nothing to learn from it"
+        )

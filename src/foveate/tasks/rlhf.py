@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,11 +20,14 @@ from foveate.errors import UserError, at_least
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.reward import rewards
+from foveate.tasks.reward import check_rewards, rewards
 from foveate.tasks.rollouts import RolloutBatches
 from foveate.tasks.tuning import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
 from foveate.training import Batches, Objective, Training
 from foveate.training.preferences import ClippedPolicyGradient, PolicyGradient
+
+JUDGED = 64
+"""Sentences that the reward model is tried on."""
 
 
 @dataclass
@@ -98,6 +102,7 @@ class TrainRLHF(Tuning[Architecture]):
 
     def check(self) -> None:
         super().check()
+        self.judge  # noqa: B018, raises UserError
         at_least(0, "kl_weight", self.kl_weight)
         at_least(1, "passes", self.passes)
         if not 0 < self.clip_ratio < 1:
@@ -138,6 +143,7 @@ class TrainRLHF(Tuning[Architecture]):
 
     def batches(self, learn: Dataset[Passage], processor: Any) -> Batches:
         chosen = self.examples
+        check_rewards(self.judge, [example.text for example in islice(learn, JUDGED)], self.reward)
         return RolloutBatches(
             self.policy,
             self.author.model,

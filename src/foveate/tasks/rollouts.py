@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.rows import padded
 from foveate.decoding.sampling import sample
+from foveate.errors import UserError
 from foveate.training import Batches
 from foveate.training.preferences import leave_one_out
+
+ADVICE = "the last checkpoint has the weights before: try a lower learning_rate, or another kl_weight"
 
 RewardOf = Callable[[Sequence[str]], Sequence[float]]
 """What texts are worth."""
@@ -118,9 +121,18 @@ class RolloutBatches:
                 yield batch
 
     def _batch(self, prompts: list[list[int]], generator: torch.Generator, source: str) -> Batch:
-        found = write(self.model, self.base, self.tokenizer, prompts, self.samples, self.most, generator)
+        try:
+            found = write(self.model, self.base, self.tokenizer, prompts, self.samples, self.most, generator)
+        except UserError as error:
+            raise UserError(f"{source} stopped: {error}; {ADVICE}") from None
         reward = torch.tensor(list(self.reward(found.texts)))
         advantage = leave_one_out((reward - self.kl_weight * found.kl).view(-1, self.samples)).flatten()
+        for name, values in (("KL", found.kl), ("reward", reward), ("advantage", advantage)):
+            if not bool(values.isfinite().all()):
+                wrong = int((~values.isfinite()).nonzero()[0])
+                raise UserError(
+                    f"{source} stopped: the {name} of '{found.texts[wrong]}' is {float(values[wrong])}; {ADVICE}"
+                )
         targets = {
             "labels": found.labels,
             "log_prob": found.log_prob,

@@ -1,17 +1,23 @@
 """The strategy of distribution: one whole model, replicas, shards, or a part of each layer."""
 
+import math
 import os
 from typing import Literal
 
 import torch
 from torch import nn
 
+from foveate.errors import UserError
+from foveate.training.parallel.launch import process_info
 from foveate.training.parallel.placement import Placement
 from foveate.training.parallel.processes import Processes
 from foveate.training.parallel.replicas import Replicas
 
 BYTES = 16
 """Bytes for each weight in training: the weight, its gradient and AdamW's two moments, four bytes each."""
+
+WEIGHT = 4
+"""Bytes for each weight that is not trained."""
 
 
 Parallel = Literal["auto", "replicate", "shard", "tensor", "both"]
@@ -46,6 +52,25 @@ def is_large(model: nn.Module, device: torch.device, local_size: int) -> bool:
     """
     memory = _memory(device) if device.type == "cuda" else _memory(device) / local_size
     return BYTES * sum(parameter.numel() for parameter in model.parameters()) > memory / 2
+
+
+def check_memory(model: nn.Module, device: torch.device, parallel: Parallel) -> None:
+    """Raise UserError for a model, with or without weights, of which no process can hold what its training needs."""
+    here = process_info()
+    size, local_size = (1, 1) if here is None else (here.size, here.local_size)
+    parameters = list(model.parameters())
+    needed = sum(parameter.numel() * (BYTES if parameter.requires_grad else WEIGHT) for parameter in parameters)
+    memory = _memory(device) / (1 if device.type == "cuda" else local_size)
+    shares = 1 if parallel == "replicate" else size
+    if needed / shares <= memory:
+        return
+    count, holder = sum(parameter.numel() for parameter in parameters), "GPU" if device.type == "cuda" else "machine"
+    who = "each process" if size > 1 else f"this {holder}"
+    raise UserError(
+        f"training {count:,} parameters takes {needed / 1e9:,.0f} GB (weights, gradients and AdamW's moments), but "
+        f"{who} has {memory / 1e9:,.0f}: use a smaller model, or shards on "
+        f"at least {math.ceil(needed / memory):,} processes with as much (--parallel shard)"
+    )
 
 
 def _memory(device: torch.device) -> int:
