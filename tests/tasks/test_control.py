@@ -178,7 +178,7 @@ def test_an_agent_of_another_world(folder: Path) -> None:
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8)}, "is no episode: .*actions"),
         ({"pixels": np.zeros((2, 8, 8, 3)), "actions": np.zeros(2, int)}, r"not float64 \(2, 8, 8, 3\)"),
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(3, int)}, r"and \(3,\)"),
-        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.array([0, -1])}, "numbers from 0 on"),
+        ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.array([0, -1])}, "numbers from 0 to 999"),
         ({"pixels": np.array([{}], object), "actions": np.zeros(1, int)}, "is no episode"),
     ],
 )

@@ -1,7 +1,7 @@
 """Transcription from end to end: trained, saved, loaded, used, measured."""
 
 import json
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,9 +16,11 @@ from spoken_tones import RATE, random_texts, speak, write_table
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.tasks.looking import File
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
 from foveate.tasks.transcripts import Search, SearchAndShow
 from foveate.training import Training
+from foveate.viewer import Audio
 
 CONSOLE = Console(file=StringIO())
 
@@ -162,6 +164,24 @@ def test_the_times_of_words(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert [text.get_text() for text in figure.axes[0].texts] == ["ab", "ca"]
 
 
+@pytest.mark.parametrize("model", ["las-tiny", "speech-transformer-tiny"])
+def test_a_look_shows_characters_over_the_sound(model: str, tables: Path, run: Path, tmp_path: Path) -> None:
+    if model == "las-tiny":
+        recipe(tmp_path / "run", tables / "test.tsv", model, 1, (tables / "test.tsv",)).learn(console=CONSOLE)
+    predictor = foveate.load(tmp_path / "run" if model == "las-tiny" else run)
+    speak_to = File("test0.wav", (tables / "test0.wav").read_bytes())
+    seen = predictor.task.look(predictor, speak_to, 1000)
+    text = seen.notes[1].removeprefix("Transcript: ")
+    (cross,) = (site for site in seen.sight.sites if site == "speller" or site.endswith("cross"))
+    queries, keys = seen.tokens[cross]
+    assert queries == [*text, "[END]"]
+    assert isinstance(keys, Audio)
+    assert keys.seconds == pytest.approx(predictor.processor.longest, abs=0.6)
+    predictor.processor.longest = 0.1
+    with pytest.raises(UserError, match=r"test0.wav lasts .* seconds, but the longest sound that .* learned from 0\.1"):
+        predictor.task.look(predictor, speak_to, 1000)
+
+
 def test_sound_from_a_pipe(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -178,6 +198,20 @@ def test_sound_from_a_pipe(
     assert (first[0], first[1][:2]) == ("0.00", "ab")
     assert 1.2 < float(second[0]) < 1.5
     assert second[1]
+
+
+def test_raw_sound_from_a_pipe(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Samples without a header are read as those of a WAV."""
+    soundfile.write(tmp_path / "one.wav", speak("ab", np.random.default_rng(9)), RATE, "PCM_16")
+    whole = (tmp_path / "one.wav").read_bytes()
+    for data, options in ((whole, []), (whole[44:], ["--raw", str(RATE)])):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(data), isatty=lambda: False))
+        main(["run", str(run), "-", *options])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert first.startswith("0.00\tab")
 
 
 def test_unusable_sounds_are_left_out_of_the_training(tables: Path, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> None:
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
-            if not drawn and prediction.line:
+            if not drawn and prediction.line and not getattr(prediction, "error", None):
                 _draw(task, prediction, asked.picture)
                 drawn = True
             if not streams:

@@ -28,6 +28,9 @@ from foveate.special_tokens import LEARNED
 DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
 """What zipfile and numpy raise for a damaged file."""
 
+MOST_ACTIONS = 1000
+"""Different actions of an agent, at most."""
+
 
 @dataclass(frozen=True)
 class Level:
@@ -101,8 +104,8 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
             f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "
             f"not {pixels.dtype} {pixels.shape} and {actions.shape}"
         )
-    if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0:
-        raise UserError(f"{file}: actions must be numbers from 0 on")
+    if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
+        raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
     return pixels, actions, instruction
 
 

@@ -1,5 +1,6 @@
 """Sounds with a label or a transcript each: folders of classes, or a table of paths."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,12 +34,14 @@ class LabelledSound:
         return self.label.encode() + b"\0" + self.path.read_bytes()
 
 
-def labelled_sounds(paths: Paths, name: str | None = None) -> Dataset[LabelledSound]:
+def labelled_sounds(
+    paths: Paths, name: str | None = None, problem_of: Callable[[LabelledSound], str | None] = lambda sound: None
+) -> Dataset[LabelledSound]:
     """A folder with one folder of sounds for each class, or a table with `path<TAB>label` on each line.
 
     Paths of a table are relative to its folder. `name` stands for the examples in messages. Sounds that cannot be used,
-    such as silent ones, are left out, and the dataset's notes say so. Raises UserError for anything else, for missing
-    files, and where no sound is left.
+    such as silent ones, and those that `problem_of` finds something wrong with, are left out, and the dataset's notes
+    say so. Raises UserError for anything else, for missing files, and where no sound is left.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
@@ -52,7 +55,11 @@ def labelled_sounds(paths: Paths, name: str | None = None) -> Dataset[LabelledSo
         except UserError as error:
             problems.append(str(error))
         else:
-            examples.append(LabelledSound(path, label, sound.seconds, sound.rate))
+            example = LabelledSound(path, label, sound.seconds, sound.rate)
+            if problem := problem_of(example):
+                problems.append(problem)
+            else:
+                examples.append(example)
     if not examples:
         raise UserError(problems[0] if problems else f"{origin}: there is no labelled sound in it")
     hours = sum(example.seconds for example in examples) / 3600

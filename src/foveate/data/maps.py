@@ -101,7 +101,9 @@ def read_map(path: Path) -> WalkMap:
             (_place(edge.attrib["node1"]), _place(edge.attrib["node2"]), edge.get("floor", ""), edge.get("wall", ""))
             for edge in root.iter("edge")
         ]
-    except (KeyError, ValueError) as error:
+    except KeyError as error:
+        raise UserError(f"{path} is no map: a node or an edge has no {error.args[0]}") from None
+    except ValueError as error:
         raise UserError(f"{path} is no map: {error or type(error).__name__}") from None
     if not items:
         raise UserError(f"{path} is no map: it has no <node x= y=>")

@@ -7,7 +7,7 @@ from jaxtyping import Float32
 
 from foveate.data.cutting import cut_at_silences
 from foveate.data.sounds import SILENCE, Sound
-from foveate.data.wav import WaveFormat, decode_samples, read_format
+from foveate.data.wav import PCM, WaveFormat, decode_samples, read_format
 from foveate.errors import UserError
 
 PAUSE = 0.5
@@ -26,17 +26,17 @@ Read = Callable[[int], bytes]
 """Reads so many bytes, or fewer at the end of the stream."""
 
 
-def sounds_from_pipe(read: Read, longest: float) -> Iterator[tuple[float, Sound]]:
-    """The parts of a WAV stream, with the second at which each begins, between silences.
+def sounds_from_pipe(read: Read, longest: float, raw: int | None = None) -> Iterator[tuple[float, Sound]]:
+    """The parts of a stream, with the second at which each begins, between silences.
 
-    None lasts more than `longest` seconds.
-
-    Silent parts are left out. Raises UserError for a stream that is no WAV, and for one without samples.
+    None lasts more than `longest` seconds. The stream is a WAV; with `raw`, this is the sampling rate of bare 16-bit
+    samples of one channel, without a header. Silent parts are left out. Raises UserError for a stream that is no WAV,
+    for one without samples, and in the end for one that was silent throughout.
     """
     name = "standard input"
-    header = read_format(read, name)
+    header = read_format(read, name) if raw is None else WaveFormat(PCM, 1, raw, 16)
     size = max(1, round(STRETCH * header.rate))
-    waiting, quiet, start, empty = np.zeros(0, np.float32), 0, 0, True
+    waiting, quiet, start, empty, silent = np.zeros(0, np.float32), 0, 0, True, True
     while piece := _read_all(read, size * header.frame_size):
         samples = _mono(piece, header, name)
         empty = empty and not len(samples)
@@ -45,6 +45,7 @@ def sounds_from_pipe(read: Read, longest: float) -> Iterator[tuple[float, Sound]
         is_quiet = not len(samples) or float(np.abs(samples).max()) < max(SILENCE, QUIET * loud)
         quiet = quiet + 1 if is_quiet else 0
         spoken = len(waiting) - quiet * size > 0 and loud > SILENCE
+        silent = silent and not spoken
         if spoken and quiet * STRETCH >= PAUSE:
             end = len(waiting) - quiet * size + round(AROUND * header.rate)
             yield start / header.rate, Sound(waiting[:end], header.rate)
@@ -62,6 +63,8 @@ def sounds_from_pipe(read: Read, longest: float) -> Iterator[tuple[float, Sound]
         raise UserError(f"{name} has no samples")
     if len(waiting) and np.ptp(waiting) >= SILENCE:
         yield start / header.rate, Sound(waiting, header.rate)
+    elif silent:
+        raise UserError(f"{name} is silent")
 
 
 def _read_all(read: Read, count: int) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from foveate.data.wav import decode_wav, is_wav
+from foveate.data.wav import check_length, decode_wav, is_wav
 from foveate.errors import UserError
 
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".mp3")
@@ -64,11 +64,9 @@ def decode_sound(data: bytes, name: str) -> Sound:
     Raises UserError for a damaged file, unknown formats, no samples, samples that are not finite, silence, and sounds
     longer than `LONGEST` seconds.
     """
-    channels, rate = decode_wav(data, name) if is_wav(data) else _decode_by_soundfile(data, name)
+    channels, rate = decode_wav(data, name, LONGEST) if is_wav(data) else _decode_by_soundfile(data, name)
     if not len(channels):
         raise UserError(f"{name} has no samples")
-    if len(channels) > LONGEST * rate:
-        raise UserError(f"{name} lasts {len(channels) / rate:,.0f} seconds; the limit is {LONGEST}: cut it")
     samples = channels.mean(1)
     if not np.isfinite(samples).all():
         raise UserError(f"{name} has samples that are not numbers (NaN or infinite)")
@@ -86,7 +84,10 @@ def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N
         ) from None
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
-            return file.read((LONGEST + 1) * file.samplerate, dtype="float32", always_2d=True), file.samplerate
+            check_length(file.frames, file.samplerate, LONGEST, name)
+            return file.read(LONGEST * file.samplerate, dtype="float32", always_2d=True), file.samplerate
+    except UserError:
+        raise
     except (RuntimeError, ValueError, TypeError) as error:  # its own error is a RuntimeError
         reason = " ".join(str(getattr(error, "error_string", error)).split())
         raise UserError(f"{name} cannot be read as a sound: {reason}") from None

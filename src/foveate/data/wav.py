@@ -1,6 +1,7 @@
 """Reads WAV files of integers or floats, also those whose header is wrong about the length, as recorders to pipes write
 it."""
 
+import math
 import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -33,10 +34,11 @@ def is_wav(data: bytes) -> bool:
     return data[:4] == b"RIFF" and data[8:12] == b"WAVE"
 
 
-def decode_wav(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]:
+def decode_wav(data: bytes, name: str, longest: float = math.inf) -> tuple[Float32[np.ndarray, "N C"], int]:
     """The samples of each channel, integers as numbers from -1 to 1, and the sampling rate in Hz.
 
-    `name` stands for the file in messages. Raises UserError for a damaged file and for compressed samples.
+    `name` stands for the file in messages. Raises UserError for a damaged file, for compressed samples, and, before
+    anything is decoded, for a sound of more than `longest` seconds.
     """
     header, samples = None, None
     for kind, content in _chunks(data):
@@ -47,7 +49,14 @@ def decode_wav(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]
             break
     if header is None or samples is None:
         raise UserError(f"{name} is no .wav file of integers (PCM) or floats: it is truncated")
+    check_length(len(samples) // header.frame_size, header.rate, longest, name)
     return decode_samples(samples, header, name), header.rate
+
+
+def check_length(frames: int, rate: int, longest: float, name: str) -> None:
+    """Raise UserError for a sound of more than `longest` seconds."""
+    if frames > longest * rate:
+        raise UserError(f"{name} lasts {frames / rate:,.0f} seconds; the limit is {longest:g}: cut it")
 
 
 def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
@@ -62,7 +71,9 @@ def read_format(read: Callable[[int], bytes], name: str) -> WaveFormat:
         return found
 
     if not is_wav(take(12)):
-        raise UserError(f"{name} is no .wav stream: give arecord no other type (-t wav)")
+        raise UserError(
+            f"{name} is no .wav stream: give arecord no other type (-t wav), or the rate of bare samples (--raw 16000)"
+        )
     header = None
     while True:
         kind, size = struct.unpack("<4sI", take(8))

@@ -12,7 +12,7 @@ from torch import Tensor
 from foveate.contracts import Batch, label_batch
 from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forcing
 from foveate.data.dataset import Dataset
-from foveate.data.images import labelled_images, on_white, turn_upright
+from foveate.data.images import labelled_images, on_white, read_size_and_mode, turn_upright
 from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.errors import UserError
@@ -20,6 +20,9 @@ from foveate.special_tokens import LEARNED, SpecialTokens
 
 TABLE = "labels.tsv"
 """The table in a folder of word images."""
+
+TALLEST = 8
+"""Height of the tallest image that may hold a line of text, as a multiple of its width."""
 
 
 @runtime_checkable
@@ -41,7 +44,9 @@ class WordImage(Protocol):
 def word_images(paths: Paths) -> Dataset[WordImage]:
     """A table with `image<TAB>text` on each line, or a folder with such a table, `labels.tsv`.
 
-    Paths of images are relative to the table's folder. Raises UserError for anything else, and for missing images.
+    Paths of images are relative to the table's folder. Images that cannot be used, such as those that are too tall for
+    a line of text, are left out, and the dataset's notes say so. Raises UserError for anything else, for missing
+    images, and where no image is left.
     """
     paths = as_paths(paths)
     if len(paths) != 1:
@@ -49,8 +54,26 @@ def word_images(paths: Paths) -> Dataset[WordImage]:
     table = paths[0] / TABLE if paths[0].is_dir() else paths[0]
     if not table.is_file():
         raise UserError(f"there is no table {table} with image<TAB>text on each line")
-    found = labelled_images([table])
-    return Dataset(str(table), list(found), "images")
+    found, problems = [], []
+    for one in labelled_images([table]):
+        assert one.file is not None
+        try:
+            check_line_of_text(read_size_and_mode(one.file)[0], str(one.file))
+        except UserError as error:
+            problems.append(str(error))
+        else:
+            found.append(one)
+    if not found:
+        raise UserError(problems[0])
+    notes = [f"left out {len(problems):,}, the first because {problems[0]}"] if problems else []
+    return Dataset(str(table), found, "images", notes)
+
+
+def check_line_of_text(size: tuple[int, int], name: str) -> None:
+    """Raise UserError for an image of a width and height that cannot hold a line of text."""
+    width, height = size
+    if height > TALLEST * width:
+        raise UserError(f"{name} is {width} x {height} pixels: too tall for a line of text")
 
 
 @dataclass

@@ -15,7 +15,7 @@ import tyro
 from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import choose_format
-from foveate.data.images import ImageFormat, read_image
+from foveate.data.images import ENDINGS, ImageFormat, read_image
 from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
@@ -126,12 +126,15 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
         return QuestionProcessor(choose_format(alike, chosen.size), tokenizer, answers)
 
     def expand(self, places: Sequence[str]) -> list[str]:
-        """Each image with each question after it, as "image<TAB>question"; lines of a file have both."""
+        """Each image with each question after it, as "image<TAB>question"; lines of a file have both.
+
+        What is named like an image is one, so that a missing file is no question about the image before it.
+        """
         found, image = [], ""
         for place in places:
             if "\t" in place:
                 found.append(place)
-            elif not image or is_file(Path(place)):
+            elif not image or is_file(Path(place)) or Path(place).suffix.lower() in ENDINGS:
                 image = place
             else:
                 found.append(f"{image}\t{place}")

@@ -61,9 +61,10 @@ class FileDecision:
 
     @property
     def line(self) -> str:
-        """The file, the label and its probability, and those of further labels, with tabs between them."""
+        """The file, the label and its probability, and those of further labels, with tabs between them; nothing for a
+        file that could not be used, or its place alone as JSON."""
         if not self.label:
-            return ""
+            return json.dumps({"place": self.place, "label": None}) if self.shown.json else ""
         best = dict(nlargest(self.shown.top, self.probabilities.items(), key=itemgetter(1)))
         if self.shown.json:
             values = {"place": self.place, "label": self.label, "probability": self.probability, "probabilities": best}
@@ -112,7 +113,7 @@ class LabelFiles(Task[Architecture]):
         found = {
             one.place: replace(one, shown=options) for one in self.decide(predictor, [*contents.values()], [*contents])
         }
-        return [found.get(place) or FileDecision(place) for place in texts]
+        return [found.get(place) or FileDecision(place, shown=options) for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledFile], options: NoOptions) -> Measured:
         decisions: list[FileDecision] = []

@@ -15,7 +15,7 @@ import tyro
 from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
 from foveate.data.images import images_below, read_image
-from foveate.data.word_images import WordImage, WordImageProcessor, word_images
+from foveate.data.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
 from foveate.decoding import beam, greedy
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
@@ -37,9 +37,6 @@ ROW, COLUMN = 8, 4
 
 CHARACTERS_FROM = 5_000
 """Examples that the characters are taken from, where there are more of them."""
-
-TALLEST = 8
-"""Height of the tallest image that may hold a line of text, as a multiple of its width."""
 
 NEIGHBOURS = 5_000
 """Training images that the nearest one is searched in, for the baseline."""
@@ -227,8 +224,7 @@ class Read(FromCharacters, Task[Architecture]):
 def _line_image(place: str) -> PIL.Image.Image:
     """The image of a file. Raises UserError where it cannot be read, or cannot hold a line of text."""
     image = read_image(Path(place))
-    if image.height > TALLEST * image.width:
-        raise UserError(f"{place} is {image.width} x {image.height} pixels: too tall for a line of text")
+    check_line_of_text(image.size, place)
     return image
 
 

@@ -20,6 +20,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.task import Examples, Task
+from foveate.tasks.trained import unlearned
 from foveate.tasks.transcripts import (
     Search,
     SearchAndShow,
@@ -31,9 +32,11 @@ from foveate.tasks.transcripts import (
     transcribe_parts,
     transcribe_sounds,
     transcripts_as_they_come,
+    why_too_long,
 )
 from foveate.training import Objective, Training
 from foveate.training.joint_ctc import JointCTC
+from foveate.viewer.protocol import Input, LookResult
 
 
 @dataclass
@@ -94,7 +97,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
         return Search()
 
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
-        return labelled_sounds(paths)
+        return labelled_sounds(paths, problem_of=why_too_long)
 
     def fit(self, learn: Dataset[LabelledSound]) -> SpeechProcessor:
         chosen, texts = self.examples, Counter(one.label for one in learn)
@@ -120,11 +123,11 @@ class Transcribe(FromCharacters, Task[Architecture]):
         return [found[place] for place in texts]
 
     def hear(self, predictor: Predictor, read: Read, options: SearchAndShow) -> Iterator[Transcript]:
-        """What is said in a WAV stream, part by part, as soon as each is there."""
+        """What is said in a stream of sound, part by part, as soon as each is there."""
         options.check()
         longest = options.cut or predictor.processor.longest
         return transcripts_as_they_come(
-            read, longest, lambda sound: next(self._transcripts(predictor, [sound], options))
+            read, longest, options.raw, lambda sound: next(self._transcripts(predictor, [sound], options))
         )
 
     def _transcripts(
@@ -147,10 +150,12 @@ class Transcribe(FromCharacters, Task[Architecture]):
         return {"the most frequent transcript": text_metrics([frequent] * len(right), right)}
 
     def notes(self, predictor: Predictor, examples: Sequence[LabelledSound]) -> list[str]:
-        """How many sounds are longer than those of the training."""
+        """How many sounds are longer than those of the training, and which characters it had none of."""
         longest = predictor.processor.longest
         count = sum(one.seconds > longest for one in examples)
-        return [f"{count:,} are longer than any in training ({longest:.1f} seconds)"] if count else []
+        long = [f"{count:,} are longer than any in training ({longest:.1f} seconds)"] if count else []
+        characters = [character for one in examples for character in one.label]
+        return [*long, *unlearned("characters", characters, predictor.processor.characters)]
 
     def picture(self, predictor: Predictor, prediction: Transcript) -> Any:
         """The spectrogram, and below it where the model looked when it wrote each character.
@@ -166,3 +171,10 @@ class Transcribe(FromCharacters, Task[Architecture]):
         weights = max(maps, key=lambda found: float(found.amax(-1).mean()))
         words = [(one.word, one.start, one.end) for one in prediction.times or []]
         return draw(spectrogram, weights.numpy(), [*prediction.text, "end"], sound.seconds, prediction.text, words)
+
+    def look(
+        self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
+    ) -> LookResult:
+        from foveate.tasks.looking.transcripts import look_at_transcript
+
+        return look_at_transcript(predictor, given, max_length, sites)

@@ -14,6 +14,7 @@ from jaxtyping import Float32
 from foveate.contracts import Hypothesis
 from foveate.data.character_tokens import encode
 from foveate.data.cutting import SHORTEST, cut_at_silences
+from foveate.data.labelled_sounds import LabelledSound
 from foveate.data.sound_stream import Read, sounds_from_pipe
 from foveate.data.sounds import Sound
 from foveate.data.speech_processor import SpeechProcessor
@@ -27,8 +28,8 @@ from foveate.tasks.word_times import TimedWord, most_decided, word_times
 BATCH = 16_000
 """Frames, padding included, that are transcribed together."""
 
-FASTEST = 30
-"""Characters of a second that are written at most."""
+FASTEST, EXTRA = 30, 10
+"""Characters of a second that are written at most, and more characters of any sound."""
 
 
 @dataclass
@@ -55,6 +56,18 @@ class SearchAndShow(Search):
     """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
     times: bool = False
     """Tell when each word begins and ends, in seconds, by where the model looked."""
+    raw: int | None = None
+    """Piped sound has no header: it is 16-bit samples of one channel, so many in a second."""
+
+    def check(self) -> None:
+        super().check()
+        check_raw(self.raw)
+
+
+def check_raw(rate: int | None) -> None:
+    """Raise UserError for a sampling rate that cannot be."""
+    if rate is not None and not 1000 <= rate <= 1_000_000:
+        raise UserError(f"raw is {rate:,}, but the samples of a second are at least 1,000 and at most 1,000,000")
 
 
 @dataclass
@@ -140,10 +153,11 @@ def part_times(predictor: Predictor, parts: Sequence[Part]) -> list[TimedWord]:
 
 
 def transcripts_as_they_come(
-    read: Read, longest: float, transcribe: Callable[[Sound], Transcript]
+    read: Read, longest: float, raw: int | None, transcribe: Callable[[Sound], Transcript]
 ) -> Iterator[Transcript]:
-    """The transcript of each part of a WAV stream; its place and the times of words count from the first sample."""
-    for start, sound in sounds_from_pipe(read, longest):
+    """The transcript of each part of a stream (see `sounds_from_pipe`); its place and the times of words count from the
+    first sample."""
+    for start, sound in sounds_from_pipe(read, longest, raw):
         found = transcribe(sound)
         times = None if found.times is None else [one.later(start) for one in found.times]
         yield replace(found, place=f"{start:.2f}", times=times)
@@ -168,13 +182,25 @@ def _search(predictor: Predictor, sounds: Sequence[Sound], options: Search) -> l
     found: dict[int, Hypothesis] = {}
     for rows in _batches([len(one) for one in spectrograms]):
         inputs = predictor.on_device(processor.inputs([spectrograms[row] for row in rows]))
-        most = torch.tensor([math.ceil(FASTEST * sounds[row].seconds) + 10 for row in rows], device=predictor.device)
+        most = torch.tensor([most_characters(sounds[row].seconds) for row in rows], device=predictor.device)
         if options.width == 1:
             best = greedy(model, inputs, processor.special, most)
         else:
             best = [some[0] for some in beam(model, inputs, processor.special, most, options.width)]
         found.update(zip(rows, best, strict=True))
     return [found[row] for row in range(len(sounds))]
+
+
+def most_characters(seconds: float) -> int:
+    """Characters that are written of a sound at most."""
+    return math.ceil(FASTEST * seconds) + EXTRA
+
+
+def why_too_long(sound: LabelledSound) -> str | None:
+    """What is wrong with a transcript that nobody can have said in its sound; None for all others."""
+    if len(sound.label) <= most_characters(sound.seconds):
+        return None
+    return f"{sound.path} lasts {sound.seconds:.2f} seconds, too short for its {len(sound.label):,} characters"
 
 
 def _batches(lengths: Sequence[int]) -> list[list[int]]:

@@ -26,7 +26,7 @@ from foveate.sight import look
 from foveate.tasks.predictor import evaluation_rows
 from foveate.tasks.sound_files import read_or_report, sound_files
 from foveate.tasks.trained import Evaluation
-from foveate.tasks.transcripts import Transcript, text_metrics, transcripts_as_they_come
+from foveate.tasks.transcripts import Transcript, check_raw, text_metrics, transcripts_as_they_come
 from foveate.tasks.whisper_generator import SoundGenerator
 from foveate.tasks.whisper_tokens import Spoken, WhisperTokens, plain_words
 from foveate.tasks.word_times import TimedWord, most_decided, word_times
@@ -49,6 +49,8 @@ class WhisperOptions(Spoken):
     """Tell when each word begins and ends, in seconds."""
     json: bool = False
     """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
+    raw: int | None = None
+    """Piped sound has no header: it is 16-bit samples of one channel, so many in a second."""
 
 
 @dataclass
@@ -119,9 +121,10 @@ class WhisperTranscriber:
         return found
 
     def hear(self, read: Read, options: WhisperOptions) -> Iterator[Transcript]:
-        """What is said in a WAV stream, part by part, as soon as each is there."""
+        """What is said in a stream of sound, part by part, as soon as each is there."""
         self.tokens.check(options)
-        return transcripts_as_they_come(read, SECONDS, lambda sound: self.transcribe([sound], options)[0])
+        check_raw(options.raw)
+        return transcripts_as_they_come(read, SECONDS, options.raw, lambda sound: self.transcribe([sound], options)[0])
 
     def _windows(self, sounds: Sequence[Sound], options: Spoken) -> Iterator[Window]:
         for first in range(0, len(sounds), WINDOWS):

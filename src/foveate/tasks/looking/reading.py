@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from foveate.data.word_images import check_line_of_text
 from foveate.sight import look
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
@@ -26,6 +27,7 @@ def look_at_reading(
     name = f"{predictor.task.model} from {predictor.task.out}"
     file = require_file(given, name, "image")
     image = open_image(file)
+    check_line_of_text(image.size, file.name)
     ((text, probability),) = read_words(predictor, [image], Search())
     processor = predictor.processor
     inputs = processor.inputs([image])
