@@ -183,7 +183,7 @@ def test_invalid_paths_are_left_out(
         ("[{", "{} is damaged: "),
         ([ROUTE | {"path": []}], "{} has no routes"),
         ([ROUTE | {"path": [["a", 5, 0]]}], "{} has no routes: route 1: path is "),
-        ([ROUTE | {"map": "gone.xml"}], "cannot read the map "),
+        ([ROUTE | {"map": "gone.xml"}], "there is no map "),
         ([{"instruction": "go", "path": []}], '{} has no routes: route 1: missing value for field "map"'),
     ],
 )
