@@ -23,7 +23,12 @@ SPECIAL = {"unk": "<unk>", "sep": "<sep>", "pad": "<pad>", "cls": "<cls>", "mask
 PIECES = ["▁the", "▁keep", "er", "▁lit", "▁lamp", "▁up", "▁", "s"]
 NAMES = {"id2label": {0: "b", 1: "a", 2: "c"}, "label2id": {"b": 0, "a": 1, "c": 2}}
 SIZES = {"d_model": 20, "n_head": 5, "d_inner": 28, "n_layer": 3, "ff_activation": "gelu"}
-HEADS = {"words": "LMHeadModel", "text": "ForSequenceClassification", "tokens": "ForTokenClassification"}
+HEADS = {
+    "words": "LMHeadModel",
+    "text": "ForSequenceClassification",
+    "tokens": "ForTokenClassification",
+    "none": "Model",
+}
 
 
 def tokenizer() -> Tokenizer:
@@ -33,7 +38,9 @@ def tokenizer() -> Tokenizer:
     made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     made.add_special_tokens([AddedToken(name, lstrip=name == "<mask>", special=True) for name in SPECIAL.values()])
     made.post_processor = processors.TemplateProcessing(
-        single="$A:0 <sep>:0 <cls>:2", special_tokens=[(name, words.index(name)) for name in ("<sep>", "<cls>")]
+        single="$A:0 <sep>:0 <cls>:2",
+        pair="$A:0 <sep>:0 $B:1 <sep>:1 <cls>:2",
+        special_tokens=[(name, words.index(name)) for name in ("<sep>", "<cls>")],
     )
     return made
 
@@ -52,8 +59,8 @@ def folder_of(head: str, folder: Path) -> Any:
     return model
 
 
-def given(text: str) -> dict[str, torch.Tensor]:
-    found = tokenizer().encode(text)
+def given(text: str, second: str | None = None) -> dict[str, torch.Tensor]:
+    found = tokenizer().encode(text, second)
     return {"input_ids": torch.tensor([found.ids]), "token_type_ids": torch.tensor([found.type_ids])}
 
 
@@ -65,7 +72,7 @@ def test_logits_with_padding_and_segments(head: str, tmp_path: Path) -> None:
         found = ours(tokens, lengths, segments=segments).logits
         for row, length in enumerate(lengths.tolist()):
             part = slice(row, row + 1), slice(0, length)
-            expected = theirs(tokens[part], token_type_ids=segments[part]).logits
+            expected = theirs(tokens[part], token_type_ids=segments[part])[0]
             own = found[row : row + 1, 0] if head == "text" else found[part]
             torch.testing.assert_close(own, expected, **CLOSE)
 
@@ -79,7 +86,7 @@ def test_written_back_with_the_same_bits(head: str, tmp_path: Path) -> None:
     assert all(torch.equal(value, after[name]) for name, value in before.items())
     again = type(theirs).from_pretrained(tmp_path / "ours").eval()
     with torch.no_grad():
-        torch.testing.assert_close(again(**given("the lamp")).logits, theirs(**given("the lamp")).logits, **CLOSE)
+        torch.testing.assert_close(again(**given("the lamp"))[0], theirs(**given("the lamp"))[0], **CLOSE)
 
 
 def test_words_in_blanks(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -121,6 +128,43 @@ def test_labels_of_texts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert answers[-1].line == ""
     main(["look", str(tmp_path), texts[0], "--out", str(tmp_path / "look.html")])
     assert "15 heads at 3 sites" in capsys.readouterr().out
+
+
+def test_labels_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Two texts with a tab between them, each a segment of its own."""
+    theirs, pair = folder_of("text", tmp_path), ("the keeper lit", "the lamps")
+    inputs = given(*pair)
+    assert inputs["token_type_ids"][0].tolist() == [0] * 5 + [1] * 4 + [2]
+    with torch.no_grad():
+        shares = theirs(**inputs).logits[0].softmax(-1).tolist()
+    task = foveate.load(tmp_path)
+    (decision,) = task.answer(["\t".join(pair)], NoOptions())
+    assert [*decision.probabilities.values()] == pytest.approx(shares, abs=2e-5)
+    data = tmp_path / "pairs.tsv"
+    data.write_text(f"{decision.label}\tthe keeper lit\tthe lamps\n", encoding="utf-8")
+    main(["eval", str(tmp_path), "--data", str(data)])
+    assert "100.00" in capsys.readouterr().out
+
+
+def test_vectors(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Without a head: the normalized mean of a text's tokens, or what a folder of sentence-transformers says."""
+    theirs, texts = folder_of("none", tmp_path), ["the keeper lit the lamp", "up", "the lamps"]
+    task = foveate.load(tmp_path)
+    with torch.no_grad():
+        hidden = [theirs(**given(text)).last_hidden_state[0] for text in texts]
+    expected = torch.nn.functional.normalize(torch.stack([one.mean(0) for one in hidden]), dim=-1)
+    torch.testing.assert_close(task.embed(texts), expected, **CLOSE)
+    assert task.embed([]).shape == (0, 20)
+    main(["run", str(tmp_path), texts[1]])
+    assert [float(one) for one in capsys.readouterr().out.split()] == pytest.approx(expected[1].tolist(), abs=2e-5)
+    main(["look", str(tmp_path), texts[0], "--out", str(tmp_path / "look.html")])
+    assert "15 heads at 3 sites" in capsys.readouterr().out
+    modules = [{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": "1_Pooling"}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    first = foveate.load(tmp_path).embed(texts)
+    torch.testing.assert_close(first, torch.stack([one[0] for one in hidden]), **CLOSE)
 
 
 def test_tags_of_words(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

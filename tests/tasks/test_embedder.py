@@ -8,8 +8,10 @@ import torch
 import transformers
 from tiny_bert import WORDS, write_folder
 
+import foveate
 from foveate.errors import UserError
 from foveate.tasks.embedder import Embedder, Embedding
+from foveate.tasks.public_bert import WordFiller
 
 TEXTS = ["the film was a great story", "dogs and cats!", "Bad", "a long, unheard-of story"]
 
@@ -53,9 +55,26 @@ def test_the_first_token_without_a_norm(folder: Path, tmp_path: Path) -> None:
     (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(UserError, match="names a way to make one vector that foveate has not"):
         Embedder.load(other)
+    for ways in ({"pooling_mode_lasttoken": True}, {"pooling_mode": "max"}):
+        (other / "1_Pooling/config.json").write_text(json.dumps(ways))
+        with pytest.raises(UserError, match="it has mean and first token"):
+            Embedder.load(other)
+    (other / "modules.json").write_text(json.dumps([*modules, {"type": "x.Dense", "path": "2_Dense"}]))
+    with pytest.raises(UserError, match=r"names a Dense; foveate reads Transformer, Pooling, Normalize"):
+        Embedder.load(other)
     (other / "modules.json").write_text("[1]")
     with pytest.raises(UserError, match=r"modules\.json is damaged"):
         Embedder.load(other)
+
+
+def test_modules_mean_an_embedder_whatever_the_head(folder: Path, tmp_path: Path) -> None:
+    """A folder of sentence-transformers whose `config.json` names the head that its body was trained with."""
+    other = write_folder(tmp_path / "words", "BertForMaskedLM")
+    modules = [{"type": "x.Transformer", "path": ""}, {"type": "x.Pooling", "path": "1_Pooling"}]
+    (other / "modules.json").write_text(json.dumps(modules))
+    assert isinstance(foveate.load(other), Embedder)
+    (other / "modules.json").unlink()
+    assert isinstance(foveate.load(other), WordFiller)
 
 
 def test_the_nearest_sentences(folder: Path, tmp_path: Path) -> None:

@@ -9,16 +9,19 @@ import torch
 import transformers
 import verdicts
 from rich.console import Console
-from tiny_bert import write_folder
+from tiny_bert import WORDS, write_folder
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.labelled_pairs import LabelledPair
 from foveate.data.tagged import Tagged
 from foveate.errors import UserError
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.label_export import export_labels
+from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.tag import Tag
 from foveate.tasks.tag import Text as TaggedText
 from foveate.tasks.trained import NoOptions
@@ -87,6 +90,57 @@ def test_a_public_bert_that_was_fine_tuned(tmp_path: Path, capsys: pytest.Captur
         assert [*decision.probabilities.values()] == pytest.approx(expected, abs=2e-5)
     base = transformers.BertTokenizerFast(str(tmp_path / "base" / "vocab.txt"))
     assert tokenizer(TEXTS)["input_ids"] == base(TEXTS)["input_ids"]
+
+
+def write_roberta(folder: Path) -> Path:
+    """A RoBERTa of transformers with random weights: padding has the id 1, and there is one type of tokens."""
+    words = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *WORDS[5:]]
+    sizes = {"hidden_size": 20, "num_attention_heads": 5, "num_hidden_layers": 2, "intermediate_size": 28}
+    config = transformers.RobertaConfig(
+        vocab_size=len(words), max_position_embeddings=21, type_vocab_size=1, layer_norm_eps=1e-5, **sizes
+    )
+    transformers.RobertaModel(config).save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, "<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(words[:5])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.mark.parametrize("model", ["bert-base", "public", "roberta-base"])
+def test_pairs(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With padding, by transformers' tokenizer; and the folder is one that foveate runs."""
+    starts = {
+        "public": lambda: write_folder(tmp_path / "base", initial=True),
+        "roberta-base": lambda: write_roberta(tmp_path / "base"),
+    }
+    start = starts[model]() if model in starts else None
+    preset = "bert-base" if model == "public" else model
+    examples = Pairs(batch_tokens=256, vocabulary=60, max_length=14)
+    recipe = Pair(
+        out=tmp_path / "run", start=start, examples=examples, model=preset, training=TRAINING, architecture=dict(SIZES)
+    )
+    pairs = [
+        LabelledPair(str(at), label, f"{text} dogs", text) for at, (label, text) in enumerate(verdicts.examples(90, 3))
+    ]
+    parts = Splits(*(Dataset("pairs", part) for part in (pairs[:60], pairs[60:], pairs[60:])))
+    recipe.learn(parts, Console(file=StringIO()))
+    out = exported(tmp_path / "run", capsys)
+    theirs, tokenizer = opened(out, "Sequence")
+    firsts, seconds = ["bad dogs", "the cats of the story", "cats"], ["great cats", "dogs", "the film was"]
+    inputs = tokenizer(firsts, seconds, padding=True, return_tensors="pt")
+    ours, again = foveate.load(tmp_path / "run"), foveate.load(out)
+    own = ours.processor.inputs(ours.processor.encode(list(zip(firsts, seconds, strict=True))))
+    assert torch.equal(own["tokens"], inputs["input_ids"])
+    assert ("token_type_ids" in inputs) == ("token_types" in own)
+    with torch.no_grad():
+        logits = theirs(**inputs).logits
+        torch.testing.assert_close(logits, ours.model(**own).logits[:, 0], **CLOSE)
+    texts = ["\t".join(pair) for pair in zip(firsts, seconds, strict=True)]
+    for task in (ours, again):
+        for decision, shares in zip(task.answer(texts, NoOptions()), logits.softmax(-1).tolist(), strict=True):
+            named = dict(zip(theirs.config.id2label.values(), shares, strict=True))
+            assert decision.probabilities == pytest.approx(named, abs=2e-5)
 
 
 @pytest.mark.parametrize("public", [False, True])

@@ -27,8 +27,8 @@ MODULES = ("Transformer", "Pooling", "Normalize")
 
 
 def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False) -> Path:
-    """A model with random weights, large ones unless they are the initial ones, its vocabulary, and the files of the
-    sentence-transformers project."""
+    """A model with random weights, large ones unless they are the initial ones, its vocabulary, and without a head the
+    file of the sentence-transformers project."""
     torch.manual_seed(3)
     model = getattr(transformers, kind)(transformers.BertConfig(**SIZES))
     with torch.no_grad():
@@ -37,5 +37,7 @@ def write_folder(folder: Path, kind: str = "BertModel", initial: bool = False) -
     model.save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", encoding="utf-8")
     modules = [{"idx": place, "type": f"sentence_transformers.models.{name}"} for place, name in enumerate(MODULES)]
+    if kind != "BertModel":
+        return folder
     (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
     return folder

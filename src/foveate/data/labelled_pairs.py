@@ -89,12 +89,12 @@ class LabelledPairProcessor(Processor[LabelledPair]):
         if isinstance(self.tokenizer, BertTokenizer):
             # RoBERTa has two separators between its texts (Liu et al. 2019)
             between = end * 2 if self.tokenizer.pieces(begin) == ["<s>"] else end
-        self._around = begin, between, end
+        self.around = begin, between, end
 
     @property
     def marks(self) -> int:
         """How many tokens are read beside those of both texts."""
-        return sum(map(len, self._around))
+        return sum(map(len, self.around))
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The token ids of both texts of each pair."""
@@ -103,7 +103,7 @@ class LabelledPairProcessor(Processor[LabelledPair]):
 
     def join(self, pair: tuple[Sequence[int], Sequence[int]]) -> tuple[list[int], list[int]]:
         """Token ids of both texts as one row, and of each token 0 for the first text and 1 for the second."""
-        begin, between, end = self._around
+        begin, between, end = self.around
         first, second = [*begin, *pair[0], *between], [*pair[1], *end]
         return first + second, [0] * len(first) + [1] * len(second)
 

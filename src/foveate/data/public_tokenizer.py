@@ -1,4 +1,5 @@
-"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or the older `vocab.json` and `merges.txt`."""
+"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or the older `vocab.json` and `merges.txt`, or XLNet's
+`spiece.model`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -8,6 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from foveate.data.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json, written
@@ -49,11 +51,14 @@ class PublicTokenizer:
                 return cls(open_library(folder / TOKENIZER), config)
             if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
                 return cls(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), config)
+            if (folder / MODEL).is_file():
+                with told_in_one_line(f"{folder / MODEL} is damaged"):
+                    return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
         except UserError:
             raise
         except Exception as error:  # the library raises nothing more precise
             raise UserError(f"the tokenizer in {folder} is damaged: {' '.join(str(error).split())}") from None
-        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}")
+        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL}")
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
@@ -98,6 +103,18 @@ class PublicTokenizer:
         self._tokenizer.encode_special_tokens = False
         with told_in_one_line(UNREADABLE):
             return self._tokenizer.encode(text).type_ids
+
+    @property
+    def joins_pairs(self) -> bool:
+        """Whether two texts that are read together have tokens of their own around them."""
+        return self._tokenizer.num_special_tokens_to_add(True) > 0
+
+    def pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
+        """The ids of two texts in one row, and the segment of each, by the tokenizer's own form."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode(first, second)
+        return found.ids, found.type_ids
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """The texts of ids, without special tokens."""

@@ -15,8 +15,8 @@ class Layout:
     family: str
     """Its name in `foveate.models.FAMILIES`."""
     architectures: Mapping[str, str]
-    """The classes of transformers that our models are equal to, each with what its head predicts: "words", or a label
-    of the "text" or of each of its "tokens"."""
+    """The classes of transformers that our models are equal to, each with what its head predicts: "words", a label of
+    the "text" or of each of its "tokens", or "none"."""
     key_map: Callable[[Any], KeyMap]
     """The table of tensors for a config of ours."""
     read_config: Callable[[Mapping[str, Any], str], Any]

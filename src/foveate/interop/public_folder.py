@@ -89,7 +89,7 @@ def layout_of(folder: Path) -> Layout:
 
 
 def head_of(folder: Path) -> str:
-    """What the model in a folder predicts: "words", or a label of the "text" or of each of its "tokens"."""
+    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", or "none"."""
     named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 

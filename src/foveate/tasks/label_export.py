@@ -1,9 +1,10 @@
-"""Trained classifiers of texts and taggers of words as Hugging Face folders, with the same logits in transformers."""
+"""Trained classifiers of texts or pairs and taggers of words as Hugging Face folders, with the same logits in
+transformers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -14,10 +15,14 @@ from foveate.data.text_batches import surroundings
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.interop.public_folder import write_folder, write_tensors
-from foveate.tasks.completion.exporting import public_tokenizer
+from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
 from foveate.tasks.predictor import Predictor
 
-CLASSES = {"classify": "AutoModelForSequenceClassification", "tag": "AutoModelForTokenClassification"}
+CLASSES = {
+    "classify": "AutoModelForSequenceClassification",
+    "pair": "AutoModelForSequenceClassification",
+    "tag": "AutoModelForTokenClassification",
+}
 """What transformers opens the models of each task with."""
 
 EXACT = 1e-5
@@ -25,12 +30,12 @@ EXACT = 1e-5
 
 
 def gives_labels(task: Any) -> bool:
-    """Whether it is a trained classifier of texts or a tagger."""
+    """Whether it is a trained classifier of texts or of pairs, or a tagger."""
     return isinstance(task, Predictor) and task.task.task in CLASSES
 
 
 def export_labels(predictor: Predictor, folder: Path) -> str:
-    """Write the folder of a classifier of texts or a tagger; the class of transformers that opens it.
+    """Write the folder of a classifier of texts or of pairs, or a tagger; the class of transformers that opens it.
 
     Raises UserError for a model that transformers does not have.
     """
@@ -43,7 +48,7 @@ def export_labels(predictor: Predictor, folder: Path) -> str:
     if family == "gpt":
         write_folder(folder, family, _without_label_bias(model), values)
     else:
-        write_bert(folder, model, values)
+        write_bert(folder, _pair_as_text(model) if predictor.task.task == "pair" else model, values)
     tokenizer.write_folder(folder)
     return CLASSES[predictor.task.task]
 
@@ -61,8 +66,11 @@ def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> Non
 
 
 def _tokenizer(predictor: Predictor) -> PublicTokenizer:
-    """The tokenizer, with what the task reads around a text."""
+    """The tokenizer, with what the task reads around a text or a pair."""
     own = predictor.processor.tokenizer
+    if predictor.task.task == "pair":
+        processor = predictor.processor
+        return public_pair_tokenizer(own, processor.around, processor.segments)
     of_words = predictor.task.task == "tag"
     return public_tokenizer(own, *(((own.special.start,), (own.special.end,)) if of_words else surroundings(own)))
 
@@ -77,6 +85,13 @@ def _labels(names: Sequence[str]) -> dict[str, Any]:
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
     }
+
+
+def _pair_as_text(model: nn.Module) -> nn.Module:
+    """The same BERT with the head of a text, which has the same layers: transformers labels pairs with it too."""
+    made = models.build("bert", replace(cast(Any, model).config, head="text"))
+    made.load_state_dict(model.state_dict())
+    return made.eval()
 
 
 def _without_label_bias(model: nn.Module) -> nn.Module:

@@ -21,7 +21,7 @@ from foveate.interop.public_folder import check_tokenizer, header_of
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, check_blanks
-from foveate.tasks.embedder import Embedder
+from foveate.tasks.embedder import Embedder, embeds_sentences
 from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
 from foveate.tensor_files import read_tensors
 from foveate.training.hardware import choose_device
@@ -35,6 +35,8 @@ def opener(folder: Path) -> Any:
     """
     from foveate.tasks.public_labels import KINDS
 
+    if embeds_sentences(folder):
+        return Embedder
     (name, *_) = header_of(folder).architectures or ("BertModel",)
     kinds = {
         "Model": Embedder,

@@ -13,6 +13,7 @@ from foveate import bundle
 from foveate.contracts import Picture
 from foveate.data import LabelledText
 from foveate.data.labelled_pairs import read_labelled_pairs
+from foveate.data.lines import read_lines
 from foveate.data.scripts import split_words
 from foveate.data.tagged import tagged_text
 from foveate.errors import TextError, UserError, printable, quoted
@@ -119,9 +120,17 @@ class PublicClassifier(PublicLabeller):
         return plot_decision(self.model, self.reading(prediction.text), prediction)
 
     def measure(self, data: Sequence[Path], console: Console) -> Evaluation:
+        if self.reader.reads_pairs and _has_pairs(data):
+            return self.measure_pairs(data)
         text = LabelledText.from_paths(data)
         console.print(text.report, markup=False, highlight=False)
         return self._measured(list(text.texts()), [*text.labels()], "texts")
+
+    def measure_pairs(self, data: Sequence[Path]) -> Evaluation:
+        """How many labels of two texts each are right."""
+        pairs = list(read_labelled_pairs(data))
+        texts = [f"{pair.first}\t{pair.second}" for pair in pairs]
+        return self._measured(texts, [pair.label for pair in pairs], "pairs")
 
     def _measured(self, texts: list[str], right: list[str], what: str) -> Evaluation:
         labels = dict.fromkeys(self.labels, 0)
@@ -143,9 +152,7 @@ class PublicPairs(PublicClassifier):
         return super().answer(texts, options)
 
     def measure(self, data: Sequence[Path], console: Console) -> Evaluation:
-        pairs = list(read_labelled_pairs(data))
-        texts = [f"{pair.first}\t{pair.second}" for pair in pairs]
-        return self._measured(texts, [pair.label for pair in pairs], "pairs")
+        return self.measure_pairs(data)
 
 
 class PublicTagger(PublicLabeller):
@@ -202,9 +209,9 @@ def opener(folder: Path) -> Any:
     if (head := head_of(folder)) in KINDS:
         return KINDS[head]
     if layout_of(folder).family == "xlnet":
-        from foveate.tasks.public_xlnet import XLNetFiller
+        from foveate.tasks.public_xlnet import XLNetEmbedder, XLNetFiller
 
-        return XLNetFiller
+        return XLNetEmbedder if head == "none" else XLNetFiller
     return Completer
 
 
@@ -215,6 +222,11 @@ def errors_at(places: Sequence[int]) -> Iterator[None]:
         yield
     except TextError as error:
         raise TextError(places[error.place], str(error)) from None
+
+
+def _has_pairs(data: Sequence[Path]) -> bool:
+    """Whether the first line that is not empty has a label and two texts."""
+    return next((line.count("\t") == 2 for path in data for line in read_lines(path) if line.strip()), False)
 
 
 def _own_labels(values: dict[str, Any]) -> list[str]:

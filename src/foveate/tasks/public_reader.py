@@ -22,6 +22,10 @@ CPU_TOKENS = 512
 takes a third more time."""
 
 
+PAIRED = ("bert", "xlnet")
+"""The families that learn from two texts in one row."""
+
+
 @dataclass
 class TextRow:
     """The tokens of a text with those around it."""
@@ -54,17 +58,27 @@ class PublicReader:
     """What the model calls the types of its tokens; None if it has none."""
 
     def encode(self, text: str) -> TextRow:
-        """One text, or for a BERT two with a tab between them."""
-        if not isinstance(self.tokenizer, BertTokenizer):
+        """One text, or for a BERT or XLNet two with a tab between them."""
+        first, *second = map(str.strip, text.split("\t"))
+        pair = self.reads_pairs and first and len(second) == 1 and second[0]
+        if isinstance(self.tokenizer, PublicTokenizer):
+            if pair:
+                tokens, segments = self.tokenizer.pair(first, pair)
+                return TextRow(tokens, [], segments if self.types else None)
             types = self.tokenizer.types(text) if self.types else None
             return TextRow(*self.tokenizer.spans(text), types)
-        if text.count("\t") == 1 and all(map(str.strip, text.split("\t"))):
-            first, second = map(str.strip, text.split("\t"))
+        if pair:
             pairs = LabelledPairProcessor(self.tokenizer, {}, self.types is not None)
-            tokens, types = pairs.join(pairs.encode([(first, second)])[0])
+            tokens, types = pairs.join(pairs.encode([(first, pair)])[0])
             return TextRow(tokens, [], types if self.types else None)
         tokens, spans = self.tokenizer.spans(text)
         return TextRow(tokens, spans)
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether two texts can be read together: the models and tokenizers of others only read one after the other."""
+        own = self.tokenizer
+        return self.family in PAIRED and (isinstance(own, BertTokenizer) or own.joins_pairs)
 
     def inputs(self, rows: Sequence[TextRow]) -> dict[str, Tensor]:
         """The inputs of the model, padded on the right."""

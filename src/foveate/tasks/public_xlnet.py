@@ -1,11 +1,15 @@
-"""Hugging Face folders of an XLNet that predicts words: it fills in each [MASK], without the others."""
+"""Hugging Face folders of an XLNet: one that predicts words fills in each [MASK], without the others, and one without a
+head gives texts vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.data.permutation import Permuted
@@ -14,7 +18,9 @@ from foveate.errors import UserError
 from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.special_tokens import Role
 from foveate.tasks.blanks import Blank
+from foveate.tasks.embedder import Embedder, read_pooling
 from foveate.tasks.public_bert import WordFiller
+from foveate.tasks.public_reader import PublicReader, TextRow, open_reader
 from foveate.tasks.trained import Reading
 from foveate.training.hardware import choose_device
 
@@ -69,3 +75,41 @@ class XLNetFiller(WordFiller):
         if not asked:
             del inputs["ranks"], inputs["places"]
         return Reading(inputs, pieces, len(row), asked)
+
+
+@dataclass(kw_only=True)
+class XLNetEmbedder(Embedder):
+    """An XLNet without a head: the mean of a text's tokens, or the first of them, is its vector."""
+
+    reader: PublicReader
+    pooling: str
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str = "cpu") -> "XLNetEmbedder":
+        """The model of a folder, in evaluation mode. Raises UserError, one line, for what is missing or damaged."""
+        pooling, normalized = read_pooling(Path(folder))
+        reader, _ = open_reader(Path(folder), "none", device)
+        return cls(
+            reader.model,
+            reader.tokenizer,
+            {"family": "xlnet", "recipe": {"model": str(folder)}},
+            normalized,
+            reader=reader,
+            pooling=pooling,
+        )
+
+    def embed(self, texts: Sequence[str]) -> Float[Tensor, "B C"]:
+        """The vectors of texts, in batches of like length."""
+        hidden = self.reader.logits([self._row(text) for text in texts])
+        found = [one[0] if self.pooling == "first" else one.mean(0) for one in hidden]
+        vectors = torch.stack(found).float() if found else torch.zeros(0, self.model.config.width)  # type: ignore[union-attr, arg-type]
+        return F.normalize(vectors, dim=-1) if self.normalized else vectors
+
+    def reading(self, text: str) -> Reading:
+        """What the model is given to read one text, and what to call its places."""
+        row = self._row(text)
+        return Reading(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
+
+    def _row(self, text: str) -> TextRow:
+        tokenizer = cast(PublicTokenizer, self.reader.tokenizer)
+        return TextRow(*tokenizer.spans(text), tokenizer.types(text))

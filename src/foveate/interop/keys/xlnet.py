@@ -1,4 +1,4 @@
-"""XLNet in transformers: `XLNetLMHeadModel` and the models with labels.
+"""XLNet in transformers: `XLNetLMHeadModel`, the models with labels, and `XLNetModel` without a head.
 
 Theirs has a projection as (width, heads, head width), and one that is applied the other way round for the output.
 """
@@ -27,12 +27,16 @@ _HEADS = {
     "words": {"output": "lm_loss"},
     "text": {"summary": "sequence_summary.summary", "output": "logits_proj"},
     "tokens": {"output": "classifier"},
+    "none": {},
 }
 """The layers after the body there, by what they predict."""
 
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu"}
 
 _WORDS = "transformer.word_embedding.weight"
+
+_OTHER_HEADS = ("lm_loss.*", "sequence_summary.*", "logits_proj.*", "classifier.*")
+"""What a file may have beside a body that is used alone."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +97,14 @@ class _UnknownToken(Transform):
 
 def key_map(config: XLNetConfig) -> KeyMap:
     """The table of tensors."""
+    body = "" if config.head == "none" else "transformer."
     rows: dict[str, tuple[str, Transform]] = {
-        "embedding": ("transformer.word_embedding", Same()),
-        "unknown_token": ("transformer.mask_emb", _UnknownToken()),
+        "embedding": (f"{body}word_embedding", Same()),
+        "unknown_token": (f"{body}mask_emb", _UnknownToken()),
     }
     rows |= {ours: (theirs, Same()) for ours, theirs in _HEADS[config.head].items()}
     for layer in range(config.layers):
-        ours, theirs = f"blocks.{layer}", f"transformer.layer.{layer}"
+        ours, theirs = f"blocks.{layer}", f"{body}layer.{layer}"
         attention, other = f"{ours}.self", f"{theirs}.rel_attn"
         for name, short in _PROJECTIONS.items():
             rows[f"{attention}.{name}.weight"] = f"{other}.{short}", _Projection(config.heads)
@@ -108,7 +113,8 @@ def key_map(config: XLNetConfig) -> KeyMap:
         rows[f"{attention}.segments"] = f"{other}.seg_embed", _Segments()
         rows |= {f"{ours}.{name}": (f"{theirs}.{own}", Same()) for name, own in _MODULES.items()}
     tied = {"lm_loss.weight": _WORDS} if config.head == "words" else {}
-    return KeyMap(tuple(Entry((own,), *row) for own, row in rows.items()), tied, (), "transformer.")
+    ignored = _OTHER_HEADS if config.head == "none" else ()
+    return KeyMap(tuple(Entry((own,), *row) for own, row in rows.items()), tied, ignored, body)
 
 
 def read_config(values: Mapping[str, Any], where: str) -> XLNetConfig:
@@ -158,6 +164,7 @@ LAYOUT = Layout(
         "XLNetLMHeadModel": "words",
         "XLNetForSequenceClassification": "text",
         "XLNetForTokenClassification": "tokens",
+        "XLNetModel": "none",
     },
     key_map=key_map,
     read_config=read_config,

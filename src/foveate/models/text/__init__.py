@@ -47,6 +47,8 @@ FAMILIES = (
         {
             "gpt-tiny": (5_469_696, "4 blocks, width 256, 4 heads: for a laptop"),
             "gpt-conditioned": (5_469_952, "The same with a condition"),
+            "gpt1-tiny": (5_469_184, "The same, post-norm as GPT-1"),
+            "gpt3-tiny": (5_469_696, "The same, every second block banded as in GPT-3"),
             "gpt1": (91_591_680, "12 blocks, width 768, 12 heads, post-norm (Radford et al. 2018)"),
             "gpt2": (91_986_432, "12 blocks, width 768, 12 heads (Radford et al. 2019)"),
             "gpt2-medium": (311_552_000, "24 blocks, width 1024, 16 heads"),

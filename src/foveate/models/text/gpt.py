@@ -99,6 +99,8 @@ def _sizes(layers: int, width: int, heads: int, **more: int | str) -> dict[str, 
 PRESETS: dict[str, dict[str, Any]] = {
     "gpt-tiny": _TINY,
     "gpt-conditioned": {**_TINY, "condition": "added"},
+    "gpt1-tiny": {**_TINY, "norm": "post"},
+    "gpt3-tiny": {**_TINY, "window": 63, "window_every": 2},
     "gpt1": {"norm": "post", "max_length": 512},
     "gpt2": {},
     "gpt2-medium": _sizes(24, 1024, 16),

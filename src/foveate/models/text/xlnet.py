@@ -6,7 +6,7 @@ P  places that are predicted
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -44,8 +44,9 @@ class XLNetConfig:
     """Share of attention weights that is dropped in training."""
     window: int | None = None
     """Look at most so many positions away; by default everywhere."""
-    head: Literal["words", "text", "tokens"] = "words"
-    """What is predicted: the tokens at some places, a label of the whole text, or a label of each token."""
+    head: Literal["words", "text", "tokens", "none"] = "words"
+    """What is predicted: the tokens at some places, a label of the whole text, or a label of each token; none gives the
+    encoded tokens themselves."""
     classes: FromData = 2
     """Number of labels of a text or a token."""
 
@@ -75,10 +76,12 @@ class XLNet(nn.Module):
         if config.head == "text":
             self.summary = nn.Linear(config.width, config.width)
         words = config.head == "words"
-        self.output = nn.Linear(config.width, config.vocabulary if words else config.classes)
+        self.output: nn.Module = nn.Identity()
+        if config.head != "none":
+            self.output = nn.Linear(config.width, config.vocabulary if words else config.classes)
         _initialize(self)
         if words:
-            tie_output(self.output, self.embedding)
+            tie_output(cast(nn.Linear, self.output), self.embedding)
 
     def forward(
         self,
@@ -92,7 +95,7 @@ class XLNet(nn.Module):
 
         Without `ranks` each token sees all others and itself: logits are those of the content stream, (B, T, N).
         Padding on the right needs the `lengths`, and two texts in one row their `segments`. The logits of a text's
-        label are (B, 1, N).
+        label are (B, 1, N); without a head the hidden states themselves come, (B, T, C).
         """
         hidden = self.hidden(tokens, lengths, ranks, places, segments)
         if self.config.head == "text":

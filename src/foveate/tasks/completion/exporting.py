@@ -23,7 +23,7 @@ def as_completer(task: Any) -> Completer:
     if not isinstance(task, Predictor) or not isinstance(task.task, Language):
         raise UserError(
             "only language models are exported, the models of `foveate train language` and `cloze`, and those that "
-            "label texts or words, of `classify` and `tag`"
+            "label texts, pairs or words, of `classify`, `pair` and `tag`"
         )
     own = cast(SubwordTokenizer, task.processor.tokenizer)
     values = {"bos_token_id": own.special.start, "eos_token_id": own.special.end}
@@ -41,6 +41,37 @@ def public_tokenizer(
     form = " ".join([*(named[number] for number in begin), "$A", *(named[number] for number in end)])
     around = [(named[number], number) for number in dict.fromkeys([*begin, *end])]
     tokenizer.post_processor = processors.TemplateProcessing(single=form, special_tokens=around)
+    return _with_roles(own, tokenizer)
+
+
+def public_pair_tokenizer(
+    own: SubwordTokenizer | BertTokenizer, around: Sequence[Sequence[int]], segments: bool
+) -> PublicTokenizer:
+    """The same for two texts that are read together: with ids before, between and behind them.
+
+    With `segments` the tokens from the second text on are of the type 1.
+    """
+    tokenizer, (begin, between, end) = Tokenizer.from_str(own.to_json()), around
+    named = {number: str(tokenizer.id_to_token(number)) for part in around for number in part}
+
+    def of_type(kind: int, numbers: Sequence[int]) -> list[str]:
+        return [f"{named[number]}:{kind}" for number in numbers]
+
+    second = int(segments)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[*of_type(0, begin), "$A:0", *of_type(0, end)],
+        pair=[*of_type(0, begin), "$A:0", *of_type(0, between), f"$B:{second}", *of_type(second, end)],
+        special_tokens=[(name, number) for number, name in named.items()],
+    )
+    found = _with_roles(own, tokenizer)
+    found.config["model_input_names"] = ["input_ids", *(["token_type_ids"] * segments), "attention_mask"]
+    return found
+
+
+def _with_roles(own: SubwordTokenizer | BertTokenizer, tokenizer: Tokenizer) -> PublicTokenizer:
+    """The tokenizer with its special tokens by role, those that stand for no text left out of what is decoded."""
+    special = own.special
+    named = {number: str(tokenizer.id_to_token(number)) for number in special.ids.values()}
     silent = {special.ids[role] for role in SILENT if role in special}
     tokenizer.add_special_tokens([named[number] for number in sorted(silent)])
     return PublicTokenizer(tokenizer, {ROLES[role]: named[number] for role, number in special.ids.items()})

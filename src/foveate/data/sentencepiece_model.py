@@ -1,0 +1,145 @@
+"""XLNet's tokenizer from a `spiece.model`, the file that SentencePiece writes (Kudo and Richardson 2018).
+
+The file is a message of protobuf's: pieces with their scores, settings of the training and of the normalizer.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from foveate.errors import UserError
+from foveate.limits import check_file
+
+MODEL = "spiece.model"
+
+NAMES = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "sep_token": "<sep>",
+    "pad_token": "<pad>",
+    "cls_token": "<cls>",
+    "mask_token": "<mask>",
+}
+"""XLNet's special tokens, where `tokenizer_config.json` does not name others."""
+
+NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
+"""Types of pieces: a part of a word, a special token, and one that is always a piece of its own."""
+
+UNIGRAM = 1
+"""The type of a model whose pieces have scores of their own (Kudo 2018)."""
+
+NUMBER_BEFORE_COMMA = 100
+"""What the score of a piece like "1," loses: XLNet parts a number from the comma after it."""
+
+
+class Piece(NamedTuple):
+    """An entry of the vocabulary."""
+
+    text: str
+    score: float
+    kind: int
+
+
+def load_sentencepiece(path: Path, config: Mapping[str, Any]) -> Tokenizer:
+    """XLNet's tokenizer; `config` is what `tokenizer_config.json` holds.
+
+    Raises UserError for a file that is too large, or of another kind of model, and ValueError for a damaged one.
+    """
+    check_file(path)
+    message = dict[int, list[Any]]()
+    for number, value in fields(path.read_bytes()):
+        message.setdefault(number, []).append(value)
+    pieces = [_piece(value) for value in message.get(1, [])]
+    training, normalizer = (dict(fields(message[number][-1])) if number in message else {} for number in (2, 3))
+    if (kind := training.get(3, UNIGRAM)) != UNIGRAM:
+        raise UserError(f"{path} is a SentencePiece model of type {kind}; foveate reads unigrams, type 1")
+    names = {role: config[role] if isinstance(config.get(role), str) else name for role, name in NAMES.items()}
+    vocabulary = [(piece.text, _score(piece)) for piece in pieces]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, training.get(40, 0), byte_fallback=False))
+    tokenizer.normalizer = normalizers.Sequence(list(_normalizers(config, normalizer.get(2, b""))))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    for piece in pieces:
+        if piece.kind in (CONTROL, USER_DEFINED):
+            space_before = piece.text == names["mask_token"]
+            added = AddedToken(piece.text, lstrip=space_before, normalized=False, special=piece.kind == CONTROL)
+            tokenizer.add_tokens([added])
+    separator, summary = names["sep_token"], names["cls_token"]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A:0 {separator}:0 {summary}:2",
+        pair=f"$A:0 {separator}:0 $B:1 {separator}:1 {summary}:2",
+        special_tokens=[(name, _number(tokenizer, name)) for name in (separator, summary)],
+    )
+    return tokenizer
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """The numbers of a message's fields and their values: an integer, or bytes. Raises ValueError for a damaged one."""
+    at = 0
+    while at < len(message):
+        key, at = _integer(message, at)
+        number, kind = key >> 3, key & 7
+        if kind == 0:
+            value, at = _integer(message, at)
+            yield number, value
+            continue
+        if kind not in _SIZES and kind != 2:
+            raise ValueError(f"byte {at:,} begins no field")
+        size, at = _integer(message, at) if kind == 2 else (_SIZES[kind], at)
+        if at + size > len(message):
+            raise ValueError("it ends too early")
+        yield number, message[at : at + size]
+        at += size
+
+
+_SIZES = {1: 8, 5: 4}
+"""Bytes of the fields of fixed size, by their kind."""
+
+
+def _integer(message: bytes, at: int) -> tuple[int, int]:
+    """An integer in groups of seven bits, the lowest first, and the place after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(message):
+            raise ValueError("it ends too early")
+        value |= (message[at] & 127) << shift
+        at += 1
+        if message[at - 1] < 128:
+            return value, at
+    raise ValueError(f"byte {at:,} ends no integer")
+
+
+def _piece(message: bytes) -> Piece:
+    found = dict(fields(message))
+    text, score = found.get(1), found.get(2, bytes(4))
+    if not isinstance(text, bytes) or not isinstance(score, bytes) or len(score) != 4:
+        raise ValueError("it has an entry without a text and a score")
+    return Piece(text.decode(), struct.unpack("<f", score)[0], found.get(3, NORMAL))
+
+
+def _score(piece: Piece) -> float:
+    number_and_comma = len(piece.text) > 1 and piece.text[-1] == "," and piece.text[-2].isdigit()
+    return piece.score - NUMBER_BEFORE_COMMA * number_and_comma
+
+
+def _normalizers(config: Mapping[str, Any], table: bytes) -> Iterator[normalizers.Normalizer]:
+    """XLNet's own, then the table of characters in the file."""
+    yield normalizers.Replace("``", '"')
+    yield normalizers.Replace("''", '"')
+    if not config.get("keep_accents"):
+        yield normalizers.NFKD()
+        yield normalizers.StripAccents()
+    if config.get("do_lower_case"):
+        yield normalizers.Lowercase()
+    if table:
+        yield normalizers.Precompiled(table)
+    yield normalizers.Replace(Regex(" {2,}"), " ")
+
+
+def _number(tokenizer: Tokenizer, name: str) -> int:
+    if (number := tokenizer.token_to_id(name)) is None:
+        raise ValueError(f"it has no token {name}")
+    return number
