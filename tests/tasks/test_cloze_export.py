@@ -13,7 +13,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.keys import bert
-from foveate.tasks.public_bert import Best
+from foveate.tasks.blanks import Filling
 
 SMALL = ["--architecture.width", "24", "--architecture.layers", "2", "--vocabulary", "90", "--max-length", "32"]
 TRAINING = ["--batch", "256", "--steps", "3", "--average", "1", "--threads", "1", "--validation-examples", "5"]
@@ -56,7 +56,7 @@ def test_an_xlnet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokens = torch.tensor([ours.processor.question("The whale comes home.")[0]])
     with torch.no_grad():
         torch.testing.assert_close(theirs(tokens).logits, ours.model(tokens).logits, **CLOSE)
-    (found,) = foveate.load(out).answer(["The [MASK] comes home."], Best(3))
+    (found,) = foveate.load(out).answer(["The [MASK] comes home."], Filling(3))
     assert len(found.blanks[0].words) == 3
 
 

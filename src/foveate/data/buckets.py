@@ -70,7 +70,7 @@ class BucketedBatches(Generic[E]):
     def in_order(self) -> Iterator[Batch]:
         """All examples once, in their order, with nothing at random: to measure on."""
         for rows in self._cut(np.arange(len(self._costs))):
-            yield self._named(self._processor.batch([self._prepared[row] for row in rows], None), rows)
+            yield self._named(self._processor.batch([self._prepared[row] for row in rows.tolist()], None), rows)
 
     def _plan(self, number: int) -> list[np.ndarray]:
         generator = np.random.default_rng((self._seed, number))
@@ -87,7 +87,7 @@ class BucketedBatches(Generic[E]):
 
     def _batch(self, rows: np.ndarray, epoch: int, place: int) -> Batch:
         generator = np.random.default_rng((self._seed, epoch, place))
-        return self._named(self._processor.batch([self._prepared[row] for row in rows], generator), rows)
+        return self._named(self._processor.batch([self._prepared[row] for row in rows.tolist()], generator), rows)
 
     def _named(self, batch: Batch, rows: np.ndarray) -> Batch:
         names = [self._dataset[self._example(row)].place for row in islice(rows.tolist(), 3)]

@@ -1,7 +1,7 @@
 """Texts become rows of tokens, some of which are hidden."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,14 @@ import numpy as np
 from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer
 from foveate.data.characters import OpenVocabulary
+from foveate.data.dataset import Dataset
 from foveate.data.masking import Hiding, Masked, encode_question
 from foveate.data.neighbours import BothWays
-from foveate.data.packing import TokenRow
+from foveate.data.packing import TokenRow, stream_rows
 from foveate.data.permutation import Permuted
 from foveate.data.processor import PROCESSOR, Processor
+from foveate.data.prose import Passage
+from foveate.data.token_shards import keep_rows, rows_key
 from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer
 from foveate.errors import one_of
 from foveate.files import read_json
@@ -57,6 +60,21 @@ class ClozeProcessor(Processor[TokenRow]):
     @property
     def way(self) -> Hiding:
         return HIDING[self.hiding](self.tokenizer, self.share)
+
+    def keep(self, passages: Dataset[Passage], watched: Iterable[Passage], length: int) -> Dataset[TokenRow]:
+        """The passages, which are read from `watched`, packed into rows of `length` tokens: of a large text in files of
+        the cache, which a later training on the same text finds there."""
+        if isinstance(self.tokenizer, OpenVocabulary):  # its numbers hold for this process
+            return Dataset(passages.name, list(stream_rows(watched, self.tokenizer, length)), "rows")
+        rows = keep_rows(
+            lambda: ((row.tokens, 0, row.place) for row in stream_rows(watched, self.tokenizer, length)),
+            lambda tokens, _, place: TokenRow(place, tokens),
+            rows_key(passages, self.tokenizer, length),
+        )
+        return Dataset(passages.name, rows, "rows")
+
+    def prepare(self, dataset: Dataset[TokenRow]) -> Sequence[TokenRow]:
+        return dataset.examples
 
     def cost(self, prepared: TokenRow) -> int:
         return len(prepared.tokens)

@@ -3,7 +3,9 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, overload, runtime_checkable
+
+import numpy as np
 
 from foveate.data.sides import one_in, together
 from foveate.errors import UserError
@@ -24,6 +26,27 @@ class Example(Protocol):
 E = TypeVar("E", bound=Example)
 
 
+class _Chosen(Sequence[E]):
+    """Some of the examples, which stay where they are."""
+
+    def __init__(self, examples: Sequence[E], numbers: np.ndarray) -> None:
+        self._examples, self._numbers = examples, numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, number: int) -> E: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[E]: ...
+
+    def __getitem__(self, number: int | slice) -> E | list[E]:
+        if isinstance(number, slice):
+            return [self._examples[each] for each in self._numbers[number].tolist()]
+        return self._examples[int(self._numbers[number])]
+
+
 class Dataset(Generic[E]):
     """Examples in a fixed order, with a name. What is large, such as pixels, an example reads when it is asked for."""
 
@@ -40,6 +63,11 @@ class Dataset(Generic[E]):
 
     def __iter__(self) -> Iterator[E]:
         return iter(self._examples)
+
+    @property
+    def examples(self) -> Sequence[E]:
+        """The examples as they are kept: in memory, or read from a file when they are asked for."""
+        return self._examples
 
     @property
     def report(self) -> str:
@@ -65,32 +93,38 @@ class Dataset(Generic[E]):
         """As `held_out`; the last example of a kind, such as a label, is never held out."""
         drawn = one_in(every)
         left = Counter(map(kind, self)) if kind else Counter()
-        held, rest = [], []
+        held = np.zeros(len(self), bool)
         for number, example in enumerate(self, 1):
             alone = kind is not None and left[kind(example)] == 1
             if drawn(number) and not alone:
-                held.append(example)
+                held[number - 1] = True
                 if kind:
                     left[kind(example)] -= 1
-            else:
-                rest.append(example)
-        if not held or not rest:
-            raise UserError(f"{self.name}: too few {self.unit} to hold some out; give --validation")
-        return (
-            Dataset(self.name, rest, self.unit, self.notes),
-            Dataset(f"{self.name}, held out", held, self.unit),
-        )
+        return self._parts(held, f"too few {self.unit} to hold some out; give --validation")
 
     def held_out_together(self, every: int, text: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"]:
         """As `held_out`; examples with the same text, in any letter case, are on one side."""
         drawn = together(map(text, self), every)
-        sides: tuple[list[E], list[E]] = ([], [])
-        for number, example in enumerate(self, 1):
-            sides[drawn(number)].append(example)
-        if not all(sides):
-            raise UserError(f"{self.name}: its {self.unit} repeat, so that none can be held out; give text to validate")
-        rest, held = sides
-        return Dataset(self.name, rest, self.unit, self.notes), Dataset(f"{self.name}, held out", held, self.unit)
+        held = np.fromiter(map(drawn, range(1, len(self) + 1)), bool, len(self))
+        return self._parts(held, f"its {self.unit} repeat, so that none can be held out; give text to validate")
+
+    def held_out_whole(self, every: int, whole: Callable[[E], str]) -> tuple["Dataset[E]", "Dataset[E]"] | None:
+        """As `held_out`; one in `every` of the wholes that examples are parts of, such as documents, with all its
+        parts. None where there are not so many wholes."""
+        numbers = dict[str, int]()
+        own = np.fromiter((numbers.setdefault(whole(one), len(numbers) + 1) for one in self), np.int64, len(self))
+        if len(numbers) < every:
+            return None
+        drawn = one_in(every)
+        held = np.array([False, *map(drawn, range(1, len(numbers) + 1))])[own]
+        return self._parts(held, f"too few {self.unit} to hold some out; give --validation")
+
+    def _parts(self, held: np.ndarray, none: str) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """The examples that are not held out, and those that are; UserError where all are on one side."""
+        if held.all() or not held.any():
+            raise UserError(f"{self.name}: {none}")
+        rest, kept = (_Chosen(self._examples, np.flatnonzero(side)) for side in (~held, held))
+        return Dataset(self.name, rest, self.unit, self.notes), Dataset(f"{self.name}, held out", kept, self.unit)
 
     def some(self, count: int) -> list[E]:
         """At most `count` of the examples, evenly from all over: a dataset may have an order."""

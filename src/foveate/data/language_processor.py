@@ -11,11 +11,13 @@ import torch
 
 from foveate.contracts import Batch, label_batch
 from foveate.data.bert_tokenizer import load_text_tokenizer
+from foveate.data.dataset import Dataset
 from foveate.data.preferences import TOKENIZER
 from foveate.data.processor import Processor
 from foveate.data.prose import Passage
-from foveate.data.prose_batches import PassageTokens, encode_passages, to_write
+from foveate.data.prose_batches import PassageTokens, encode_passages, stream_passages, to_write
 from foveate.data.rows import within_budget
+from foveate.data.token_shards import keep_rows, rows_key
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError
 from foveate.files import read_json
@@ -38,6 +40,16 @@ class LanguageProcessor(TokenizerProcessor, Processor[PassageTokens]):
     def encode(self, passages: Iterable[Passage], most: float = math.inf) -> list[PassageTokens]:
         """The passages of at most so many tokens."""
         return encode_passages(passages, self.tokenizer, most, self.numbers or {})
+
+    def keep(self, passages: Dataset[Passage], watched: Iterable[Passage], most: int) -> Dataset[PassageTokens]:
+        """The passages of at most so many tokens, which are read from `watched`: of a large text in files of the cache,
+        which a later training on the same text finds there."""
+        key = rows_key(passages, self.tokenizer, most, self.numbers)
+        rows = keep_rows(lambda: stream_passages(watched, self.tokenizer, most, self.numbers or {}), PassageTokens, key)
+        return Dataset(passages.name, rows, passages.unit)
+
+    def prepare(self, dataset: Dataset[PassageTokens]) -> Sequence[PassageTokens]:
+        return dataset.examples
 
     def cost(self, prepared: PassageTokens) -> int:
         return len(prepared.tokens) - 1

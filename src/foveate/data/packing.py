@@ -33,12 +33,13 @@ def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Datas
     A row has tokens of one document alone, so that no document is read in the light of another. An end token stands
     after each paragraph.
     """
-    rows = [
-        row
-        for _, group in groupby(_tokenized(passages, tokenizer), lambda pair: pair[0].document)
-        for row in _rows_of_document(list(group), tokenizer.special, length - 1)
-    ]
-    return Dataset(passages.name, rows, "rows")
+    return Dataset(passages.name, list(stream_rows(passages, tokenizer, length)), "rows")
+
+
+def stream_rows(passages: Iterable[Passage], tokenizer: Tokenizer, length: int) -> Iterator[TokenRow]:
+    """The same one after the other; a document of them is in memory."""
+    for _, group in groupby(_tokenized(passages, tokenizer), lambda pair: pair[0].document):
+        yield from _rows_of_document(list(group), tokenizer.special, length - 1)
 
 
 def split_passage(passage: Passage, tokens: list[int], special: SpecialTokens, length: int) -> list[TokenRow]:

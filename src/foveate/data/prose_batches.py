@@ -13,7 +13,7 @@ import torch
 from foveate.contracts import IGNORE, Batch, Tokenizer, count_labels, label_batch
 from foveate.data.processor import Processor
 from foveate.data.prose import Passage
-from foveate.data.rows import Numbers, padded, tokenised, within_budget
+from foveate.data.rows import Numbers, in_pieces, padded, tokenised, within_budget
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.special_tokens import SpecialTokens
 
@@ -37,10 +37,23 @@ def encode_passages(
     conditions: Mapping[str, int] = MappingProxyType({}),
 ) -> list[PassageTokens]:
     """The passages of at most so many tokens. They are read once, in pieces."""
-    texts = ((passage.text, (conditions.get(passage.condition, 0), passage.place)) for passage in passages)
-    rows, known, _ = tokenised(texts, tokenizer, (tokenizer.special.start,), (tokenizer.special.end,), most)
-    found = zip(rows.take(np.arange(len(known))), known, strict=True)
-    return [PassageTokens(tokens, *one) for tokens, one in found]
+    return list(stream_passages(passages, tokenizer, most, conditions))
+
+
+def stream_passages(
+    passages: Iterable[Passage],
+    tokenizer: Tokenizer,
+    most: float = math.inf,
+    conditions: Mapping[str, int] = MappingProxyType({}),
+) -> Iterator[PassageTokens]:
+    """The same one after the other; a piece of them is in memory."""
+    special = tokenizer.special
+    for piece in in_pieces(passages):
+        found = tokenizer.encode([passage.text for passage in piece])
+        for passage, tokens in zip(piece, found, strict=True):
+            if len(tokens) <= most:
+                row = np.array([special.start, *tokens, special.end], np.int32)
+                yield PassageTokens(row, conditions.get(passage.condition, 0), passage.place)
 
 
 @dataclass

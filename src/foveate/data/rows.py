@@ -1,7 +1,7 @@
 """Sequences of numbers, end to end in one array; how they are cut into batches, filled up, and named to the user."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -43,6 +43,13 @@ class Rows:
         return [self._tokens[begin:end] for begin, end in zip(ends - self.lengths[rows], ends, strict=True)]
 
 
+def in_pieces(texts: Iterable[Known]) -> Iterator[list[Known]]:
+    """What is to be tokenised together."""
+    coming = iter(texts)
+    while piece := list(islice(coming, PIECE)):
+        yield piece
+
+
 def tokenised(
     texts: Iterable[tuple[str, Known]],
     tokenizer: Tokenizer,
@@ -55,8 +62,8 @@ def tokenised(
 
     The texts are read once, and a piece of them held at a time.
     """
-    texts, read, rows, known = iter(texts), 0, [], []
-    while piece := list(islice(texts, PIECE)):
+    read, rows, known = 0, [], []
+    for piece in in_pieces(texts):
         found = tokenizer.encode([text for text, _ in piece])
         fitting = [place for place, tokens in enumerate(found) if len(tokens) <= most]
         rows.append(Rows([[*begin, *found[place], *end] for place in fitting]))

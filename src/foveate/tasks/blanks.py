@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foveate.data.masking import MASK
-from foveate.errors import TextError, printable, quoted
+from foveate.errors import TextError, at_least, printable, quoted
 from foveate.tasks.predictor import Predictor
 
 
@@ -15,6 +15,18 @@ def check_blanks(texts: Sequence[str]) -> None:
     for place, text in enumerate(texts):
         if text.strip() and MASK not in text:
             raise TextError(place, f"{quoted(text)} has no {MASK}: write it where a word is to be filled in")
+
+
+@dataclass
+class Filling:
+    """How `foveate run` has hidden words filled in."""
+
+    best: int = 5
+    """How many words to name for each [MASK]."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "best", self.best)
 
 
 @dataclass

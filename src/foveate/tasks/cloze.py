@@ -17,11 +17,13 @@ from foveate.data.dataset import Dataset
 from foveate.data.masking import MASK
 from foveate.data.packing import TokenRow, pack, split_passage
 from foveate.data.prose import Passage
+from foveate.data.spooled_passages import spooled
 from foveate.errors import UserError, at_least
 from foveate.sight import look
-from foveate.tasks.blanks import FilledText, blanks_of, check_blanks
+from foveate.tasks.blanks import FilledText, Filling, blanks_of, check_blanks
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
@@ -44,6 +46,9 @@ class ClozeText(Examples):
     """Which prose to learn from: plain text files (or .gz) or folders of .txt files, whose empty lines part paragraphs,
     and how it becomes rows of tokens."""
 
+    validation: tuple[Path, ...] = ()
+    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer than twenty, one
+    passage in twenty."""
     tokens: Tokens = "subwords"
     """What a text is cut into."""
     vocabulary: int = 8000
@@ -68,22 +73,10 @@ class ClozeText(Examples):
 
     def passages(self, prose: Prose) -> Dataset[Passage]:
         """The text in passages of whole sentences, each of which most often fits into one row."""
-        passages = list(prose.passages(max(1, self.max_length // 2)))
+        passages = spooled(prose.passages(max(1, self.max_length // 2)))
         if not passages:
             raise UserError(f"{prose.name}: there is no text in it")
         return Dataset(prose.name, passages, "passages", [f"{sum(len(one.text.split()) for one in passages):,} words"])
-
-
-@dataclass
-class Filling:
-    """How `foveate run` has hidden words filled in."""
-
-    best: int = 5
-    """How many words to name for each [MASK]."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        at_least(1, "best", self.best)
 
 
 @dataclass
@@ -129,6 +122,10 @@ class Cloze(Task[Architecture]):
         splits = open_source(name, task=self.task)
         return Splits(*map(self.examples.passages, (splits.train, splits.dev, splits.test)))
 
+    def hold_out(self, learn: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
+        """Whole documents where there are many, otherwise passages."""
+        return hold_out_documents(learn) or super().hold_out(learn, every)
+
     def fit(self, learn: Dataset[Passage]) -> ClozeProcessor:
         chosen = self.examples
         texts = (passage.text for passage in learn)
@@ -138,7 +135,7 @@ class Cloze(Task[Architecture]):
         return ClozeProcessor(tokenizer, hiding, chosen.hidden)
 
     def batches(self, learn: Dataset[Passage], processor: Any) -> Batches:
-        rows = pack(learn, processor.tokenizer, self.examples.max_length)
+        rows = processor.keep(learn, watch(learn, self.console(None)), self.examples.max_length)
         return BucketedBatches(rows, processor, self.examples.batch, self.training.seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Filling) -> list[FilledText]:
@@ -241,8 +238,11 @@ class Cloze(Task[Architecture]):
         """Why the training text cannot be counted; empty if it can."""
         try:
             same = self.contents() == predictor.description.get("contents")
+            passages = len(self.open()[0]) if same else 0
         except UserError as error:
             return str(error)
+        if passages > COUNTED:
+            return f"the training text has {passages:,} passages, and at most {COUNTED:,} are counted"
         return "" if same else "the training text is not there any more as it was"
 
 

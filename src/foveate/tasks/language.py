@@ -14,13 +14,14 @@ from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.language_processor import LanguageProcessor
+from foveate.data.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, Continuation, continue_texts
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.prose_text import FILES, LanguageText
+from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unlearned
@@ -68,7 +69,7 @@ class Language(TextTask[Architecture]):
 
     def passages(self, prose: Prose) -> Dataset[Passage]:
         """The text in passages of whole sentences."""
-        found = list(prose.passages(self.examples.passage_words))
+        found = spooled(prose.passages(self.examples.passage_words))
         if not found:
             raise UserError(f"{prose.name}: there is no text in it")
         return Dataset(prose.name, found, "passages", [f"{sum(len(one.text.split()) for one in found):,} words"])
@@ -82,6 +83,10 @@ class Language(TextTask[Architecture]):
 
     def key(self, example: Passage) -> str:
         return example.text
+
+    def hold_out(self, learn: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
+        """Whole documents where there are many, otherwise passages."""
+        return hold_out_documents(learn) or super().hold_out(learn, every)
 
     def lengths(self, processor: LanguageProcessor, examples: Iterable[Passage]) -> list[int]:
         return list(map(len, processor.tokenizer.encode([passage.text for passage in examples])))
@@ -101,7 +106,7 @@ class Language(TextTask[Architecture]):
     def batches(self, learn: Dataset[Passage], processor: LanguageProcessor) -> Batches:
         """Of the passages with at most `max_length` tokens. Raises UserError where there is none."""
         most = self.examples.max_length
-        kept = Dataset(learn.name, processor.encode(learn, most), learn.unit)
+        kept = processor.keep(learn, watch(learn, self.console(None)), most)
         return self.bucketed(kept, len(learn), processor, f"{most:,} tokens")
 
     def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
@@ -188,9 +193,11 @@ class Language(TextTask[Architecture]):
         """Why the training text cannot be counted; empty if it can."""
         try:
             check_unchanged(predictor.description)
-            self.open()
+            passages = len(self.open()[0])
         except UserError as error:
             return str(error)
+        if passages > COUNTED:
+            return f"the training text has {passages:,} passages, and at most {COUNTED:,} are counted"
         return ""
 
 

@@ -7,14 +7,35 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.console import Console
+from rich.progress import track
 
-from foveate.data import TRAINERS, SubwordTokenizer, Tokens
+from foveate.data import TRAINERS, Passage, SubwordTokenizer, Tokens
+from foveate.data.dataset import Dataset
 from foveate.errors import at_least
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.texts import check_vocabulary
 
 FILES = "FILE ..."
 """What --data takes, in messages."""
+
+
+COUNTED = 1_000_000
+"""Passages in which n-grams are counted at most."""
+
+DOCUMENTS = 20
+"""From so many documents on, whole ones are held out: one in so many."""
+
+
+def hold_out_documents(learn: Dataset[Passage]) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
+    """The passages of most documents, and those of the others; None where documents are few."""
+    return learn.held_out_whole(DOCUMENTS, lambda passage: passage.document)
+
+
+def watch(passages: Dataset[Passage], console: Console) -> Iterable[Passage]:
+    """The passages, with a bar in a terminal that says how many were tokenised."""
+    hidden = not console.is_terminal
+    return track(passages, "tokenising", len(passages), console=console, transient=True, disable=hidden)
 
 
 @dataclass
@@ -50,6 +71,9 @@ class ProseText(ExampleSource):
 class LanguageText(ProseText):
     """Which prose to learn from, and how it becomes passages of tokens."""
 
+    validation: tuple[Path, ...] = ()
+    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer than twenty, up
+    to 1,000 passages."""
     passage_words: int = 100
     """The text is cut into passages of whole sentences with at most so many words."""
     max_length: int = 512

@@ -13,14 +13,14 @@ from foveate import bundle, models
 from foveate.data.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.masking import MASK
 from foveate.data.public_tokenizer import TOKENIZER, PublicTokenizer
-from foveate.errors import UserError, at_least
+from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.layout import label_names
 from foveate.interop.public_folder import check_tokenizer, header_of
 from foveate.interop.weight_files import weight_files
 from foveate.nn import skip_init
-from foveate.tasks.blanks import Blank, FilledText, check_blanks
+from foveate.tasks.blanks import Blank, FilledText, Filling, check_blanks
 from foveate.tasks.embedder import Embedder, embeds_sentences
 from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
 from foveate.tensor_files import read_tensors
@@ -84,18 +84,6 @@ def _tokenizer(folder: Path, head: str) -> BertTokenizer | PublicTokenizer:
 
 
 @dataclass
-class Best:
-    """How many words are named for each [MASK]."""
-
-    best: int = 5
-    """How many words to name for each [MASK]."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        at_least(1, "best", self.best)
-
-
-@dataclass
 class WordFiller:
     """A BERT that predicts hidden words."""
 
@@ -110,8 +98,8 @@ class WordFiller:
         return cls(model, tokenizer, {"family": "bert", "recipe": {"model": str(folder)}})
 
     @classmethod
-    def run_options(cls, recipe: dict[str, Any], where: str) -> Best:
-        return Best()
+    def run_options(cls, recipe: dict[str, Any], where: str) -> Filling:
+        return Filling()
 
     @classmethod
     def eval_options(cls, recipe: dict[str, Any], where: str) -> NoOptions:
@@ -119,9 +107,9 @@ class WordFiller:
 
     def run(self, text: str) -> FilledText:
         """The best words for each [MASK] of one text."""
-        return self.answer([text], Best())[0]
+        return self.answer([text], Filling())[0]
 
-    def answer(self, texts: Sequence[str], options: Best) -> list[FilledText]:
+    def answer(self, texts: Sequence[str], options: Filling) -> list[FilledText]:
         """Each text with the words that fit best in place of each [MASK]; [SEP] stands between two texts."""
         options.check()
         check_blanks(texts)
