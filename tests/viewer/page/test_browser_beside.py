@@ -1,6 +1,5 @@
 """Two heads side by side, in a real browser."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +10,22 @@ from foveate.viewer.document import Document
 
 Opener = Callable[..., Any]
 
-TOLD = ".beside-told"
+FIRST = ".details[aria-label='Numbers']"
+TOLD = ".details[aria-label='Numbers of the second head']"
 
 
 def looked(tab: Any) -> tuple[str, float]:
-    """What the second head looks at most, as its line says, and how much."""
+    """What the second head looks at most, as its numbers say, and how much."""
     settled(tab)
-    found = re.search(r"looks most at \d+, (.*): ([\d.]+)$", tab.inner_text(TOLD))
-    assert found, tab.inner_text(TOLD)
-    return found[1], float(found[2])
+    most = tab.locator(f"{TOLD} section:first-of-type .bar").first
+    return most.locator(".bar-name").inner_text(), float(most.locator(".bar-weight").inner_text())
+
+
+def pair(tab: Any) -> tuple[str, str, float]:
+    """The query and the key that are chosen in the second head, and the weight of the pair."""
+    settled(tab)
+    names = [tab.inner_text(f"{TOLD} .chosen.{side}") for side in ("query", "key")]
+    return names[0], names[1], float(tab.inner_text(f"{TOLD} .pair b"))
 
 
 def test_two_heads_of_a_site(opened: Opener, documents: dict[str, Document]) -> None:
@@ -50,12 +56,12 @@ def test_a_choice_in_the_second_map(opened: Opener, documents: dict[str, Documen
     box = tab.locator(".beside-pane canvas.map").bounding_box()
     tab.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.6)
     settled(tab)
-    source = documents["translation"].sites[1].keys.labels
-    told = re.search(r"query (\d+), (\S+); key (\d+), (\S+); [\d.]+", tab.inner_text(TOLD))
-    assert told
-    assert (told[2], told[4]) == (source[int(told[1])], source[int(told[3])])
-    assert tab.inner_text(".chosen.key") == told[4]
-    assert not tab.locator(".chosen.query").count()  # queries of the encoder are no queries of the decoder
+    panel = documents["translation"].sites[1]
+    query, key, weight = pair(tab)
+    places = panel.queries.labels.index(query), panel.keys.labels.index(key)
+    np.testing.assert_allclose(weight, panel.rows.weights[2][places], rtol=6e-3)
+    assert tab.inner_text(f"{FIRST} .chosen.key") == key
+    assert not tab.locator(f"{FIRST} .chosen.query").count()  # queries of the encoder are no queries of the decoder
 
 
 def test_a_link_keeps_the_second_head(opened: Opener) -> None:
@@ -94,13 +100,45 @@ def test_two_texts(opened: Opener, documents: dict[str, Document]) -> None:
     tab.keyboard.press("ArrowDown")  # a choice in one text says nothing about the other
     settled(tab)
     assert tab.inner_text(".chosen.query") == "<s>"
-    assert tab.inner_text(TOLD).startswith("Choose a row")
+    assert "Choose a row" in tab.inner_text(TOLD)
     box = tab.locator(".beside-pane canvas.map").bounding_box()
     tab.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"])
     settled(tab)
-    found = re.search(r"query (\d+), (\S+); key (\d+), (\S+); ([\d.]+)", tab.inner_text(TOLD))
-    assert found
     panel = documents["two"].sites[sites.index("B.decoder.1.cross")]
-    assert found[2] == panel.queries.labels[int(found[1])].upper()
-    np.testing.assert_allclose(float(found[5]), panel.rows.weights[2, int(found[1]), int(found[3])], rtol=6e-3)
+    query, key, weight = pair(tab)
+    places = panel.queries.labels.index(query), panel.keys.labels.index(key)
+    np.testing.assert_allclose(weight, panel.rows.weights[2][places], rtol=6e-3)
     assert tab.inner_text(".chosen.query") == "<s>"
+
+
+def test_each_of_two_heads_has_its_numbers(opened: Opener, documents: dict[str, Document]) -> None:
+    """Below the name of its head; a key that is chosen in the second's list is chosen in both."""
+    tab = opened("translation", "#4/1?query=3&beside=4_2")
+    tab.wait_for_selector(f"{TOLD} .bar")
+    names = tab.locator(".details-of").all_inner_texts()
+    assert names == ["decoder.0.cross, head 1", "decoder.0.cross, head 2"]
+    panel = documents["translation"].sites[4]
+    for number, head in enumerate((1, 2)):
+        listed = tab.locator(".details").nth(number).locator("section:first-of-type button .bar-weight")
+        shown = [float(text) for text in listed.all_inner_texts()]
+        np.testing.assert_allclose(shown, np.sort(panel.rows.weights[head, 3])[::-1][:5], rtol=6e-3)
+    name = tab.locator(f"{TOLD} button.bar").nth(1).locator(".bar-name").inner_text()
+    tab.locator(f"{TOLD} button.bar").nth(1).click()
+    settled(tab)
+    assert tab.locator(".chosen.key").all_inner_texts() == [name, name]
+    tab.click("button.small >> text=Beside")
+    settled(tab)
+    assert tab.locator(".details-of:visible").count() == 0
+    assert tab.locator(".details:visible").count() == 1
+
+
+def test_nothing_is_wider_than_the_screen(opened: Opener) -> None:
+    for width in (400, 1280):
+        tab = opened("two", "#0/1?query=2", width=width)
+        tab.wait_for_selector(".beside-pane canvas.map")
+        tab.wait_for_selector(".beside-pane .legend")
+        settled(tab)
+        settled(tab)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        foot, pane = (tab.locator(f".beside-pane{part}").bounding_box() for part in (" .map-foot", ""))
+        assert foot["y"] + foot["height"] <= pane["y"] + pane["height"] + 1

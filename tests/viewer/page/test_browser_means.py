@@ -45,5 +45,5 @@ def test_the_mean_of_rows_that_are_not_all_there(opened: Opener, documents: dict
     np.testing.assert_allclose(listed[:10], np.sort(sums)[::-1][:10], rtol=6e-3)
     total = sums.sum() + panel.rows.rest[:, 300].mean()
     assert listed[10] == pytest.approx(total - np.sort(sums)[::-1][:10].sum(), rel=0.01)
-    assert f"Mean of the top {kept} keys" in tab.inner_text(".map-scale")
+    assert f"Mean of the top {kept} keys" in tab.inner_text(".about")
     assert not tab.locator(".details .about dt", has_text="Spread").count()

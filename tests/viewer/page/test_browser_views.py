@@ -53,7 +53,7 @@ def test_the_remaining_weight_of_a_long_row(opened: Opener, documents: dict[str,
     kept = panel.rows.keys.shape[2]
     rest = re.search(rf"all keys but the top {kept}: ([\d.]+)", told)
     assert float(rest[1]) == pytest.approx(panel.rows.rest[3, query], rel=0.01)  # type: ignore[index]
-    assert f"Top {kept} keys of each row exact" in tab.inner_text(".map-scale")
+    assert f"Top {kept} keys of each row exact" in tab.inner_text(".about")
     assert "weight of a key" in tab.inner_text(".map-scale")
     assert tab.locator(".thumb-part").is_visible()
     tab.keyboard.press("0")

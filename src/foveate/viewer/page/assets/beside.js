@@ -22,20 +22,20 @@ class Beside {
     this.heads = make("select", { "aria-label": "Head beside" });
     this.sites.addEventListener("change", chosen);
     this.heads.addEventListener("change", chosen);
-    this.told = make("p", { class: "muted beside-told" });
     this.element = make(
       "section",
       { class: "pane beside-pane", "aria-label": "Second head", hidden: true },
       make("div", { class: "beside-head" }, this.sites, this.heads),
-      this.told,
     );
+    this.details = new Details(pageBeside(this), "Numbers of the second head");
+    this.details.element.hidden = true;
   }
 
   /** The second map. It is made when it is first shown: most pages show one map alone. */
   get view() {
     if (!this.heatmap) {
       this.heatmap = new Heatmap(pageBeside(this));
-      this.told.before(this.heatmap.element);
+      this.element.append(this.heatmap.element);
     }
     return this.heatmap;
   }
@@ -58,7 +58,8 @@ class Beside {
     this.on ??= other !== undefined;
     this.button.hidden = sites.length === 1 && sites[0].heads === 1;
     this.button.setAttribute("aria-pressed", String(this.on));
-    this.element.hidden = !this.on;
+    this.element.hidden = this.details.element.hidden = !this.on;
+    this.page.stage.details.draw(); // which lists less beside another
     this.page.stage.arrange();
     if (!this.on) return;
     const follows = other !== undefined && (!this.head || this.follows);
@@ -84,6 +85,7 @@ class Beside {
       this.heads.replaceChildren(...names.map((name, value) => make("option", { value }, name)));
       [this.sites.value, this.heads.value] = [site, this.head.head];
       this.view.open(this.head);
+      this.details.open(this.head);
       this.update();
     });
   }
@@ -102,13 +104,14 @@ class Beside {
     return this.shares(name) ? this.page[name] : this[name];
   }
 
-  choose(chosen) {
+  choose(chosen, reveal) {
     const shared = {};
     for (const [name, place] of Object.entries(chosen)) {
       if (this.shares(name)) shared[name] = place;
       else this[name] = place;
     }
-    if (Object.keys(shared).length) this.page.choose(shared);
+    if (reveal) this.view.reveal(chosen.query ?? null, chosen.key ?? null);
+    if (Object.keys(shared).length) this.page.choose(shared, reveal);
     else this.update();
   }
 
@@ -134,9 +137,7 @@ class Beside {
   update() {
     if (!this.on || !this.head || !this.page.head) return;
     this.head.part = this.shares("query") && this.shares("key") ? this.page.head.part : null;
-    const [query, key] = [this.place("query"), this.place("key")];
-    if (query !== null) this.page.attempt(() => this.head.want(query, query + 1));
-    this.told.textContent = query === null && key === null ? "Choose a row to see its numbers." : this.head.told(query, key);
+    this.details.draw();
     this.view.draw();
   }
 }
@@ -147,13 +148,13 @@ function pageBeside(beside) {
   const player = { get playing() { return page.stage.player.playing && beside.shares("query"); } };
   const has = (get) => ({ get });
   return Object.create(page, {
-    stage: { value: { layers: { drawn: [] }, player, frame() {} } },
+    stage: { value: { layers: { drawn: [] }, player, beside, frame() {} } },
     head: has(() => beside.head),
     query: has(() => beside.place("query")),
     key: has(() => beside.place("key")),
     hovered: has(() => beside.pointed),
     found: { value: (name) => (beside.shares(name) ? page.found(name) : new Set()) },
     hover: { value: (at) => beside.hover(at) },
-    choose: { value: (chosen) => beside.choose(chosen) },
+    choose: { value: (chosen, reveal = false) => beside.choose(chosen, reveal) },
   });
 }

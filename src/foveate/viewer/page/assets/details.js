@@ -1,12 +1,13 @@
 // The panel beside the views: the chosen query with its largest weights, the chosen key with its queries, and the head.
 
 const LISTED = 10;
+const LISTED_BESIDE = 5; // of each of two heads
 const FEW = 4096; // up to this many queries, all rows are requested, to list those that attend to a key
 
 class Details {
-  constructor(page) {
+  constructor(page, name = "Numbers") {
     this.page = page;
-    this.element = make("aside", { class: "details", "aria-label": "Numbers" });
+    this.element = make("aside", { class: "details", "aria-label": name });
     this.draw = drawnLater(() => this.paint());
   }
 
@@ -15,22 +16,27 @@ class Details {
     this.draw();
   }
 
+  get listed() {
+    return this.page.stage.beside.on ? LISTED_BESIDE : LISTED;
+  }
+
   paint() {
     const { head, page } = this;
     if (!head) return;
     if (page.query !== null) page.attempt(() => head.want(page.query, page.query + 1));
     if (page.key !== null && head.queries.count <= FEW) page.attempt(() => head.want(0, FEW));
     const parts = [];
+    if (page.stage.beside.on) parts.push(make("h2", { class: "details-of" }, `${head.info.name}, ${head.name}`));
     if (page.query !== null) parts.push(this.query(page.query));
     if (page.key !== null) parts.push(this.key(page.key));
-    if (!parts.length)
+    if (page.query === null && page.key === null)
       parts.push(make("p", { class: "muted hint" }, "Choose a row of the map or a token to see its numbers."));
     parts.push(this.about());
     refill(this.element, ...parts);
   }
 
   query(query) {
-    const { head } = this;
+    const { head, listed } = this;
     const row = head.row(query);
     const section = make("section", {}, this.heading("query", head.queries, query, "looks at"));
     if (!row) {
@@ -40,9 +46,9 @@ class Details {
     const top = head.top(query);
     const most = top[0]?.weight ?? 1;
     const list = make("ol", { class: "bars" });
-    for (const { key, weight } of top.slice(0, LISTED)) list.append(this.bar("key", head.keys, key, weight, most));
-    const later = top.slice(LISTED).reduce((sum, { weight }) => sum + weight, 0);
-    const others = Math.max(0, (head.reach?.size(query) ?? head.keys.count) - Math.min(LISTED, top.length));
+    for (const { key, weight } of top.slice(0, listed)) list.append(this.bar("key", head.keys, key, weight, most));
+    const later = top.slice(listed).reduce((sum, { weight }) => sum + weight, 0);
+    const others = Math.max(0, (head.reach?.size(query) ?? head.keys.count) - Math.min(listed, top.length));
     if (!top.length) section.append(make("p", { class: "muted hint" }, "nowhere: no key has weight"));
     else if (head.part) section.append(make("p", { class: "muted hint" }, "only keys of the chosen text"));
     else if (later + row.rest > 0) list.append(this.others(`${counted(others, "other key")}`, later + row.rest, most));
@@ -51,7 +57,7 @@ class Details {
   }
 
   key(key) {
-    const { head, page } = this;
+    const { head, page, listed } = this;
     const section = make("section", {}, this.heading("key", head.keys, key, "is looked at by"));
     if (page.query !== null) {
       const told = make("b", {}, head.figures(page.query, key));
@@ -59,14 +65,14 @@ class Details {
     }
     const found = head.lookers(key);
     const list = make("ol", { class: "bars" });
-    for (const { query, weight } of found.slice(0, LISTED))
+    for (const { query, weight } of found.slice(0, listed))
       list.append(this.bar("query", head.queries, query, weight, found[0].weight));
     const say = (text, style) => section.append(make("p", { class: style }, text));
     const [here, all] = [head.here, head.queries.count];
     if (!found.length && here === all)
       say(head.complete ? "no query" : `among the top ${head.kept} of no query`, "muted hint");
     section.append(list);
-    if (found.length > LISTED) say(`and ${count(found.length - LISTED)} more`, "muted");
+    if (found.length > listed) say(`and ${count(found.length - listed)} more`, "muted");
     if (here < all) {
       const none = found.length ? "" : "none yet: ";
       say(`${none}${count(here)} of ${count(all)} queries are here so far`, "muted");
@@ -119,9 +125,12 @@ class Details {
 
   about() {
     const { head } = this;
-    const rows = [
+    const named = [
       ["Site", head.info.name],
       ["Head", head.mean || head.info.rollout ? head.name : `${head.head} of ${head.info.heads}`],
+    ];
+    const rows = [
+      ...(this.page.stage.beside.on ? [] : named),
       ["Size", `${count(head.queries.count)} queries × ${count(head.keys.count)} keys`],
       ...(head.mean && head.entropy === null ? [] : [["Spread", spread(head.entropy)]]),
       ["Exact", head.exactness],

@@ -98,7 +98,8 @@ class Heatmap {
   paint() {
     if (!this.head) return;
     const width = this.element.clientWidth;
-    const room = this.element.clientHeight - this.foot.offsetHeight;
+    const below = this.foot.offsetHeight;
+    const room = this.element.clientHeight - below;
     if (width < 1 || room < 1) return;
     arrange(this, width, room);
     const context = sharp(this.canvas, width, this.top + this.plotHeight + 8);
@@ -126,6 +127,7 @@ class Heatmap {
     paintLabels(this, context);
     paintTitles(this, context);
     this.tellScale();
+    if (this.foot.offsetHeight !== below) this.draw(); // the legend takes a line more
   }
 
   /** Draw frames around the chosen row and column, and fainter ones under the pointer. */
@@ -189,14 +191,14 @@ class Heatmap {
     const meaning = this.near ? "weight of a key" : "weight on a cell";
     const drawn = this.page.stage.layers.drawn;
     const layered = drawn.map(({ head }) => head.name).join();
-    const told = `${meaning} ${this.brightest} ${this.page.theme.name} ${this.head.exactness} ${layered}`;
+    const even = isEven(this.head.decided, this.head.keys.count);
+    const told = `${meaning} ${this.brightest} ${this.page.theme.name} ${even} ${layered}`;
     if (this.scale.dataset.told === told) return;
     this.scale.dataset.told = told;
     const ticks = ["0", brief(this.brightest / 4), brief(this.brightest)];
-    const even = isEven(this.head.decided, this.head.keys.count);
     this.scale.replaceChildren(
       drawn.length ? layersLegend(this, drawn) : legend(this.page.theme, meaning, ticks),
-      make("span", { class: "muted note" }, `${even ? "Nearly even weights. " : ""}${this.head.exactness}`),
+      make("span", { class: "muted note" }, even ? "Nearly even weights." : ""),
     );
   }
 }

@@ -128,6 +128,7 @@ class Overview {
       thumb.dataset.site = place;
       thumb.dataset.head = head;
       thumb.append(make("canvas", { "aria-hidden": "true" }));
+      if (isMean(site, head)) thumb.append(make("span", { class: "thumb-name", "aria-hidden": "true" }, "mean"));
       thumb.addEventListener("click", () => this.page.open(place, head));
       maps.append(thumb);
     }

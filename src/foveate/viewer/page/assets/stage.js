@@ -37,7 +37,7 @@ class Stage {
       this.film,
       this.bar,
       this.panes,
-      this.details.element,
+      make("div", { class: "numbers-of" }, this.details.element, this.beside.details.element),
     );
   }
 
