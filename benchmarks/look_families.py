@@ -3,10 +3,10 @@
     pip install --no-deps torchvision==0.28.0 timm scipy
     python benchmarks/look_families.py
 
-It takes 15 minutes on two idle cores, prints a line for each family and writes docs/look-families.md. timm wants a
-torchvision, which would bring another torch: hence `--no-deps`, and best in an environment of its own, because
-transformers cannot be imported beside a torchvision that does not fit. Its operators are compiled for that torch; only
-their names are declared here, and no model needs more.
+It takes 15 minutes on two idle cores, prints a line for each family and writes docs/look-families.md and its page of
+the log. timm wants a torchvision, which would bring another torch: hence `--no-deps`, and best in an environment of its
+own, because transformers cannot be imported beside a torchvision that does not fit. Its operators are compiled for that
+torch; only their names are declared here, and no model needs more.
 
 `--only PATTERN` examines the families whose whole name matches, `--library` only those of one library; then nothing is
 written. Exits with status 1 when a family is wrong or too few are right.
@@ -20,13 +20,13 @@ from pathlib import Path
 
 from families import libraries
 from families.outcome import VERDICTS, Outcome
-from families.table import page
+from families.table import log, page
 from families.workers import outcomes, work
 
 LEAST_RIGHT = {"transformers": 435, "timm": 35}
 """Of those of the page: a family that takes too long beside other work is not counted."""
 
-PAGE = Path(__file__).parents[1] / "docs" / "look-families.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def main() -> None:
@@ -52,7 +52,9 @@ def main() -> None:
         if not arguments.only and counts["right"] < LEAST_RIGHT[library]:
             wrong.append(f"only {counts['right']} of {library} are right")
     if not arguments.only and not arguments.library:
-        PAGE.write_text(page(found, "python benchmarks/look_families.py"))
+        command = "python benchmarks/look_families.py"
+        (DOCS / "look-families.md").write_text(page(found, command))
+        (DOCS / "log" / "look-families.md").write_text(log(found, command))
     sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
 
 

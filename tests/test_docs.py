@@ -108,3 +108,8 @@ def test_a_page_begins_with_its_reader_s_question_and_the_answer(page: str) -> N
     assert mark
     assert len(question) > 15
     assert len(answer) > 25
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_page_is_read_at_one_sitting(page: str) -> None:
+    assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 120

@@ -1,4 +1,4 @@
-"""The table of all families, as a page of the docs."""
+"""What came of all families, as a page of the docs and one of its log."""
 
 from collections import Counter
 from importlib.metadata import version
@@ -7,25 +7,43 @@ from families.outcome import VERDICTS, Outcome
 
 HEAD = """# What `foveate.look` sees of other libraries
 
-Can `foveate.look` see my model? Find its family in the tables below.
-Every family of transformers ({transformers}) and of timm ({timm}), on torch {torch}: a small model with random weights is
-looked at and compared with the attention weights that it computes itself. This page is written by
+Can `foveate.look` see my model? Find its family in the lists below; [the log](log/look-families.md) has their figures.
 
-    {command}
+Every family of transformers ({transformers}) and of timm ({timm}), on torch {torch}: a small model with random weights
+is looked at and compared with the attention weights that it computes itself. This page and the log are written by
 
-Those weights are found without any part of foveate: `benchmarks/families/reference.py` records every softmax that torch
-computes below all Python functions and follows it to its product with values. A family of transformers is one model
-type, built from a config that one rule has made small (`small.py`) and run on inputs that another makes (`inputs.py`);
-one of timm is the models of one file whose names begin with the same word. Each is looked at as it is by default and,
-where that is another one, by its eager implementation. Shapes and all weights must agree (to 2e-5 with the eager
-implementation, to 1e-3 with another, whose rounding grows from layer to layer), no site may be missing and none added,
-and the output must be the same, bit for bit, as without looking. Weights that are all alike prove nothing: the third
-column says how many of the sites look decidedly. A query that may look nowhere, of which models make a mean
-over all keys, is shown without weights: remarks say how many rows of all heads are such.
+```sh
+{command}
+```
 
 | outcome | means | {libraries} |
 | --- | --- | {rules} |
-"""  # noqa: E501
+"""
+
+RULES = """
+A family is right where shapes and all weights agree (to 2e-5 with the eager implementation, to 1e-3 with another), no
+site is missing and none added, and the output is the same, bit for bit, as without looking.
+
+What the errors advise was tried for each of {count} refusals, and is true for {true} of them: mostly to set another
+implementation of attention, such as `attn_implementation="sdpa"` or `fused_attn = True`.
+"""
+
+LOG_HEAD = """# Other libraries: every family
+
+Newest run of `{command}`; what the outcomes mean is on [its page](../look-families.md).
+
+The weights to compare with are found without any part of foveate: `benchmarks/families/reference.py` records every
+softmax that torch computes below all Python functions and follows it to its product with values. A family of
+transformers is one model type, built from a config that one rule has made small (`small.py`) and run on inputs that
+another makes (`inputs.py`); one of timm is the models of one file whose names begin with the same word. Each is looked
+at as it is by default and, where that is another one, by its eager implementation; the rounding of others grows from
+layer to layer. Weights that are all alike prove nothing: the third column says how many of the sites look decidedly. A
+query that may look nowhere, of which models make a mean over all keys, is shown without weights: remarks say how many
+rows of all heads are such.
+"""
+
+LISTED = ("right", "refused", "wrong", "undecided", "not run")
+"""The outcomes whose families the page names; those without attention have nothing to look at."""
 
 
 def page(outcomes: dict[str, list[Outcome]], command: str) -> str:
@@ -37,9 +55,18 @@ def page(outcomes: dict[str, list[Outcome]], command: str) -> str:
     for verdict, meaning in VERDICTS.items():
         text += f"| {verdict} | {meaning} | {' | '.join(str(count[verdict]) for count in counts)} |\n"
     every = [true for found in outcomes.values() for outcome in found for true in outcome.advice]
-    text += (
-        f"\nWhat the errors advise was tried for each of {len(every)} refusals, and is true for {sum(every)} of them.\n"
-    )
+    text += RULES.format(count=len(every), true=sum(every))
+    for library, found in outcomes.items():
+        text += f"\n## {library}\n"
+        for verdict in LISTED:
+            names = sorted(outcome.family for outcome in found if outcome.verdict == verdict)
+            text += f"\n**{verdict.capitalize()}:** {', '.join(names)}.\n" if names else ""
+    return text
+
+
+def log(outcomes: dict[str, list[Outcome]], command: str) -> str:
+    """The page of the log in Markdown, with a line for each family."""
+    text = LOG_HEAD.format(command=command)
     for library, found in outcomes.items():
         text += f"\n## {library}\n\n| family | model | sites | default | eager | largest difference | remarks |\n"
         text += "| --- | --- | ---: | --- | --- | ---: | --- |\n"

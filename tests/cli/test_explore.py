@@ -12,6 +12,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import explore
+from foveate.viewer.protocol import ModelViewer
 from foveate.viewer.server import Address, Limits, serving
 
 Fails = Callable[..., str]
@@ -50,7 +51,7 @@ def _use(process: subprocess.Popen[str], trained: Trained) -> None:
 def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[object] = []
     monkeypatch.setattr(
-        explore, "serve", lambda viewer, place, limits, say, browser: given.extend([place, limits, browser])
+        explore, "serve", lambda viewer, place, limits, say, browser, second: given.extend([place, limits, browser])
     )
     explore.main([str(trained.folder), "--host", "::1", "--port", "8123", "--max-tokens", "77", "--open"])
     explore.main([str(trained.folder)])
@@ -64,6 +65,19 @@ def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+def test_a_second_model_stands_beside_the_first(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def serve(viewer: ModelViewer, *_others: object) -> None:
+        second = _others[-1]
+        assert isinstance(second, ModelViewer)
+        names.extend([viewer.name, second.name])
+
+    monkeypatch.setattr(explore, "serve", serve)
+    explore.main([str(trained.folder), "--beside", str(trained.folder)])
+    assert names == [f"rnn-attentive from {trained.folder}"] * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -72,6 +86,7 @@ def test_flags_reach_the_server(trained: Trained, monkeypatch: pytest.MonkeyPatc
         (["RUN", "--port", "70000"], "port is 70000, but must be from 0 to 65535"),
         (["RUN", "--port", "TAKEN"], "cannot listen at 127.0.0.1, port TAKEN: Address already in use"),
         (["RUN", "--host", "no such host"], "cannot listen at no such host, port 0: "),
+        (["RUN", "--beside", "missing"], "missing is no folder; a model must be on disk"),
         (["RUN", "--max-tokens", "0"], "max_tokens is 0, but must be at least 1"),
         (["RUN", "--device", "cuda:77"], "device 'cuda:77' cannot be used on this machine"),
         (["RUN", "text"], "unexpected 'text'; see foveate explore --help"),

@@ -11,7 +11,7 @@ import tyro
 from foveate.cli.folders import tell_unfinished
 from foveate.cli.parse import parse
 from foveate.errors import at_least
-from foveate.tasks.looking import open_model
+from foveate.tasks.looking import open_beside, open_model
 from foveate.viewer.server import Address, Limits, serve
 
 
@@ -29,6 +29,8 @@ class Explore:
     """Address to listen at. Any other than this machine's own lets all who reach it use the model."""
     port: int = 0
     """Port to listen at; 0 takes a free one."""
+    beside: Path | None = None
+    """A second model for the same inputs: each is looked at by both, with their heads side by side."""
     open: bool = False
     """Open the page in the browser."""
     max_tokens: int = 32768
@@ -42,10 +44,15 @@ def main(arguments: Sequence[str]) -> None:
     at_least(1, "max_tokens", options.max_tokens)
     tell_unfinished(options.folder)
     model = open_model(options.folder, options.device)
+    second = None
+    if options.beside is not None:
+        tell_unfinished(options.beside)
+        second = open_beside(options.beside, model, options.device)
+    names = model.name if second is None else f"{model.name}\n{second.name}"
     place, limits = Address(options.host, options.port), Limits(tokens=options.max_tokens)
 
     def say(address: str) -> None:
-        print(f"{model.name}\n{address} (Ctrl-C ends it)", flush=True)
+        print(f"{names}\n{address} (Ctrl-C ends it)", flush=True)
 
-    if serve(model, place, limits, say, options.open):
+    if serve(model, place, limits, say, options.open, second):
         os._exit(0)  # Python would wait for a model that still runs, or end with an error of torch's

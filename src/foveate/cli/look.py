@@ -14,7 +14,7 @@ from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, at_least, one_line
 from foveate.interop.pretrained import PRETRAINED
-from foveate.tasks.looking import Input, ModelViewer, add_question, open_model, read_input
+from foveate.tasks.looking import Input, ModelViewer, add_question, open_beside, open_model, read_input
 from foveate.viewer.beside import place_beside
 from foveate.viewer.figures import check_extension, save_figure
 from foveate.viewer.page import save
@@ -105,7 +105,5 @@ def _look_beside(options: Look, model: ModelViewer, given: Input) -> LookResult:
         second = add_question(read_input(options.beside, model.takes), options.question, model.takes)
         return model.look(second, options.max_tokens, options.sites or None)
     tell_unfinished(Path(options.beside))
-    other = open_model(Path(options.beside), options.device)
-    if other.takes != model.takes:
-        raise UserError(f"{options.beside} reads another kind of input ({other.takes}) than the first ({model.takes})")
+    other = open_beside(Path(options.beside), model, options.device)
     return other.look(given, options.max_tokens, options.sites or None)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from foveate.viewer.document import Document, Panel
+from foveate.viewer.document import Document
 
 LETTERS = "AB"
 """How the names of the first and of the second look's sites begin; the page's `beside.js` pairs them by these."""
@@ -16,7 +16,7 @@ def place_beside(first: Document, second: Document) -> Document:
     groups = dict.fromkeys(panel.group for panel in (*first.sites, *second.sites))
     both = list(zip(LETTERS, (first, second), strict=True))
     sites = [
-        replace(panel, name=_lettered(letter, panel))
+        replace(panel, name=lettered(letter, panel.name))
         for group in groups
         for letter, document in both
         for panel in document.sites
@@ -29,6 +29,6 @@ def place_beside(first: Document, second: Document) -> Document:
     return Document(title, sites, shared + own)
 
 
-def _lettered(letter: str, panel: Panel) -> str:
-    """A model that attends itself has a site without a path, "" or "#2"."""
-    return f"{letter}.{panel.name}" if panel.name.partition("#")[0] else f"{letter}{panel.name}"
+def lettered(letter: str, name: str) -> str:
+    """The name of a look's site on the page of both. A model that attends itself has one without a path, "" or "#2"."""
+    return f"{letter}.{name}" if name.partition("#")[0] else f"{letter}{name}"

@@ -19,14 +19,16 @@ from foveate.viewer.server.worker import Worker
 
 @pytest.fixture
 def served() -> Iterator[Serve]:
-    """`served(takes, host=..., **limits)`: a client of a new server."""
+    """`served(takes, host=..., second=..., **limits)`: a client of a new server."""
     servers, threads = [], []
 
-    def begin(takes: InputKind = "text", host: str = "127.0.0.1", **limits: int) -> Client:
+    def begin(
+        takes: InputKind = "text", host: str = "127.0.0.1", second: FakeViewer | None = None, **limits: int
+    ) -> Client:
         viewer, listener = FakeViewer(takes), listen(Address("127.0.0.1"))
         port = listener.getsockname()[1]
         settled = Limits(**limits)
-        running = make_server(make_application(viewer, settled, Worker(settled.waiting)), host, port)
+        running = make_server(make_application(viewer, settled, Worker(settled.waiting), second), host, port)
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
         thread.start()
         servers.append(running)

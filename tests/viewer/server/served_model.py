@@ -39,8 +39,8 @@ class FakeViewer:
     max_length = 1500
     examples = ("one two </script>", "three")
 
-    def __init__(self, takes: InputKind = "text") -> None:
-        torch.manual_seed(3)
+    def __init__(self, takes: InputKind = "text", seed: int = 3) -> None:
+        torch.manual_seed(seed)
         self.model, self.takes = Layers(), takes
         self.before: Callable[[Input], None] = lambda given: None
         self.seen: dict[str, LookResult] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from served_model import Client, Serve
+from served_model import Client, FakeViewer, Serve
 
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.server import tiles
@@ -295,3 +295,63 @@ def test_a_layer_that_failed_is_asked_for_again(served: Serve, opened: Opener) -
     tab.click('.thumb[data-site="0"][data-head="1"]')
     tab.click(".back")
     tab.wait_for_selector('.thumb[data-site="1"] canvas.painted')
+
+
+def open_names(tab: Any) -> tuple[str, str]:
+    """The sites of the open head and of the one beside it."""
+    tab.wait_for_selector(".beside-pane canvas.map")
+    return tuple(
+        tab.eval_on_selector(f"select[aria-label='{name}']", "(list) => list.selectedOptions[0].text")
+        for name in ("Site", "Site beside")
+    )  # type: ignore[return-value]
+
+
+def test_two_texts_beside_each_other(served: Serve, opened: Opener) -> None:
+    tab = opened(served())
+    assert tab.locator("#given-beside").is_hidden()
+    tab.click(".prompt-two")
+    tab.fill("#given", "one two three")
+    tab.fill("#given-beside", "four five")
+    tab.press("#given-beside", "Enter")
+    tab.wait_for_selector("h1:text-is('A: one two three · B: four five')")
+    tab.wait_for_selector(".thumb canvas.painted")
+    tab.click('.thumb[data-site="1"][data-head="2"]')
+    assert open_names(tab) == ("A.layers.1", "B.layers.1")
+    assert tab.locator(".details .about dd", has_text="2 queries").count() == 1
+    tab.click(".back")
+    tab.click(".prompt-two")
+    look(tab, "six")
+    tab.wait_for_selector("h1:text-is('six')")
+    tab.select_option(".prompt-before", label="A: one two three · B: four five")
+    tab.wait_for_selector("h1:text-is('A: one two three · B: four five')")
+    assert [tab.input_value(field) for field in ("#given", "#given-beside")] == ["one two three", "four five"]
+    tab.reload()
+    tab.wait_for_selector("h1:text-is('six')")
+    assert tab.locator("#given-beside").is_hidden()
+
+
+def test_two_models_read_the_same_text(served: Serve, opened: Opener) -> None:
+    """A token that is chosen in one is chosen in the other; with a second text each reads its own."""
+    second = FakeViewer(seed=4)
+    second.name = "Another"
+    tab = opened(client := served(second=second), width=400)
+    assert tab.inner_text(".prompt-name") == f"A: {client.viewer.name} · B: Another"
+    look(tab, "one two three")
+    tab.wait_for_selector("h1:text-is('one two three')")
+    tab.click('.thumb[data-site="0"][data-head="1"]')
+    assert open_names(tab) == ("A.layers.0", "B.layers.0")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    tab.wait_for_selector(".details:nth-of-type(2) .chosen.query")
+    assert tab.locator(".chosen.query").all_inner_texts() == ["two", "two"]
+    for place, viewer in enumerate((client.viewer, second)):
+        told = float(tab.locator(".details").nth(place).locator(".bar-weight").first.inner_text())
+        seen = viewer.seen["one two three"].sight["layers.0"].weights()[0, 1, 1]
+        assert told == pytest.approx(float(seen.max()), rel=0.01)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    tab.click(".prompt-two")
+    tab.fill("#given-beside", "four")
+    tab.press("#given-beside", "Enter")
+    tab.wait_for_selector("#title:text-is('A: one two three · B: four')", state="attached")
+    assert set(client.viewer.seen) == {"one two three"}
+    assert set(second.seen) == {"one two three", "four"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from served_model import HEADS, Client, Serve
+from served_model import HEADS, Client, FakeViewer, Serve
 
 from foveate.errors import UserError
 from foveate.viewer.document import NEGLIGIBLE
@@ -218,3 +218,49 @@ def test_a_model_that_writes_goes_on_with_a_text(served: Serve) -> None:
     answer = client("POST", "/writings", {"text": "one", "chat": "yes"})
     assert (answer.status, answer.json["message"]) == (422, "this model was not trained to chat")
     assert client("POST", "/writings", {"text": "one"}).status == 400
+
+
+def weights_of(client: Client, address: str, site: int, tokens: int) -> torch.Tensor:
+    """All weights of the second head of a site, as the server sends them."""
+    sent = client.get(f"{address}/tile/{site}/1?rows=0,{tokens}&columns=0,{tokens}&size={tokens},{tokens}")
+    return torch.from_numpy(np.frombuffer(sent.body, np.float32).reshape(tokens, tokens).copy())
+
+
+def test_two_looks_beside_each_other(client: Client) -> None:
+    """The page of both has the sites of both in turn, and each site the numbers of its own look."""
+    first, second = client.look(text(5)), client.look(text(7))
+    both = f"{first}~{second.rpartition('/')[2]}"
+    head = client.wait(both).json
+    names = ["A.layers.0", "A.layers.1", "B.layers.0", "B.layers.1", "A.rollout of layers.*", "B.rollout of layers.*"]
+    assert [site["name"] for site in head["sites"]] == names
+    assert head["title"] == f"A: {text(5)} · B: {text(7)[:100]}"
+    for place, (look, site) in enumerate([(first, 0), (first, 1), (second, 0), (second, 1), (first, 2), (second, 2)]):
+        assert client.get(f"{both}/maps/{place}").body == client.get(f"{look}/maps/{site}").body
+    assert client.get(f"{both}/rows/3/1?rows=0,7").body == client.get(f"{second}/rows/1/1?rows=0,7").body
+    seen = client.viewer.seen[text(7)].sight["layers.1"].weights()[0, 1]
+    assert torch.allclose(weights_of(client, both, 3, 7), seen, atol=1e-7)
+    assert client.get(f"{both}/maps/6").json == {"message": "there is no site 6 among 6"}
+    for other in (f"{first}~none", f"{both}~{first.rpartition('/')[2]}"):
+        assert client.get(f"{other}/maps/0").status == 404
+
+
+def test_two_models_beside_each_other(served: Serve) -> None:
+    """A request names the second model; both read the same text, whose places the page has once."""
+    client = served(second=(second := FakeViewer(seed=4)))
+    names = [client("POST", f"/looks{model}", {"text": text(5)}).json["id"] for model in ("", "?model=second")]
+    both = f"/looks/{'~'.join(names)}"
+    head = client.wait(both).json
+    assert head["title"] == text(5)
+    assert len(head["sides"]) == 1
+    for place, viewer in ((0, client.viewer), (2, second)):
+        seen = viewer.seen[text(5)].sight["layers.0"].weights()[0, 1]
+        assert torch.allclose(weights_of(client, both, place, 5), seen, atol=1e-7)
+    assert client("POST", "/looks?model=third", {"text": "a"}).json == {"message": "there is no such model"}
+    assert served()("POST", "/looks?model=second", {"text": "a"}).status == 400
+
+
+def test_a_pair_of_which_one_failed_says_why(served: Serve) -> None:
+    client = served(tokens=6)
+    names = [client("POST", "/looks", {"text": text(count)}).json["id"] for count in (5, 7)]
+    answer = client.wait(f"/looks/{'~'.join(names)}")
+    assert answer.json == {"message": "the text has 7 tokens, but at most 6 are looked at"}

@@ -19,7 +19,7 @@ from foveate.tasks.looking.predictors import LanguageViewer, PredictorViewer
 from foveate.tasks.looking.readers import CompleterViewer, SingleTextViewer
 from foveate.viewer.protocol import File, Input, ModelViewer
 
-__all__ = ["File", "Input", "ModelViewer", "add_question", "open_model", "read_input"]
+__all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_model", "read_input"]
 
 SEEN_AS_OURS = ("xlnet",)
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
@@ -51,3 +51,11 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
 
         return open_folder(folder, device)
     return (LanguageViewer if description.get("task") == "language" else PredictorViewer)(folder, device)
+
+
+def open_beside(folder: Path | str, first: ModelViewer, device: str = "cpu") -> ModelViewer:
+    """A model to stand beside the first. Raises UserError as `open_model` does, and for another kind of input."""
+    other = open_model(folder, device)
+    if other.takes != first.takes:
+        raise UserError(f"{folder} reads another kind of input ({other.takes}) than the first ({first.takes})")
+    return other

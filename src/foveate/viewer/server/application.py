@@ -2,12 +2,14 @@
 
     GET  /                              the page
     POST /looks                         {"text": ...} or {"name": ..., "data": base64}: look at an input; {"id": ...}
+    POST /looks?model=second            the same by the model that stands beside the first
     POST /writings                      {"text": ..., "chat": "" or "yes"}: {"text": with a few more tokens, "ended"}
     GET  /looks/ID                      200 and the head of its page, 202 while it is not ready, 422 if it failed
     GET  /looks/ID/maps/SITE            the small maps of a site
     GET  /looks/ID/rows/SITE/HEAD       ?rows=FROM,TO  the largest weights of these queries
     GET  /looks/ID/tile/SITE/HEAD       ?rows=FROM,TO&columns=FROM,TO&size=ROWS,COLUMNS  a finer map of a part
 
+ID~ID in place of an ID is the page of two looks beside each other.
 Numbers are sent in the format of typed arrays. An error is {"message": a text for the user}.
 """
 
@@ -28,11 +30,15 @@ from starlette.routing import Route
 from foveate.errors import UserError
 from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
 from foveate.viewer.server.page import ServerInfo, make_page
+from foveate.viewer.server.pair import PairedSession
 from foveate.viewer.server.requests import parse_input, parse_writing, read_json_body
 from foveate.viewer.server.session_cache import Session, SessionCache
 from foveate.viewer.server.worker import Busy, Worker
 
 BINARY = "application/octet-stream"
+
+BESIDE = "~"
+"""Between the names of two looks; no name has one."""
 
 WRITTEN_AT_ONCE = 4
 """Tokens that a model writes for one request: the page looks after each."""
@@ -72,9 +78,14 @@ class Job:
         return {"state": "running", "seconds": round(time.monotonic() - self.started, 1)}
 
 
-def make_application(viewer: ModelViewer, limits: Limits, worker: Worker) -> Starlette:
-    """The application of one model, which runs in the worker. It must be served behind a `Guard`."""
-    explorer = Explorer(viewer, limits, worker)
+def make_application(
+    viewer: ModelViewer, limits: Limits, worker: Worker, second: ModelViewer | None = None
+) -> Starlette:
+    """The application of a model, which runs in the worker. It must be served behind a `Guard`.
+
+    With a second model, which reads the same kind of input, the heads of both stand beside each other.
+    """
+    explorer = Explorer(viewer, limits, worker, second)
     part = "/looks/{name}"
     routes = [
         Route("/", explorer.page),
@@ -91,15 +102,23 @@ def make_application(viewer: ModelViewer, limits: Limits, worker: Worker) -> Sta
 class Explorer:
     """The state of the server: the model, its jobs, and the kept sessions."""
 
-    def __init__(self, viewer: ModelViewer, limits: Limits, worker: Worker) -> None:
-        self._viewer, self._limits, self._worker = viewer, limits, worker
+    def __init__(self, viewer: ModelViewer, limits: Limits, worker: Worker, second: ModelViewer | None = None) -> None:
+        self._viewer, self._second, self._limits, self._worker = viewer, second, limits, worker
         self._sessions = SessionCache(limits.sights, limits.sight_bytes)
+        self._pair: tuple[str, PairedSession] | None = None
         self._jobs: dict[str, Job] = {}
-        longest = getattr(viewer, "max_length", None) or limits.tokens  # no viewer has to know
-        tokens, examples = min(limits.tokens, longest), tuple(getattr(viewer, "examples", ()))
-        writes = isinstance(viewer, WritingViewer)
-        chats = isinstance(viewer, WritingViewer) and viewer.chats
-        about = ServerInfo(viewer.name, viewer.takes, tokens, limits.file_bytes, examples, writes, chats)
+        both = [viewer] if second is None else [viewer, second]
+        tokens = min(getattr(each, "max_length", None) or limits.tokens for each in both)  # no viewer has to know
+        about = ServerInfo(
+            viewer.name,
+            viewer.takes,
+            min(limits.tokens, tokens),
+            limits.file_bytes,
+            examples=tuple(getattr(viewer, "examples", ())),
+            writes=isinstance(viewer, WritingViewer),
+            chats=isinstance(viewer, WritingViewer) and viewer.chats,
+            second="" if second is None else second.name,
+        )
         self._page = make_page(about)
 
     async def page(self, request: Request) -> Response:
@@ -107,22 +126,30 @@ class Explorer:
 
     async def begin(self, request: Request) -> Response:
         """Queue a look at an input."""
-        takes = self._viewer.takes
+        takes, viewer = self._viewer.takes, self._asked(request)
         body = await read_json_body(request, self._limits.body_bytes(takes))
         given = parse_input(body, takes, self._limits.file_bytes)
         name = self._sessions.new_name()
         job = Job(Future())
-        job.future = self._submit(lambda: self._look(name, job, given))
+        job.future = self._submit(lambda: self._look(viewer, name, job, given))
         self._jobs[name] = job
         finished = [each for each, job in self._jobs.items() if job.future.done() and each not in self._sessions]
         for each in finished[: -self._limits.sights]:  # the last ones may still be requested, to report why they failed
             del self._jobs[each]
         return JSONResponse({"id": name}, 202)
 
-    def _look(self, name: str, job: Job, given: Input) -> bytes:
-        """Run the model, in the worker's thread, and return the head of the page."""
+    def _asked(self, request: Request) -> ModelViewer:
+        """The model that a request names."""
+        if "model" not in request.query_params:
+            return self._viewer
+        if self._second is None or request.query_params["model"] != "second":
+            raise HTTPException(400, "there is no such model")
+        return self._second
+
+    def _look(self, viewer: ModelViewer, name: str, job: Job, given: Input) -> bytes:
+        """Run a model, in the worker's thread, and return the head of the page."""
         job.started = time.monotonic()
-        session = Session(self._viewer.look(given, self._limits.tokens))
+        session = Session(viewer.look(given, self._limits.tokens))
         head = session.head()
         self._sessions.put(name, session)
         return head
@@ -140,14 +167,16 @@ class Explorer:
 
     async def head(self, request: Request) -> Response:
         name = request.path_params["name"]
-        job = self._jobs.get(name)
-        if job is None:
-            raise _expired()
-        if not job.future.done():
-            return JSONResponse(job.state, 202)
-        head = await _result(job.future)
-        if self._sessions.get(name) is None:
-            raise _expired()
+        jobs = [self._jobs.get(each) for each in name.split(BESIDE)]
+        for job in jobs:
+            if job is None:
+                raise _expired()
+            if not job.future.done():
+                return JSONResponse(job.state, 202)
+            head = await _result(job.future)
+        session = self._session(request)
+        if len(jobs) > 1:
+            head = session.head()
         return Response(head, media_type="application/json")
 
     async def maps(self, request: Request) -> Response:
@@ -164,11 +193,17 @@ class Explorer:
         rows, columns, size = (_pair(request, name) for name in ("rows", "columns", "size"))
         return await self._compute(lambda: session.tile(site, head, rows, columns, size))
 
-    def _session(self, request: Request) -> Session:
-        session = self._sessions.get(request.path_params["name"])
-        if session is None:
+    def _session(self, request: Request) -> Session | PairedSession:
+        name = request.path_params["name"]
+        sessions = [self._sessions.get(each) for each in name.split(BESIDE)]
+        found = [session for session in sessions if session is not None]
+        if len(found) < len(sessions) or len(found) > 2:
             raise _expired()
-        return session
+        if len(found) == 1:
+            return found[0]
+        if self._pair is None or self._pair[0] != name:
+            self._pair = name, PairedSession(*found)
+        return self._pair[1]
 
     async def _compute(self, task: Callable[[], bytes]) -> Response:
         return Response(await _result(self._submit(task)), media_type=BINARY)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from foveate.viewer.page.compose import JSON, Block, compose
 from foveate.viewer.protocol import InputKind
 
-SCRIPTS = ("remote.js", "prompt.js")
+SCRIPTS = ("remote.js", "fields.js", "past.js", "prompt.js")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class ServerInfo:
     """Whether the model goes on with a text."""
     chats: bool = False
     """Whether it answers messages."""
+    second: str = ""
+    """Description of the model beside it; empty if there is none."""
 
 
 class Page(NamedTuple):
@@ -41,7 +43,7 @@ class Page(NamedTuple):
 def make_page(about: ServerInfo) -> Page:
     """The page for a model."""
     text = compose(
-        f"{about.name} · foveate",
+        f"{about.name}{' beside ' + about.second if about.second else ''} · foveate",
         [Block("explorer", JSON, _data(about).encode("ascii"))],
         [_asset(name) for name in SCRIPTS],
         begin="explore();",

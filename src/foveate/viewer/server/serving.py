@@ -33,9 +33,15 @@ class Address:
 
 
 def serve(
-    viewer: ModelViewer, address: Address, limits: Limits, report: Callable[[str], None] = print, browser: bool = False
+    viewer: ModelViewer,
+    address: Address,
+    limits: Limits,
+    report: Callable[[str], None] = print,
+    browser: bool = False,
+    second: ModelViewer | None = None,
 ) -> bool:
-    """Serve a model's page until Ctrl-C. `report` is called with the URL; `browser` opens it.
+    """Serve a model's page until Ctrl-C, with a second model's heads beside its own if one is given. `report` is called
+    with the URL; `browser` opens it.
 
     Returns whether the model still runs, in a thread that cannot be stopped. Raises UserError if the address is not
     available.
@@ -49,7 +55,7 @@ def serve(
         if browser:
             webbrowser.open(url)
         with suppress(KeyboardInterrupt):  # Ctrl-C ends the server
-            make_server(make_application(viewer, limits, worker), address.host, port).run([listener])
+            make_server(make_application(viewer, limits, worker, second), address.host, port).run([listener])
     return worker.busy
 
 

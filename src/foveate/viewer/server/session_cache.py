@@ -53,21 +53,16 @@ class Session:
             raise UserError(f"there is no site {place} among {len(self.sites)}")
         return list(self.sites.values())[place]
 
-    def head(self) -> bytes:
-        """The head of the page, as JSON; numbers that are not computed yet are null."""
+    def document(self) -> Document:
+        """The page without its numbers."""
         panels = [self._empty_panel(place) for place in range(len(self.sites))]
         if not panels:
             raise UserError("there is no site to show: nothing attended during the look")
-        found, pictures = make_head(Document(self.result.title, panels, self.result.notes))
-        values = asdict(found)
-        for side in values["sides"]:
-            if side["picture"]:
-                data = pictures[side["picture"]["place"]]
-                side["picture"]["url"] = f"data:{picture_type(data)};base64,{b64encode(data).decode()}"
-        steps = [tiles.sampling_step(self.site(place)) for place in range(len(panels))]
-        for site, every in zip(values["sites"], steps, strict=True):
-            site |= {"entropy": [None] * site["heads"], "precision": SINGLE, "map_precision": SINGLE, "step": every}
-        return json.dumps(values, ensure_ascii=True, allow_nan=False).encode()
+        return Document(self.result.title, panels, self.result.notes)
+
+    def head(self) -> bytes:
+        """The head of the page, as JSON; numbers that are not computed yet are null."""
+        return head_of_page(self.document(), self.sites.values())
 
     def count_sent_keys(self, place: int) -> int:
         """Number of keys that are sent for each query."""
@@ -134,6 +129,20 @@ class Session:
         last = site.layers[-1] if isinstance(site, RolloutSite) else name
         named = make_sides(self.result.tokens, last, queries, keys, site.windows)
         return Panel(name, *named, rows, none[..., :0], np.zeros(heads, np.float32), site.windows, rollout)
+
+
+def head_of_page(document: Document, sites: Iterable[Site | RolloutSite]) -> bytes:
+    """The head of the page of a document without numbers, as JSON; `sites` are those of its panels."""
+    found, pictures = make_head(document)
+    values = asdict(found)
+    for side in values["sides"]:
+        if side["picture"]:
+            data = pictures[side["picture"]["place"]]
+            side["picture"]["url"] = f"data:{picture_type(data)};base64,{b64encode(data).decode()}"
+    for head, site in zip(values["sites"], sites, strict=True):
+        exact = {"precision": SINGLE, "map_precision": SINGLE, "step": tiles.sampling_step(site)}
+        head |= {"entropy": [None] * head["heads"], **exact}
+    return json.dumps(values, ensure_ascii=True, allow_nan=False).encode()
 
 
 class AnswerCache:

@@ -1,11 +1,6 @@
 // The prompt of the explorer: the input of the model, its progress, and earlier inputs.
 
-const REMEMBERED = 6; // inputs that are kept while the tab is open
-const LONGEST = 20000; // maximum length of an input that is kept
-
 const WRITINGS = 32; // times that the model writes a few tokens, each with a look
-
-const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
 
 class Prompt {
   constructor(about, source) {
@@ -13,38 +8,38 @@ class Prompt {
     this.status = make("span", { class: "prompt-status muted", role: "status" });
     this.error = make("p", { class: "prompt-error", role: "alert", hidden: true });
     this.button = make("button", { type: "submit", class: "prompt-look" }, "Look");
-    this.before = make("select", { class: "prompt-before", "aria-label": "Inputs before this one", hidden: true });
-    this.before.addEventListener("change", () => this.again(this.before.value));
-    this.field = about.takes === "text" ? this.text() : this.file();
-    this.question = about.takes === "question" ? this.asked() : null;
+    this.past = new Past((look) => this.again(look));
+    this.first = new Fields(about, "given", () => this.look());
+    this.second = new Fields(about, "given-beside", () => this.look(), "What shall it read beside that?");
+    this.two = make("button", { type: "button", class: "prompt-write prompt-two" }, "Beside");
+    this.two.title = "A second input, whose heads stand beside those of the first";
+    this.two.addEventListener("click", () => this.pair(this.two.getAttribute("aria-pressed") === "false"));
+    this.pair(false);
     const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Enter; Shift+Enter for a new line" : "");
-    const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, about.name));
-    const more = make("span", { class: "muted" }, this.limit());
+    const models = about.second ? `A: ${about.name} · B: ${about.second}` : about.name;
+    const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, models));
+    const more = make("span", { class: "muted" }, limitOf(about));
+    const fields = [...this.first.elements, ...this.second.elements];
     this.element = make(
       "form",
       { class: "prompt", "aria-label": "What the model shall read" },
       make("div", { class: "prompt-head" }, name, more),
-      make("div", { class: "prompt-field" }, this.field, ...(this.question ? [this.question] : []), this.button, ...this.writers()),
+      make("div", { class: "prompt-field" }, ...fields, this.button, this.two, ...this.writers()),
       ...this.examples(),
-      make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.before),
+      make("div", { class: "prompt-foot" }, this.error, this.status, keys, this.past.list),
     );
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
       this.look();
     });
     source.measuring = (pending) => this.measuring(pending);
-    this.past = this.recall();
   }
 
-  text() {
-    const placeholder = "What shall the model read?";
-    const field = make("textarea", { id: "given", rows: 2, spellcheck: false, placeholder });
-    field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.look();
-    });
-    return field;
+  /** Show or hide the field of a second input. */
+  pair(on) {
+    this.two.setAttribute("aria-pressed", String(on));
+    this.second.show(on);
+    if (on) this.second.field.focus({ preventScroll: true });
   }
 
   /** Buttons that let the model go on with the text, or answer it as a message. */
@@ -70,9 +65,9 @@ class Prompt {
     this.writing = true;
     await this.attempt(async () => {
       for (let step = 0; step < WRITINGS && this.writing; step++) {
-        const grown = await (await asked("/writings", posted({ text: this.field.value, chat }))).json();
-        this.field.value = grown.text;
-        this.field.scrollTop = this.field.scrollHeight;
+        const grown = await (await asked("/writings", posted({ text: this.first.field.value, chat }))).json();
+        this.first.field.value = grown.text;
+        this.first.field.scrollTop = this.first.field.scrollHeight;
         await this.lookOnce({ text: grown.text });
         if (grown.ended) break;
       }
@@ -87,7 +82,7 @@ class Prompt {
     const buttons = examples.map((text) => {
       const button = make("button", { type: "button", class: "prompt-example", title: text }, cut(text, 60));
       button.addEventListener("click", () => {
-        this.field.value = text;
+        this.first.field.value = text;
         this.look();
       });
       return button;
@@ -95,57 +90,39 @@ class Prompt {
     return [make("div", { class: "prompt-examples" }, make("span", { class: "muted" }, "Try:"), ...buttons)];
   }
 
-  file() {
-    const accept = this.about.takes === "audio" ? ".wav, audio/wav" : PICTURES;
-    const field = make("input", { id: "given", type: "file", accept });
-    field.addEventListener("change", () => {
-      if (!this.question || this.question.value.trim()) this.look();
-    });
-    return field;
-  }
-
-  /** The field of the question about an image; Enter in it sends the form. */
-  asked() {
-    return make("input", { class: "prompt-question", type: "text", placeholder: "What is asked about the image?" });
-  }
-
-  limit() {
-    const { takes, tokens, bytes } = this.about;
-    const most = `${Math.floor(bytes / 2 ** 20)} MB`;
-    if (takes === "text") return `up to ${count(tokens)} tokens`;
-    return takes === "audio" ? `a .wav file, up to ${most}` : `an image, up to ${most}`;
-  }
-
   /** Send the input to the model, and show the result. */
   async look() {
-    if (this.looking === this.wanted()) return; // it is being processed
+    if (this.looking === this.wanted) return; // it is being processed
     await this.attempt(async () => {
-      this.looking = this.wanted();
-      await this.lookOnce(await this.given());
+      this.looking = this.wanted;
+      await this.lookOnce(await this.first.read());
     });
   }
 
   async lookOnce(given) {
-    const text = given.text ?? given.name;
-    const { id } = await (await asked("/looks", posted(given))).json();
+    const beside = await this.beside(given);
+    const names = [await this.begin(given)];
+    if (beside) names.push(await this.begin(beside, this.about.second ? "?model=second" : ""));
+    const id = names.join("~");
     const head = await this.done(id);
-    this.remember({ id, title: head.title, text: text.length <= LONGEST ? text : "" });
+    const texts = [given, ...(beside && beside !== given ? [beside] : [])].map(({ text }) => text ?? "");
+    this.past.remember(id, head.title, texts);
     await this.show(id, head);
   }
 
-  wanted() {
-    return `${this.field.value}\n${this.question ? this.question.value : ""}`;
+  async begin(given, model = "") {
+    return (await (await asked(`/looks${model}`, posted(given))).json()).id;
   }
 
-  async given() {
-    if (this.about.takes === "text") return { text: this.field.value };
-    const [file] = this.field.files;
-    if (!file) throw new Error("Choose a file first.");
-    if (file.size > this.about.bytes) throw new Error(`${file.name} is too large: ${this.limit()}.`);
-    const found = { name: file.name, data: await base64(file) };
-    if (!this.question) return found;
-    if (!this.question.value.trim()) throw new Error("Ask a question first.");
-    return { ...found, question: this.question.value };
+  /** What is looked at beside an input: another one, the same by another model, or nothing. */
+  async beside(given) {
+    const two = !this.second.field.hidden && !this.second.empty;
+    if (two) return this.second.read();
+    return this.about.second ? given : null;
+  }
+
+  get wanted() {
+    return `${this.first.wanted}\n${this.second.field.hidden ? "" : this.second.wanted}`;
   }
 
   /** The head of the page, as soon as the model has run. */
@@ -164,23 +141,29 @@ class Prompt {
     this.source.show(id, head);
     await this.page.load();
     document.documentElement.setAttribute("data-ready", "");
-    this.listPast(id);
+    this.past.show(id);
   }
 
   /** Show an earlier result, if the server still has it. */
-  async again(id) {
-    const known = this.past.find((each) => each.id === id);
-    if (!known) return;
+  async again(look) {
+    if (!look) return;
     await this.attempt(async () => {
       try {
-        if (this.about.takes === "text" && known.text) this.field.value = known.text;
-        await this.show(id, await this.done(id));
+        if (this.about.takes === "text") this.fill(look.texts ?? []);
+        await this.show(look.id, await this.done(look.id));
       } catch (error) {
-        if (error.gone) this.past = this.past.filter((each) => each !== known);
-        this.listPast(this.source.name);
+        if (error.gone) this.past.forget(look);
+        this.past.show(this.source.name);
         throw error;
       }
     });
+  }
+
+  /** Put the texts of an earlier result into the fields. */
+  fill([first, second]) {
+    if (first) this.first.field.value = first;
+    this.pair(second !== undefined);
+    if (second !== undefined) this.second.field.value = second;
   }
 
   /** Run a task that may take long or fail, and show its state; of the tasks requested meanwhile only the last runs. */
@@ -216,35 +199,11 @@ class Prompt {
   }
 
   /** Restore the state of this tab after it was closed or reloaded; otherwise begin with an empty field. */
-  async begin() {
-    this.listPast();
-    const [last] = this.past;
-    if (last) await this.again(last.id);
+  async begun() {
+    this.past.show();
+    await this.again(this.past.looks[0]);
     if (!this.source.head) this.error.hidden = true;
-    this.field.focus({ preventScroll: true });
-  }
-
-  remember(look) {
-    this.past = [look, ...this.past].slice(0, REMEMBERED);
-    try {
-      sessionStorage.setItem("foveate-looks", JSON.stringify(this.past));
-    } catch {
-      // Then they are kept only until the page is left.
-    }
-  }
-
-  recall() {
-    try {
-      return JSON.parse(sessionStorage.getItem("foveate-looks")) ?? [];
-    } catch {
-      return [];
-    }
-  }
-
-  listPast(shown) {
-    this.before.replaceChildren(...this.past.map(({ id, title }) => make("option", { value: id }, cut(title, 60))));
-    this.before.hidden = this.past.length < 2;
-    if (shown) this.before.value = shown;
+    this.first.field.focus({ preventScroll: true });
   }
 }
 
@@ -256,20 +215,11 @@ const posted = (body) => ({
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
-function base64(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read.`));
-    reader.readAsDataURL(file);
-  });
-}
-
 /** Start the page: there is nothing below the prompt until the first result. */
 function explore() {
   const source = new RemoteSource();
   const prompt = new Prompt(JSON.parse(find("explorer").textContent), source);
   source.prompt = prompt.element;
   prompt.page = new Page(source);
-  prompt.begin();
+  prompt.begun();
 }
