@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from foveate.attention import Mask, around, by_rank, causal, padding, segments, window
+from foveate.attention import Mask, around, by_rank, causal, grid_window, padding, segments, window
 from foveate.attention.masks import as_mask
 
 T, S = 7, 11
@@ -32,6 +32,14 @@ CASES: dict[str, tuple[Mask, Callable[[int, int], bool]]] = {
     "around and causal": (
         around(torch.tensor(CENTRES), 2) & causal(),
         lambda i, j: j <= i and abs(j - CENTRES[i]) <= 2,
+    ),
+    "grid": (
+        grid_window(1, 3),
+        lambda i, j: abs(i // 3 - j // 3) <= 1 and abs(i % 3 - j % 3) <= 1,
+    ),
+    "grid after two tokens": (
+        grid_window(1, 4, 2),
+        lambda i, j: min(i, j) < 2 or (abs((i - 2) // 4 - (j - 2) // 4) <= 1 and abs((i - 2) % 4 - (j - 2) % 4) <= 1),
     ),
     "segments": (
         segments(torch.tensor([3, 4]), torch.tensor([6, 5])),

@@ -3,6 +3,7 @@
 from foveate.attention.attend import attend, attend_full
 from foveate.attention.biases import Bias, Gaussian, LinearDistance, RelativeKeys, RelativePosition
 from foveate.attention.grid_biases import RelativeGridKeys, RelativeGridPosition
+from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
 from foveate.attention.masks import Mask, around, causal, window
@@ -42,6 +43,7 @@ __all__ = [
     "attend_full",
     "by_rank",
     "causal",
+    "grid_window",
     "left_padding",
     "padding",
     "segments",

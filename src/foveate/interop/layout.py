@@ -1,6 +1,6 @@
 """What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,22 @@ class Layout:
     """Our config from what `config.json` holds and where it is; UserError for what our models do not have."""
     write_config: Callable[[Any], dict[str, Any]]
     """The inverse, with "model_type" and "architectures"."""
+
+
+HEAD_FIELDS = ("window", "split", "head_widths")
+"""Fields of configs that no public layout has."""
+
+
+def require_defaults(config: Any, plain: Any, names: Iterable[str], public: str) -> None:
+    """UserError, in one line, for a config whose fields of these `names` are others than those of a `plain` one.
+
+    `public` is what the library calls the model, such as "transformers' BERT".
+    """
+    for name in names:
+        own, usual = getattr(config, name), getattr(plain, name)
+        if own != usual:
+            kind = public.rpartition(" ")[2]
+            raise UserError(f"this {kind} has the {name} {own}, but {public} {usual}: it has no public layout")
 
 
 def label_names(values: Mapping[str, Any], where: str) -> list[str]:

@@ -20,6 +20,7 @@ from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, wo
 from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
+from foveate.nn.heads import HeadFields, HeadSizes, attention_layer
 from foveate.nn.image_positions import coordinate_waves, grid_positions
 from foveate.nn.init import (
     TooManyWeightsError,
@@ -84,6 +85,8 @@ __all__ = [
     "FullyConnectedHead",
     "GatedConvolution",
     "GatedFeedForward",
+    "HeadFields",
+    "HeadSizes",
     "LearnedPositions",
     "LearnedQueries",
     "LowRank",
@@ -120,6 +123,7 @@ __all__ = [
     "box_corners",
     "coordinate_waves",
     "attends",
+    "attention_layer",
     "bfloat16_is_fast",
     "cpu_has_bfloat16",
     "decoder_block",

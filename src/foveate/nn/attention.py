@@ -1,7 +1,7 @@
 """Multi-head attention: self-attention and cross-attention with any widths."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.rotary import Rotation
-from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection
+from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, widest
 
 
 class MultiHeadAttention(nn.Module):
@@ -57,15 +57,13 @@ class MultiHeadAttention(nn.Module):
         if head_widths is not None:
             if score is not None or split or key_value_heads != heads or head_width is not None:
                 raise UserError("head_widths work with a scaled dot product, without split, shared or equal heads")
-            if len(head_widths) != heads:
-                raise UserError(f"{len(head_widths)} head_widths are given for {heads} heads")
-            head_width = value_width = max(head_widths)
+            head_width = value_width = widest(head_widths, heads)
         if head_width is None and width % heads:
             raise UserError(f"width {width} is not a multiple of {heads} heads")
         self.head_width = width // heads if head_width is None else head_width
         self.value_width = self.head_width if value_width is None else value_width
         self.group = heads // key_value_heads
-        project = _SlicedLinear if split else _linear
+        project = head_projection(split)
         self.query: nn.Module = project(width, heads, self.head_width, bias)
         self.key: nn.Module = project(source_width, key_value_heads, self.head_width, bias and key_bias)
         self.value: nn.Module = project(source_width, key_value_heads, self.value_width, bias)
@@ -158,6 +156,11 @@ class MultiHeadAttention(nn.Module):
 
 def _sum(x: Tensor, positions: Tensor | None) -> Tensor:
     return x if positions is None else x + positions
+
+
+def head_projection(split: bool) -> Callable[[int, int, int, bool], nn.Module]:
+    """What makes a projection from (width, heads, head width, bias): of each head's own slice, or of the whole."""
+    return _SlicedLinear if split else _linear
 
 
 def _linear(width: int, heads: int, head_width: int, bias: bool) -> nn.Linear:

@@ -15,6 +15,7 @@ from foveate.nn.attention import MultiHeadAttention
 from foveate.nn.blocks import ParallelBlock, TransformerBlock
 from foveate.nn.dropout import Dropout
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
+from foveate.nn.heads import HeadFields
 from foveate.nn.norms import Norm, norm
 from foveate.nn.positions import position_encoding
 from foveate.nn.relative_attention import RelativeAttention
@@ -23,7 +24,7 @@ from foveate.nn.rotary import Rotary
 
 
 @dataclass(kw_only=True)
-class StackConfig:
+class StackConfig(HeadFields):
     """The sizes and parts of a stack; a model's own config sets its defaults and adds what it reads and decides."""
 
     width: int = 512
@@ -34,10 +35,6 @@ class StackConfig:
     """Heads of keys and values, each shared by equally many heads of queries; by default one for each."""
     head_width: int | None = None
     """Width of each head's queries, keys and values; by default width / heads."""
-    head_widths: tuple[int, ...] | None = None
-    """Width of each head, one for each of `heads`, where they are unequal."""
-    split: bool = False
-    """Each head reads its own slice of the input, not the whole."""
     feedforward: int = 2048
     """Inner width of the feed-forward layers."""
     layers: int = 6
@@ -71,8 +68,6 @@ class StackConfig:
     """Rotary positions: how much of each head's width turns; by default all of it."""
     rotary_base: float = 10_000.0
     """Rotary positions: the frequencies fall from 1 to almost 1 / rotary_base."""
-    window: int | None = None
-    """Look at most so many positions away; by default everywhere."""
     window_every: int = 1
     """The window holds in every block (1), in every second one (2: alternating with dense ones, as in GPT-3), ..."""
     dropout: float = 0.1

@@ -4,6 +4,7 @@ https://arxiv.org/abs/1906.08237), with the relative positions of Transformer-XL
 T  tokens of the content stream    P  places that the query stream predicts    L  distances, 2 T - 1
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, RelativeEncoding, ScaledDot, SegmentEncoding, attend
 from foveate.errors import UserError
-from foveate.nn.attention import split_heads
+from foveate.nn.attention import head_projection, split_heads
 from foveate.nn.blocks import Residuals
 from foveate.nn.feedforward import FeedForward
+from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, head_factors, widest
 
 
 @dataclass
@@ -56,17 +58,32 @@ class TwoStreamAttention(nn.Module):
 
     The score of query i and key j is `(q_i + u)·k_j + (q_i + v)·r(j - i) + (q_i + w)·s(i, j)`, divided by the root of
     the head width. r projects the waves of a distance, s is one vector if i and j are in the same segment and another
-    one if not.
+    one if not. `split` and `head_widths` are those of `MultiHeadAttention`.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        split: bool = False,
+        head_widths: Sequence[int] | None = None,
+    ) -> None:
         super().__init__()
-        if width % heads:
+        if head_widths is not None and split:
+            raise UserError("head_widths work with heads that read the whole input, without split")
+        if head_widths is None and width % heads:
             raise UserError(f"width {width} is not a multiple of {heads} heads")
-        self.head_width = width // heads
-        self.query, self.key, self.value, self.distance, self.output = (
-            nn.Linear(width, width, bias=False) for _ in range(5)
-        )
+        self.head_widths = head_widths
+        self.head_width = width // heads if head_widths is None else widest(head_widths, heads)
+        project = head_projection(split) if head_widths is None else partial(_unequal, head_widths)
+        self.query, self.key, self.value = (project(width, heads, self.head_width, False) for _ in range(3))
+        # A head's own slice is of what it reads: distances are projected as wholes.
+        whole = head_projection(False) if head_widths is None else project
+        self.distance = whole(width, heads, self.head_width, False)
+        self.output: nn.Module = nn.Linear(heads * self.head_width, width, bias=False)
+        if head_widths is not None:
+            self.output = UnequalOutput(head_widths, width, bias=False)
         self.content_offset, self.distance_offset, self.segment_offset = (
             nn.Parameter(torch.zeros(heads, 1, self.head_width)) for _ in range(3)
         )
@@ -82,14 +99,22 @@ class TwoStreamAttention(nn.Module):
         return Source(Memory(keys, values, ScaledDot()), distances, segments)
 
     def forward(self, x: Float[Tensor, "B P C"], source: Source, view: View, stream: Stream) -> Float[Tensor, "B P C"]:
-        queries = split_heads(self.query(x), self.head_width) + self.content_offset
+        queries = self._scaled(split_heads(self.query(x), self.head_width) + self.content_offset)
         # Biases read the queries of attention, which have the content's offset already.
-        offset, factor = self.distance_offset - self.content_offset, self.head_width**-0.5
+        offset, factor = self._scaled(self.distance_offset - self.content_offset), self.head_width**-0.5
         bias: Bias = RelativeEncoding(source.distances, offset, factor, view.places)
         if source.segments is not None and view.segments is not None:
-            offset = self.segment_offset - self.content_offset
+            offset = self._scaled(self.segment_offset - self.content_offset)
             bias = bias + SegmentEncoding(self.segments, offset, factor, view.segments, source.segments)
         return self.output(stream(queries, source.memory, view.mask, bias).transpose(1, 2).flatten(2))
+
+    def _scaled(self, queries: Float[Tensor, "... H P D"]) -> Float[Tensor, "... H P D"]:
+        """Queries, or what is added to them, whose products are divided by the root of each head's own width."""
+        return queries if self.head_widths is None else queries * head_factors(self.head_widths, queries)
+
+
+def _unequal(head_widths: Sequence[int], width: int, heads: int, head_width: int, bias: bool) -> nn.Module:
+    return UnequalProjection(width, head_widths, bias)
 
 
 class TwoStreamBlock(nn.Module):

@@ -12,6 +12,25 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.errors import UserError
+
+
+def widest(head_widths: Sequence[int], heads: int) -> int:
+    """The width to which all heads are padded. Raises UserError unless there is a width for each head."""
+    if len(head_widths) != heads:
+        raise UserError(f"{len(head_widths)} head_widths are given for {heads} heads")
+    return max(head_widths)
+
+
+def head_factors(head_widths: Sequence[int], like: Tensor) -> Float[Tensor, "H 1 D"]:
+    """What padded queries are multiplied by, so that a dot product divided by sqrt(widest) is divided by the root of
+    the head's own width; 0 in the padding."""
+    most = max(head_widths)
+    factors = like.new_zeros(len(head_widths), 1, most)
+    for head, own in enumerate(head_widths):
+        factors[head, :, :own] = math.sqrt(most / own)
+    return factors
+
 
 class UnequalProjection(nn.Module):
     """Projects an input to heads of these widths, each padded to the widest one.
@@ -26,7 +45,7 @@ class UnequalProjection(nn.Module):
         self.linear = nn.Linear(width, sum(head_widths), bias)
         self.factors = [math.sqrt(self.widest / own) if rescale else 1.0 for own in head_widths]
 
-    def forward(self, x: Float[Tensor, "B T C"]) -> Float[Tensor, "B T P"]:
+    def forward(self, x: Float[Tensor, "... T C"]) -> Float[Tensor, "... T P"]:
         heads = self.linear(x).split(self.head_widths, -1)
         padded = [
             F.pad(head * factor if factor != 1 else head, (0, self.widest - head.shape[-1]))

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from foveate.errors import UserError
-from foveate.interop.layout import ConfigReader
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, require_defaults
 from foveate.models.text.bert import BertConfig
 
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu-tanh", "relu": "relu", "silu": "silu"}
@@ -55,7 +55,7 @@ _CLASSES = {"words": "ForMaskedLM", "text": "ForSequenceClassification", "tokens
 
 _AS_IN_THE_PAPER = (
     *("positions", "norm", "norm_kind", "position_join", "input_norm", "bias", "gated", "parallel"),
-    *("window", "key_value_heads", "head_width", "head_widths", "split"),
+    *(*HEAD_FIELDS, "key_value_heads", "head_width", "layer_scale"),
 )
 """Fields that must have their defaults in a model of transformers."""
 
@@ -155,10 +155,7 @@ def write_config(config: BertConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     if config.head not in _CLASSES:
         raise UserError(f"a BERT with the head {config.head} is not written in the public layout")
-    plain = BertConfig(vocabulary=1)
-    if changed := [name for name in _AS_IN_THE_PAPER if getattr(config, name) != getattr(plain, name)]:
-        values = f"{changed[0]} {getattr(config, changed[0])}, but transformers' BERT {getattr(plain, changed[0])}"
-        raise UserError(f"this BERT has the {values}: it has no public layout")
+    require_defaults(config, BertConfig(vocabulary=1), _AS_IN_THE_PAPER, "transformers' BERT")
     if config.pooling != "first":
         raise UserError("transformers' BERT reads a text's first token: train with --architecture.pooling first")
     if config.position_offset not in (None, 2):

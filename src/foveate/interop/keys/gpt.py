@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedTransposed, KeyMap
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
 from foveate.models.text.gpt import GPTConfig
 
 _LINEAR = {"self.output": "attn.c_proj", "feedforward.inner": "mlp.c_fc", "feedforward.outer": "mlp.c_proj"}
@@ -17,6 +17,9 @@ _IGNORED = ("*.attn.bias", "*.attn.masked_bias", "*position_ids")
 _ACTIVATIONS = {"gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "relu": "relu", "silu": "silu"}
 _GPT1_ACTIVATIONS = {"gelu": "gelu-tanh", "relu": "relu", "silu": "silu"}
 _GPT2_ACTIVATIONS = {**_ACTIVATIONS, "gelu": "gelu"}
+
+_AS_IN_THE_PAPER = (*HEAD_FIELDS, "head_width", "layer_scale", "position_join", "position_offset", "input_norm")
+"""Fields that must have their defaults in a model of transformers, beside those that `write_config` names."""
 
 HEADS = {"words": "lm_head", "text": "score", "tokens": "classifier"}
 """The output layer there, by what it predicts."""
@@ -73,9 +76,10 @@ def write_config(config: GPTConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     if config.head == "text" and (config.pooling != "last" or config.label_bias):
         raise UserError("transformers' GPT gives a text the label of its last token, by a layer without a bias")
-    plain = config.positions == "learned" and config.window is None and not config.gated and config.norm_kind == "layer"
+    plain = config.positions == "learned" and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.parallel or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT with learned positions, plain attention and layer norms has a public layout")
+    require_defaults(config, GPTConfig(vocabulary=1), _AS_IN_THE_PAPER, "transformers' GPT")
     first = config.norm == "post"
     if first and config.feedforward != 4 * config.width:
         raise UserError(f"GPT-1's feed-forward layers are 4 times as wide as it, not {config.feedforward}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, JoinedByHead, KeyMap
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
 from foveate.models.text.gpt_neox import GPTNeoXConfig
 
 _LAYER = {
@@ -68,9 +68,11 @@ def write_config(config: GPTNeoXConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     if config.head != "words":
         raise UserError("only a model that predicts words is written in the public layout, not one of labels")
-    plain = config.positions == "rotary" and config.window is None and not config.gated and config.norm_kind == "layer"
+    plain = config.positions == "rotary" and not config.gated and config.norm_kind == "layer"
     if not plain or not config.bias or config.head_width or config.key_value_heads not in (None, config.heads):
         raise UserError("only a GPT-NeoX with rotary positions, plain attention and layer norms has a public layout")
+    fields = (*HEAD_FIELDS, "layer_scale", "input_norm")
+    require_defaults(config, GPTNeoXConfig(vocabulary=1), fields, "transformers' GPT-NeoX")
     share = (config.rotary_width or config.width // config.heads) / (config.width // config.heads)
     activations = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     return {

@@ -5,7 +5,7 @@ from typing import Any
 
 from foveate.errors import UserError
 from foveate.interop.key_map import Entry, KeyMap
-from foveate.interop.layout import ConfigReader, Layout
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
 from foveate.models.text.llama import LlamaConfig
 
 _LAYER = {
@@ -64,9 +64,11 @@ def write_config(config: LlamaConfig) -> dict[str, Any]:
     """The inverse of `read_config`. UserError for parts that the public models lack."""
     if config.head != "words":
         raise UserError("only a model that predicts words is written in the public layout, not one of labels")
-    plain = config.positions == "rotary" and config.window is None and config.gated and config.norm_kind == "rms"
+    plain = config.positions == "rotary" and config.gated and config.norm_kind == "rms"
     if not plain or config.parallel or config.rotary_width is not None:
         raise UserError("only a Llama with rotary positions, gated layers and RMS norms has a public layout")
+    fields = (*HEAD_FIELDS, "layer_scale", "input_norm")
+    require_defaults(config, LlamaConfig(vocabulary=1), fields, "transformers' Llama")
     activations = {ours: name for name, ours in _ACTIVATIONS.items()}
     return {
         "model_type": "llama",

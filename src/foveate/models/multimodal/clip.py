@@ -17,12 +17,14 @@ from foveate.attention import causal, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.multimodal.image_places import ImagePlaces
-from foveate.nn import MultiHeadAttention, StackConfig, TransformerStack, initialize_language_model
+from foveate.nn import HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize_language_model
 
 
 @dataclass
-class CLIPConfig:
-    """The sizes of a matcher of images and captions. Defaults are those of the paper's smallest ResNet."""
+class CLIPConfig(HeadFields):
+    """The sizes of a matcher of images and captions. Defaults are those of the paper's smallest ResNet.
+
+    Split heads, unequal heads and the window are those of the layers that read captions."""
 
     vocabulary: FromData
     """Size of the captions' vocabulary."""
@@ -57,6 +59,9 @@ class CLIP(nn.Module):
             StackConfig(
                 width=config.width,
                 heads=config.heads,
+                split=config.split,
+                head_widths=config.head_widths,
+                window=config.window,
                 feedforward=4 * config.width,
                 layers=config.layers,
                 norm="pre",

@@ -7,22 +7,32 @@ with a frozen T5, which here is learned with the rest.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, padding
+from foveate.attention import Mask, grid_window, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.nn import DecoderBlock, Dropout, LearnedPositions, Positioned, decoder_block, initialize
+from foveate.nn import (
+    DecoderBlock,
+    Dropout,
+    HeadFields,
+    LearnedPositions,
+    Positioned,
+    attention_layer,
+    decoder_block,
+    initialize,
+)
 
 
 @dataclass
-class TextToImageConfig:
-    """The sizes of a generator of images. Defaults are those of MaskGIT."""
+class TextToImageConfig(HeadFields):
+    """The sizes of a generator of images. Defaults are those of MaskGIT. The window is one of places of the image."""
 
     vocabulary: FromData
     """Size of the captions' vocabulary."""
@@ -82,9 +92,10 @@ class TextToImage(nn.Module):
         merged = self.merge(_blocks(self.image_embedding(image), self.config.side, self.config.merge))
         places = self.dropout(self.image_positions(merged))
         words = self.dropout(self.text_positions(self.text_embedding(tokens)))
-        known = padding(lengths)
+        known, radius, side = padding(lengths), self.config.window, self.config.side // self.config.merge
+        near = None if radius is None else grid_window(radius, side)
         for block in self.blocks:
-            places, words = block(places, words, known)
+            places, words = block(places, words, known, near)
         split = _unblocks(torch.relu(self.split(self.norm(places))), self.config.side, self.config.merge)
         return Output(self.output(split))
 
@@ -106,17 +117,22 @@ class JointBlock(nn.Module):
 
     def __init__(self, config: TextToImageConfig) -> None:
         super().__init__()
-        self.text: DecoderBlock = decoder_block(config)
-        self.image: DecoderBlock = decoder_block(config)
+        attention = partial(attention_layer, config, config.attention_dropout)
+        self.text: DecoderBlock = decoder_block(config, attention)
+        self.image: DecoderBlock = decoder_block(config, attention)
         # With pre-norm nothing else keeps what is attended to at one scale.
         self.places_norm, self.words_norm = nn.LayerNorm(config.width), nn.LayerNorm(config.width)
 
     def forward(
-        self, places: Float[Tensor, "B T C"], words: Float[Tensor, "B S C"], known: Mask
+        self,
+        places: Float[Tensor, "B T C"],
+        words: Float[Tensor, "B S C"],
+        known: Mask,
+        near: Mask | None = None,
     ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, "B S C"]]:
-        """`known` masks the padding of captions."""
+        """`known` masks the padding of captions, `near` what places are too far for each other."""
         words = self.text(words, self.places_norm(places), mask=known)
-        return self.image(places, self.words_norm(words), source_mask=known), words
+        return self.image(places, self.words_norm(words), mask=near, source_mask=known), words
 
 
 MODEL, CONFIG = TextToImage, TextToImageConfig

@@ -6,6 +6,7 @@ Conceptual Captions, https://aclanthology.org/P18-1238).
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -21,8 +22,10 @@ from foveate.nn import (
     DecoderStack,
     DecoderStackState,
     Dropout,
+    HeadFields,
     StackConfig,
     TransformerStack,
+    attention_layer,
     decoder_block,
     initialize,
     position_encoding,
@@ -31,8 +34,11 @@ from foveate.nn import (
 
 
 @dataclass
-class TransformerCaptionerConfig:
-    """The sizes of a captioner with a Transformer decoder."""
+class TransformerCaptionerConfig(HeadFields):
+    """The sizes of a captioner with a Transformer decoder.
+
+    The window is one of tokens: places of the image see each other.
+    """
 
     vocabulary: FromData
     """Size of the vocabulary."""
@@ -68,8 +74,6 @@ class TransformerCaptionerConfig:
     """Positions of tokens as sine waves of any length, as a learned table, or as a bias for each head and distance."""
     max_length: int = 256
     """Rows of the learned table."""
-    window: int | None = None
-    """A token looks at most so many tokens back; by default at all before it. Places of the image see each other."""
 
 
 class TransformerCaptioner(nn.Module):
@@ -88,7 +92,9 @@ class TransformerCaptioner(nn.Module):
         )
         self.dropout = Dropout(config.dropout)
         self.encoder = _encoder(config) if config.encoder_layers else None
-        self.decoder = DecoderStack((decoder_block(config) for _ in range(config.decoder_layers)), config.window)
+        attention = partial(attention_layer, config, config.attention_dropout)
+        blocks = (decoder_block(config, attention) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(blocks, config.window)
         # Post-norm blocks end with a norm already.
         self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.width, config.vocabulary, bias=False)
@@ -134,7 +140,8 @@ USUAL_LENGTH = 24
 
 
 def _encoder(config: TransformerCaptionerConfig) -> TransformerStack:
-    sizes = {name: getattr(config, name) for name in ("width", "heads", "feedforward", "norm", "activation", "dropout")}
+    heads = ("heads", "split", "head_widths")
+    sizes = {name: getattr(config, name) for name in ("width", *heads, "feedforward", "norm", "activation", "dropout")}
     return TransformerStack(StackConfig(**sizes, layers=config.encoder_layers or 0, positions="none"))
 
 

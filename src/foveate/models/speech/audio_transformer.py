@@ -10,14 +10,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.attention import grid_window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError
-from foveate.nn import Dropout, FeedForward, MultiHeadAttention, Residual, TransformerBlock, initialize, norm
+from foveate.nn import Dropout, FeedForward, HeadFields, Residual, TransformerBlock, attention_layer, initialize, norm
 
 
 @dataclass
-class AudioTransformerConfig:
+class AudioTransformerConfig(HeadFields):
     """The sizes of an audio Transformer. Defaults are those of the paper."""
 
     classes: FromData
@@ -77,8 +78,9 @@ class AudioTransformer(nn.Module):
         rows, columns = self.grid_size(bands, frames)
         places = torch.cat([self.tokens.expand(len(pixels), -1, -1), self.patches(pixels).flatten(2).mT], 1)
         x = self.dropout(places + self._positions(rows, columns))
+        near = None if self.config.window is None else grid_window(self.config.window, columns, first=2)
         for block in self.blocks:
-            x = block(x)
+            x = block(x, near)
         return self.norm(x)
 
     def grid_size(self, bands: int, frames: int) -> tuple[int, int]:
@@ -97,7 +99,7 @@ class AudioTransformer(nn.Module):
 
 def _block(config: AudioTransformerConfig) -> TransformerBlock:
     return TransformerBlock(
-        MultiHeadAttention(config.width, config.heads),
+        attention_layer(config),
         FeedForward(config.width, config.feedforward, "gelu", config.dropout),
         partial(Residual, config.width, "pre", config.dropout, norm("layer", config.epsilon)),
     )

@@ -22,9 +22,10 @@ from foveate.nn import (
     DecoderStackState,
     Dropout,
     FeedForward,
-    MultiHeadAttention,
+    HeadFields,
     Residual,
     TransformerBlock,
+    attention_layer,
     initialize,
     position_encoding,
     tie_output,
@@ -32,7 +33,7 @@ from foveate.nn import (
 
 
 @dataclass
-class SpeechTransformerConfig:
+class SpeechTransformerConfig(HeadFields):
     """The sizes of a speech Transformer. Defaults are those of S2T's small model."""
 
     bands: FromData
@@ -57,8 +58,6 @@ class SpeechTransformerConfig:
     """Whether the encoder has an output layer for joint training with CTC."""
     dropout: float = 0.1
     """Share of embeddings and layer outputs that is dropped in training."""
-    window: int | None = None
-    """Self-attention looks at most so many places away; by default everywhere, as attention to the sound does."""
 
 
 class SpeechTransformer(nn.Module):
@@ -141,13 +140,12 @@ def _residual(config: SpeechTransformerConfig) -> Residual:
 
 
 def _encoder_block(config: SpeechTransformerConfig) -> TransformerBlock:
-    attention = MultiHeadAttention(config.width, config.heads)
     feedforward = FeedForward(config.width, config.feedforward, dropout=config.dropout)
-    return TransformerBlock(attention, feedforward, partial(_residual, config))
+    return TransformerBlock(attention_layer(config), feedforward, partial(_residual, config))
 
 
 def _decoder_block(config: SpeechTransformerConfig) -> DecoderBlock:
-    attention, cross = (MultiHeadAttention(config.width, config.heads) for _ in range(2))
+    attention, cross = (attention_layer(config) for _ in range(2))
     feedforward = FeedForward(config.width, config.feedforward, dropout=config.dropout)
     return DecoderBlock(attention, cross, feedforward, partial(_residual, config))
 

@@ -17,9 +17,11 @@ from foveate.nn import (
     DecoderStackState,
     Dropout,
     FeedForward,
+    HeadFields,
     MultiHeadAttention,
     Residual,
     TransformerBlock,
+    attention_layer,
     decoder_block,
     initialize,
     position_encoding,
@@ -29,7 +31,7 @@ from foveate.nn import (
 
 
 @dataclass
-class TransformerConfig:
+class TransformerConfig(HeadFields):
     """The sizes of a Transformer, and its variants."""
 
     src_vocab: FromData
@@ -60,12 +62,6 @@ class TransformerConfig:
     """Positions as sine waves of any length, as a learned table, or as a learned bias for each head and distance."""
     max_length: int = 1024
     """Rows of the learned table."""
-    window: int | None = None
-    """Self-attention looks at most so many positions away; by default everywhere, as attention to the source does."""
-    split: bool = False
-    """Each head of self-attention and of attention to the source reads its own slice of the input."""
-    head_widths: tuple[int, ...] | None = None
-    """Width of each head, one for each of `heads`, where they are unequal; by default width / heads each."""
     tie: Literal["none", "output", "all"] = "output"
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
@@ -131,13 +127,7 @@ class Transformer(nn.Module):
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(
-        config.width,
-        config.heads,
-        dropout=config.attention_dropout,
-        split=config.split,
-        head_widths=config.head_widths,
-    )
+    return attention_layer(config, config.attention_dropout)
 
 
 def _feedforward(config: TransformerConfig) -> FeedForward:

@@ -16,12 +16,12 @@ from foveate.attention import Mask, around, by_rank, padding, window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.nn import Dropout, FeedForward, Residual, norm, text_vector, tie_output
+from foveate.nn import Dropout, FeedForward, HeadFields, Residual, norm, text_vector, tie_output
 from foveate.nn.two_stream import TwoStreamAttention, TwoStreamBlock, View, distance_waves
 
 
 @dataclass
-class XLNetConfig:
+class XLNetConfig(HeadFields):
     """The sizes of an XLNet. Defaults are those of XLNet-Base."""
 
     vocabulary: FromData
@@ -42,8 +42,6 @@ class XLNetConfig:
     """Share of embeddings, distances and layer outputs that is dropped in training."""
     attention_dropout: float = 0.1
     """Share of attention weights that is dropped in training."""
-    window: int | None = None
-    """Look at most so many positions away; by default everywhere."""
     head: Literal["words", "text", "tokens", "none"] = "words"
     """What is predicted: the tokens at some places, a label of the whole text, or a label of each token; none gives the
     encoded tokens themselves."""
@@ -150,7 +148,8 @@ def _both(order: Mask, other: Mask | None) -> Mask:
 
 
 def _block(config: XLNetConfig) -> TwoStreamBlock:
-    attention = TwoStreamAttention(config.width, config.heads, config.attention_dropout)
+    dropout, split, widths = config.attention_dropout, config.split, config.head_widths
+    attention = TwoStreamAttention(config.width, config.heads, dropout, split, widths)
     feedforward = FeedForward(config.width, config.feedforward, config.activation, config.dropout)
     residual = partial(Residual, config.width, "post", config.dropout, norm("layer", config.epsilon))
     return TwoStreamBlock(attention, feedforward, residual)

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from foveate.attention import Mask, grid_window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
@@ -23,19 +24,21 @@ from foveate.nn import (
     BoxQueries,
     DecoderBlock,
     FeedForward,
+    HeadFields,
     LearnedQueries,
     MultiHeadAttention,
     Proposals,
     Residual,
     TransformerBlock,
+    attention_layer,
     grid_positions,
     surest_boxes,
 )
 
 
 @dataclass
-class DETRConfig:
-    """The sizes of a DETR. Defaults are those of the paper."""
+class DETRConfig(HeadFields):
+    """The sizes of a DETR. Defaults are those of the paper. The window is one of the encoder, on the feature map."""
 
     classes: FromData
     """How many classes of objects there are."""
@@ -161,9 +164,13 @@ class DETR(nn.Module):
         inside = inside_images(pixels, grid, sizes)
         positions = grid_positions(inside, self.config.width, grid.dtype)
         mask = None if sizes is None else inside.flatten(1)[:, None, None]
+        near: Mask | Tensor | None = mask
+        if self.config.window is not None:
+            near = grid_window(self.config.window, grid.shape[3])
+            near = near if mask is None else near & mask
         x = grid.flatten(2).mT
         for block in self.encoder:
-            x = block(x, mask=mask, positions=positions)
+            x = block(x, mask=near, positions=positions)
         return self.encoder_norm(x), positions, inside
 
 
@@ -232,7 +239,7 @@ def decoder_block(config: DETRConfig) -> DecoderBlock:
 
 
 def attention(config: DETRConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(config.width, config.heads, dropout=config.dropout)
+    return attention_layer(config, config.dropout)
 
 
 def feedforward(config: DETRConfig) -> FeedForward:

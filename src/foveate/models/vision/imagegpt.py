@@ -12,11 +12,11 @@ from foveate.attention import causal
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.nn import StackConfig, TransformerStack, initialize_language_model
+from foveate.nn import HeadFields, StackConfig, TransformerStack, initialize_language_model
 
 
 @dataclass
-class ImageGPTConfig:
+class ImageGPTConfig(HeadFields):
     """The sizes of an Image GPT. Defaults are those of the small one."""
 
     classes: FromData
@@ -58,6 +58,9 @@ class ImageGPT(nn.Module):
             StackConfig(
                 width=config.width,
                 heads=config.heads,
+                split=config.split,
+                head_widths=config.head_widths,
+                window=config.window,
                 feedforward=config.feedforward,
                 layers=config.layers,
                 norm="pre",

@@ -12,16 +12,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.attention import grid_window
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
 from foveate.models.vision.image_encoder import image_encoder
 from foveate.models.vision.sizes import into_patches
-from foveate.nn import MultiHeadAttention, StackConfig, TransformerStack, initialize
+from foveate.nn import HeadFields, MultiHeadAttention, StackConfig, TransformerStack, initialize
 
 
 @dataclass
-class ViTConfig:
+class ViTConfig(HeadFields):
     """The sizes of a vision Transformer. Defaults are those of ViT-Base with patches of 16 x 16 pixels."""
 
     classes: FromData
@@ -132,7 +133,9 @@ class ViT(nn.Module):
             first = first + token if first is not None and self.with_position else first
         if first is not None:
             x = torch.cat([first.expand(len(x), -1, -1), x], 1)
-        return self.stack(x)
+        radius, tokens = self.config.window, int(first is not None)
+        near = None if radius is None else grid_window(radius, patches.shape[3], tokens)
+        return self.stack(x, near)
 
     def interpolate_positions(
         self, positions: Float[Tensor, "1 N C"], rows: int, columns: int
@@ -159,10 +162,12 @@ class AttentionPool(nn.Module):
 
 
 def stack_config(config: ViTConfig) -> StackConfig:
-    """Pre-norm blocks; learned positions are added to the patches before."""
+    """Pre-norm blocks; learned positions are added to the patches before, and the window is a mask for their grid."""
     return StackConfig(
         width=config.width,
         heads=config.heads,
+        split=config.split,
+        head_widths=config.head_widths,
         feedforward=config.feedforward,
         layers=config.layers,
         norm="pre",

@@ -1,0 +1,41 @@
+"""What heads read and how far they look: fields that the configs of Transformers share, and the layer they decide."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from foveate.errors import at_least
+from foveate.nn.attention import MultiHeadAttention
+
+
+@dataclass(kw_only=True)
+class HeadFields:
+    """Fields of a config. Raises UserError for a window or a width that none can be."""
+
+    split: bool = False
+    """Each head reads its own slice of the input, not the whole."""
+    head_widths: tuple[int, ...] | None = None
+    """Width of each head, one for each of `heads`, where they are unequal; by default width / heads each."""
+    window: int | None = None
+    """Self-attention sees at most so many positions away, on a grid so many rows and columns; by default all."""
+
+    def __post_init__(self) -> None:
+        at_least(0, "window", 0 if self.window is None else self.window)
+        for width in self.head_widths or ():
+            at_least(1, "head_widths", width)
+
+
+@runtime_checkable
+class HeadSizes(Protocol):
+    """The fields of a config that decide an attention layer."""
+
+    width: int
+    heads: int
+    split: bool
+    head_widths: tuple[int, ...] | None
+
+
+def attention_layer(sizes: HeadSizes, dropout: float = 0.0) -> MultiHeadAttention:
+    """Attention whose input and source are as wide as the model."""
+    return MultiHeadAttention(
+        sizes.width, sizes.heads, dropout=dropout, split=sizes.split, head_widths=sizes.head_widths
+    )
