@@ -87,6 +87,25 @@ def test_measures_beside_rules(matcher: Predictor, tmp_path: Path) -> None:
     assert found.notes[1].endswith("wrong ones with targets of about the same length")
 
 
+def test_vectors_of_words_beside_the_model(tmp_path: Path) -> None:
+    """They are counted in the training text: the words of a pair get near each other, those of both languages too."""
+    train, validation = tmp_path / "train.tsv", tmp_path / "validation.tsv"
+    for path, drawn in ((train, words.pairs(300, 3)), (validation, words.pairs(80, 4))):
+        path.write_text("".join(f"{source}\t{target}\n" for source, target in dict.fromkeys(drawn)))
+    chosen = Pairs(data=(train,), validation=(validation,), vocabulary=120, batch_tokens=512)
+    changes = {"examples": chosen, "training": Training(steps=1, average=1)}
+    recipe(tmp_path / "run", **changes).learn(console=Console(file=StringIO()))
+    matcher = tasks.load(tmp_path / "run")
+    ways = matcher.evaluate([validation], NoOptions(), Console(file=StringIO())).figures["ways"]
+    assert [*ways][3:5] == ["cosine of TF-IDF", "cosine of LSA vectors"]
+    assert ways["cosine of LSA vectors"]["accuracy"] > 85
+    assert ways["cosine of LSA vectors"]["roc_auc"] > ways["cosine of TF-IDF"]["roc_auc"]
+    train.unlink()
+    found = tasks.load(tmp_path / "run").evaluate([validation], NoOptions(), Console(file=StringIO()))
+    assert "cosine of LSA vectors" not in found.figures["ways"]
+    assert "no vectors of words to compare with" in found.notes[-1]
+
+
 def test_a_picture_of_both_texts(matcher: Predictor) -> None:
     figure = matcher.picture(matcher.run("red cat\trouge chat"))
     columns = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes[:2]]

@@ -13,12 +13,13 @@ from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, judged_pairs
 from foveate.data.match_processor import MatchProcessor
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.match_rules import MEASURES, Rule, fit
+from foveate.tasks.match_rules import MEASURES, Rule, best_threshold, fit
+from foveate.tasks.match_vectors import vector_measures
 from foveate.tasks.measures import accuracy, macro_f1, roc_auc
 from foveate.tasks.pair_text import PairTask, PairText, split_pair
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.trained import NoOptions, check_unchanged
 from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
@@ -26,6 +27,9 @@ from foveate.viewer.protocol import Input, LookResult
 
 FITTED_TO = 10_000
 """Pairs from all over the training text that the rules beside the model are fitted to, at most."""
+
+COUNTED = 50_000
+"""Pairs from all over the training text in which words are counted, at most."""
 
 TOKENS_TOGETHER = 4096
 """Tokens on the longer side of the pairs that are judged together."""
@@ -126,15 +130,37 @@ class Match(PairTask[Architecture]):
     def baselines(
         self, predictor: Predictor, examples: Sequence[tuple[str, str]], options: NoOptions
     ) -> dict[str, dict[str, float]]:
-        """Rules that were fitted to the training text."""
+        """Rules that were fitted to the training text, and vectors that are counted in it."""
         pairs, thresholds = judged_pairs(examples, TEST_SEED), predictor.processor.thresholds
         rules = [Rule(name, thresholds[name]) for name in MEASURES if name in thresholds]
         found = {rule.name: _metrics(rule.measure(pairs), rule.threshold, pairs) for rule in rules}
+        if not self._lost(predictor):
+            found |= self._vectors(predictor, pairs)
         return {**found, "always yes": _metrics([1.0] * len(pairs), 0.5, pairs)}
+
+    def _vectors(self, predictor: Predictor, pairs: Sequence[Judged]) -> dict[str, dict[str, float]]:
+        """By vectors of words that are counted in the training text; thresholds are the best of the validation text."""
+        learn, check = self.open()
+        known, found = judged_pairs(check.some(FITTED_TO), TEST_SEED), {}
+        for name, measure in vector_measures(predictor.processor, learn.some(COUNTED)).items():
+            found[name] = _metrics(measure(pairs), best_threshold(measure(known), known), pairs)
+        return found
+
+    def _lost(self, predictor: Predictor) -> str:
+        """Why the training text cannot be counted; empty if it can."""
+        try:
+            check_unchanged(predictor.description)
+            for text in self.open():
+                text.check()
+        except UserError as error:
+            return str(error)
+        return ""
 
     def notes(self, predictor: Predictor, examples: Sequence[tuple[str, str]]) -> list[str]:
         wrong = len(judged_pairs(examples, TEST_SEED)) - len(examples)
-        return [f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"]
+        notes = [f"{len(examples):,} right pairs, {wrong:,} wrong ones with targets of about the same length"]
+        lost = self._lost(predictor)
+        return [*notes, *([f"no vectors of words to compare with: {lost}"] if lost else [])]
 
     def picture(self, predictor: Predictor, prediction: Judgement) -> Any:
         """Where the model looked in either text."""

@@ -46,10 +46,13 @@ class Rule:
 
 def fit(name: str, pairs: Sequence[Judged]) -> Rule:
     """The rule with the threshold that decides most of the pairs rightly, the lowest of the best."""
-    values = np.array([MEASURES[name](pair.source, pair.target) for pair in pairs])
+    return Rule(name, best_threshold([MEASURES[name](pair.source, pair.target) for pair in pairs], pairs))
+
+
+def best_threshold(values: Sequence[float], pairs: Sequence[Judged]) -> float:
+    """The threshold for what was measured of the pairs that decides most of them rightly, the lowest of the best."""
     right = np.array([pair.right for pair in pairs])
-    thresholds, places = np.unique(values, return_inverse=True)
+    thresholds, places = np.unique(np.array(values), return_inverse=True)
     gains = np.bincount(places, np.where(right, 1, -1), len(thresholds))
     # with a threshold at place k, the right pairs from k on and the wrong ones before it are decided rightly
-    best = int(np.argmax(np.cumsum(gains[::-1])[::-1]))
-    return Rule(name, float(thresholds[best]))
+    return float(thresholds[int(np.argmax(np.cumsum(gains[::-1])[::-1]))])
