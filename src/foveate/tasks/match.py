@@ -150,8 +150,8 @@ class Match(PairTask[Architecture]):
         """Why the training text cannot be counted; empty if it can."""
         try:
             check_unchanged(predictor.description)
-            for text in self.open():
-                text.check()
+            if not all(map(len, self.open())):
+                return "it is empty"
         except UserError as error:
             return str(error)
         return ""
