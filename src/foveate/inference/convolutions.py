@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.inference.packed import PackedLayer
-from foveate.nn import ConvNorm, ResidualBlock
+from foveate.nn import ConvNorm, DepthwiseConv2d, ResidualBlock
 from foveate.nn.convolution import Activation
 
 _ACTIVATIONS: dict[Activation | None, str] = {F.relu: "relu", None: "none"}
@@ -29,6 +29,7 @@ def pack_convolutions(model: nn.Module) -> None:
     replacements: dict[type[nn.Module], Callable[[Any], nn.Module | None]] = {
         ConvNorm: _pack_with_norm,
         nn.Conv2d: _pack,
+        DepthwiseConv2d: _pack,
         ResidualBlock: _pack_block,
     }
     for kind, replace in replacements.items():

@@ -15,6 +15,7 @@ from foveate.nn.convolution import (
     SamePaddedConv2d,
 )
 from foveate.nn.decoder_stack import DecoderSizes, DecoderStack, DecoderStackState, decoder_block
+from foveate.nn.depthwise import DepthwiseConv2d
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
@@ -77,6 +78,7 @@ __all__ = [
     "DecoderSizes",
     "DecoderStack",
     "DecoderStackState",
+    "DepthwiseConv2d",
     "Dropout",
     "FeatureMapAttention",
     "FeedForward",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.vision.sizes import at_least_pixels, one_for_each_stage
-from foveate.nn import ChannelNorm, Dropout, ResidualBlock, depth_rates
+from foveate.nn import ChannelNorm, DepthwiseConv2d, Dropout, ResidualBlock, depth_rates
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Branch(nn.Module):
 
     def __init__(self, width: int, layer_scale: float) -> None:
         super().__init__()
-        self.convolution = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.convolution = DepthwiseConv2d(width, 7)
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self.inner = nn.Linear(width, 4 * width)
         self.outer = nn.Linear(4 * width, width)
