@@ -50,6 +50,10 @@ COMPARISONS = {
         "foveate.experiments.vision_compute",
         "vision Transformers, hybrids and residual networks at equal training FLOPs",
     ),
+    "linear-probe": (
+        "foveate.experiments.linear_probe",
+        "a linear classifier of each layer of an Image GPT or a vision Transformer, beside one of the pixels",
+    ),
     "products": ("foveate.experiments.products", "matrix products against convolutions of equally many FLOPs"),
     "scaling-law": (
         "foveate.experiments.scaling_law",
