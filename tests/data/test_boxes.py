@@ -143,6 +143,23 @@ def test_images_of_one_name(folder: Path) -> None:
         boxed_images([folder])
 
 
+@pytest.mark.parametrize(("claimed", "size"), [((40, 30), (40, 30)), ((30, 40), (30, 40)), (None, (30, 40))])
+def test_images_that_metadata_turn(folder: Path, claimed: tuple[int, int] | None, size: tuple[int, int]) -> None:
+    """They are turned, but where the annotation has their size from before."""
+    turned = PIL.Image.new("RGBA", (40, 30))
+    exif = turned.getexif()
+    exif[0x0112] = 6
+    turned.save(folder / "images/a.png", exif=exif)
+    table = coco(folder)
+    table["images"][0] |= dict(zip(("width", "height"), claimed or (0, 0), strict=True))
+    (folder / "all.json").write_text(json.dumps(table))
+    example = boxed_images([folder / "all.json"])[0]
+    assert example.read().size == size
+    inputs = BoxProcessor(40, {"cell": 1}, (0.5, 0.5, 1, 1), denoising=None).inputs([example.read()])
+    assert inputs["sizes"].tolist() == [[size[1], size[0]]]
+    assert inputs["pixels"][0, :, 10, 10].tolist() == [2, 2, 2]  # white, where it is transparent
+
+
 def image() -> BoxedImage:
     """20 x 10 pixels, of which a box of 10 x 5 at the top left is white."""
     pixels = np.zeros((10, 20, 3), np.uint8)

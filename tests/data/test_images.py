@@ -12,7 +12,7 @@ from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches
 from foveate.data.decoded_images import decode
 from foveate.data.image_processor import ImageProcessor, choose_format, normalize
-from foveate.data.images import ImageFormat, labelled_images, read_image
+from foveate.data.images import DamagedImage, ImageFormat, LabelledImage, labelled_images, read_image, report_damaged
 from foveate.errors import UserError
 
 
@@ -50,7 +50,11 @@ def test_a_table_has_paths_relative_to_its_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "told"),
-    [("red/9.png\tr", "line 1: there is no file"), ("red/0.png r", "line 1: one tab must stand between")],
+    [
+        ("red/9.png\tr", "line 1: there is no file"),
+        ("red/0.png r", "line 1: one tab must stand between"),
+        ("red/0.png\tr\nred/0.png\tr\nred/0.png\tb", "line 3: .*0.png has the label 'b', but 'r' before"),
+    ],
 )
 def test_a_damaged_table(folder: Path, line: str, told: str) -> None:
     (folder / "table.tsv").write_text(line)
@@ -79,6 +83,9 @@ def test_pixels_of_every_kind_of_image(tmp_path: Path) -> None:
     assert np.array_equal(form.pixels(PIL.Image.new("CMYK", (5, 9), (0, 255, 255, 0))), red)
     palette = PIL.Image.new("RGB", (5, 5), "red").convert("P", palette=PIL.Image.Palette.ADAPTIVE)
     assert np.abs(form.pixels(palette).astype(int) - red).max() <= 1
+    deep = PIL.Image.fromarray(np.full((5, 5), 17 * 257, np.uint16))
+    for image in (deep, deep.convert("I"), PIL.Image.new("LA", (5, 5), (17, 255))):
+        assert np.array_equal(form.pixels(image), np.full((3, 5, 5), 17))
     grey = ImageFormat(5, 1).pixels(PIL.Image.new("L", (5, 5), 17))
     assert np.array_equal(grey, np.full((1, 5, 5), 17))
 
@@ -101,6 +108,47 @@ def test_what_is_no_image(tmp_path: Path) -> None:
     PIL.Image.new("1", (10_000, 5_001)).save(tmp_path / "large.png")
     with pytest.raises(UserError, match="10,000 x 5,001 pixels: too many"):
         read_image(tmp_path / "large.png")
+
+
+def test_damaged_images_are_left_out_and_named(folder: Path) -> None:
+    half = (folder / "red/1.png").read_bytes()[:-30]
+    (folder / "red/1.png").write_bytes(half)
+    (folder / "blue/b.png").write_text("no image")
+    images = labelled_images([folder])
+    assert choose_format(images, None) == ImageFormat(64, 3)
+    batches = BucketedBatches(
+        images, ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}, augment=False), 9, seed=1
+    )
+    names = [str(folder / name) for name in ("blue/b.png", "red/1.png")]
+    assert batches.report == f"left out: 2 images that cannot be read: {', '.join(names)}"
+    (batch,) = batches.in_order()
+    assert batch.labels.flatten().tolist() == [0, 0, 0, 1, 1]
+    assert (batch.inputs["pixels"][:, 2, 3, 3] < 0).long().tolist() == batch.labels[:, 0].tolist()
+    for file in folder.rglob("*.png"):
+        file.write_bytes(half)
+    with pytest.raises(UserError, match="image file is truncated"):
+        BucketedBatches(images, ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}), 9, seed=1)
+
+
+def test_many_damaged_images_are_counted() -> None:
+    examples = [LabelledImage(f"{number}.png", "a", lambda: PIL.Image.new("L", (1, 1))) for number in range(12)]
+    assert report_damaged(examples).endswith(
+        "12 images that cannot be read: " + ", ".join(f"{n}.png" for n in range(10)) + " and 2 more"
+    )
+    assert report_damaged([]) == ""
+
+
+def test_images_of_16_bits_are_grey_and_others_are_refused(tmp_path: Path) -> None:
+    for label, value in (("a", 0), ("b", 2**16 - 1)):
+        (tmp_path / label).mkdir()
+        PIL.Image.fromarray(np.full((7, 7), value, np.uint16)).save(tmp_path / label / "deep.png")
+    images = labelled_images([tmp_path])
+    assert choose_format(images, None) == ImageFormat(7, 1)
+    assert decode(images, ImageFormat(7, 1))[:, 0, 3, 3].tolist() == [0, 255]
+    for mode in ("F", "LAB"):
+        PIL.Image.new(mode, (5, 5)).save(tmp_path / "odd.tif")
+        with pytest.raises(DamagedImage, match=r"odd\.tif has pixels of a kind that is not read: save it with 8 or 16"):
+            read_image(tmp_path / "odd.tif")
 
 
 def test_a_format_that_pillow_gives_to_a_program_is_refused(tmp_path: Path) -> None:
@@ -138,7 +186,7 @@ def test_an_epoch_has_each_image_once_and_repeats(folder: Path) -> None:
 
 def test_augmented_images_are_moved_and_flipped() -> None:
     pixels = np.arange(16 * 16, dtype=np.uint8).reshape(1, 1, 16, 16).repeat(64, 0)
-    found = augment(pixels, np.random.default_rng(0))
+    found = augment(pixels, 0.125, np.random.default_rng(0))
     rows, columns = found[:, 0, 8, 8] // 16, found[:, 0, 8, 8] % 16
     assert set((rows - 8).tolist()) <= {*range(3), 254, 255}
     assert len({*columns.tolist()}) > 5  # moved by -2 to 2, of a column or of its mirror image

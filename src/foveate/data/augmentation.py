@@ -15,10 +15,11 @@ LUMA = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 """How bright red, green and blue look."""
 
 
-def augment(pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Each image of (N, C, h, w) moved, its border repeated, and flipped half of the time."""
+def augment(pixels: np.ndarray, move: float, generator: np.random.Generator) -> np.ndarray:
+    """Each image of (N, C, h, w) moved by up to a share of its side, its border repeated, and flipped half of the
+    time."""
     side = pixels.shape[-1]
-    reach = side // 8
+    reach = int(side * move)
     padded = np.pad(pixels, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
     moved = np.empty_like(pixels)
     tops, lefts = generator.integers(0, 2 * reach + 1, (2, len(pixels)))

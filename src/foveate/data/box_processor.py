@@ -11,6 +11,7 @@ from torch import Tensor
 from foveate.contracts import IGNORE, Batch
 from foveate.data.boxes import BoxedImage
 from foveate.data.image_processor import normalize
+from foveate.data.images import flat
 from foveate.data.processor import Processor
 
 SMALLEST = 0.7
@@ -76,7 +77,7 @@ class BoxProcessor(Processor[BoxedImage]):
         for row, image in enumerate(images):
             side = self.size * (scales[row] if scales else 1.0)
             width, height = (max(1, round(side * part / max(image.size))) for part in image.size)
-            scaled = image.convert("RGB")
+            scaled = flat(image).convert("RGB")
             if scaled.size != (width, height):
                 scaled = scaled.resize((width, height), PIL.Image.Resampling.BILINEAR)
             found = np.asarray(scaled).transpose(2, 0, 1)

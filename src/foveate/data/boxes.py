@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -11,7 +12,7 @@ import PIL.Image
 
 from foveate.data.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.dataset import Dataset
-from foveate.data.images import images_below, read_image, read_size_and_mode
+from foveate.data.images import DamagedImage, images_below, read_image, read_sizes, turn_upright
 from foveate.data.lines import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
@@ -35,8 +36,10 @@ class BoxedImage:
     """Something shorter that stands for the pixels, if there is."""
 
     def content(self) -> bytes:
-        """Boxes, labels and pixels."""
-        pixels = self.read().tobytes() if self.identity is None else self.identity()
+        """Boxes, labels and pixels, if they can be read."""
+        pixels = b""
+        with suppress(DamagedImage):
+            pixels = self.read().tobytes() if self.identity is None else self.identity()
         return f"{self.boxes}{self.labels}\0".encode() + pixels
 
 
@@ -177,8 +180,15 @@ def _example(
     file: Path, claimed: tuple[float, float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
 ) -> BoxedImage:
     """The image with those of the objects that have an area inside it. Raises UserError where it has another size than
-    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing."""
-    size, _ = read_size_and_mode(file)
+    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing.
+
+    The image is turned as its metadata say, but where the annotation has its size before.
+    """
+    stored = size = claimed if min(claimed) >= 1 else (math.inf, math.inf)
+    with suppress(DamagedImage):  # tasks leave out damaged images
+        stored, size = read_sizes(file)
+    turned = claimed != stored or stored == size
+    size = size if turned else stored
     if min(claimed) >= 1 and claimed != size:
         shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
         raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
@@ -191,4 +201,4 @@ def _example(
         else:
             left_out["boxes without an area in their image"] += 1
     labels, boxes = tuple(label for label, _ in kept), tuple(box for _, box in kept)
-    return BoxedImage(str(file), boxes, labels, lambda: read_image(file))
+    return BoxedImage(str(file), boxes, labels, lambda: turn_upright(read_image(file)) if turned else read_image(file))

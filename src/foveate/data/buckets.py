@@ -30,9 +30,9 @@ class BucketedBatches(Generic[E]):
 
         Raises UserError for an example that is beyond the budget.
         """
-        self.report = report
         self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
         self._prepared = processor.prepare(dataset)
+        self.report = report or getattr(self._prepared, "report", "")
         self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)
         self._rows = np.array([processor.rows(one) for one in self._prepared], np.int64)
         groups = [processor.group(one) for one in self._prepared]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.images import ImageFormat
+from foveate.data.images import DamagedImage, ImageFormat, ReadableImage, is_damaged
 from foveate.errors import UserError
 from foveate.files import written
 
@@ -48,6 +48,24 @@ def decode(images: Dataset[Any], image_format: ImageFormat) -> np.ndarray:
     pixels = np.empty(shape, np.uint8)
     _fill(pixels, images, image_format)
     return pixels
+
+
+def decode_undamaged(
+    images: Dataset[Any], image_format: ImageFormat
+) -> tuple[np.ndarray, list[int], list[ReadableImage]]:
+    """As `decode`, without images that cannot be decoded; the numbers of the others, and the damaged ones.
+
+    Raises UserError where all are damaged.
+    """
+    try:
+        return decode(images, image_format), [*range(len(images))], []
+    except DamagedImage:
+        damaged = [is_damaged(example) for example in images]
+        if all(damaged):
+            raise
+    kept = [number for number, bad in enumerate(damaged) if not bad]
+    rest = Dataset(images.name, [images[number] for number in kept], images.unit)
+    return decode(rest, image_format), kept, [example for example, bad in zip(images, damaged, strict=True) if bad]
 
 
 def _from_cache(

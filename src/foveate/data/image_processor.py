@@ -1,8 +1,8 @@
 """Images become tensors: decoded once, kept as 8-bit pixels, augmented, normalised."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -13,30 +13,32 @@ from torch import Tensor
 from foveate.contracts import Batch, label_batch
 from foveate.data.augmentation import augment, erase, mixup, recolour
 from foveate.data.dataset import Dataset
-from foveate.data.decoded_images import decode
-from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, read_size_and_mode
+from foveate.data.decoded_images import decode_undamaged
+from foveate.data.images import (
+    LARGEST_SIDE,
+    DamagedImage,
+    ImageFormat,
+    LabelledImage,
+    ReadableImage,
+    read_size_and_mode,
+    report_damaged,
+)
 from foveate.data.processor import Processor
 from foveate.data.random_augment import random_augment
 
-GREY = {"L", "1"}
+GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
 """Pillow's modes of images without colour."""
 
 
-@runtime_checkable
-class ReadableImage(Protocol):
-    """An example that has an image."""
-
-    @property
-    def read(self) -> Callable[[], PIL.Image.Image]:
-        """Decodes the image."""
-
-
 def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFormat:
-    """Grey where all images are; their own size where all are square and of one size, at most 256."""
+    """Grey where all images are; their own size where all are square and of one size, at most 256. Damaged ones do not
+    count."""
     sizes, modes = set(), set()
     for example in images:
-        file = getattr(example, "file", None)
-        extent, mode = read_size_and_mode(file) if file is not None else _size_and_mode(example.read())
+        try:
+            extent, mode = _size_and_mode(example)
+        except DamagedImage:
+            continue
         sizes.add(extent)
         modes.add(mode)
         if len(sizes) > 1 and not modes <= GREY:
@@ -46,7 +48,10 @@ def choose_format(images: Iterable[ReadableImage], size: int | None) -> ImageFor
     return ImageFormat(size or fitting, 1 if modes <= GREY else 3)
 
 
-def _size_and_mode(image: PIL.Image.Image) -> tuple[tuple[int, int], str]:
+def _size_and_mode(example: ReadableImage) -> tuple[tuple[int, int], str]:
+    if (file := getattr(example, "file", None)) is not None:
+        return read_size_and_mode(file)
+    image = example.read()
     return image.size, image.mode
 
 
@@ -61,6 +66,10 @@ class PreparedImages(Sequence[tuple[np.ndarray, int]]):
 
     pixels: np.ndarray
     labels: np.ndarray
+    examples: list[int]
+    """The number of each one's example: damaged ones are left out."""
+    report: str = ""
+    """Names those that were left out."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -73,7 +82,7 @@ class PreparedImages(Sequence[tuple[np.ndarray, int]]):
 class ImageProcessor(Processor[LabelledImage]):
     """Turns labelled images into inputs `pixels` (B, C, h, w) and labels (B, 1).
 
-    In training each image is moved by up to an eighth of its side in both directions and flipped half of the time.
+    In training each image is moved in both directions and flipped half of the time.
     """
 
     format: ImageFormat
@@ -90,18 +99,21 @@ class ImageProcessor(Processor[LabelledImage]):
     """How far they go, from 0 to 30."""
     mixup: float = 0.0
     """In training, images are mixed in pairs, by shares from a beta distribution with this parameter; 0: not mixed."""
+    move: float = 0.125
+    """The longest move of an augmented image, as a share of its side."""
 
     def prepare(self, dataset: Dataset[LabelledImage]) -> PreparedImages:
         numbers = {label: number for number, label in enumerate(self.labels)}
-        labels = np.array([numbers[example.label] for example in dataset], np.int64)
-        return PreparedImages(decode(dataset, self.format), labels)
+        pixels, kept, damaged = decode_undamaged(dataset, self.format)
+        labels = np.array([numbers[dataset[number].label] for number in kept], np.int64)
+        return PreparedImages(pixels, labels, kept, report_damaged(damaged))
 
     def batch(self, prepared: Sequence[tuple[np.ndarray, int]], generator: np.random.Generator | None) -> Batch:
         pixels = np.stack([image for image, _ in prepared])
         labels = torch.tensor([[label] for _, label in prepared])
         if generator is not None:
             if self.augment:
-                pixels = augment(pixels, generator)
+                pixels = augment(pixels, self.move, generator)
             if self.operations:
                 pixels = random_augment(pixels, self.operations, self.magnitude, generator)
             if self.colour:

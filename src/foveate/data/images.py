@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import PIL.Image
 from PIL import ImageOps
 from PIL.Image import Transpose
 
-from foveate.data.dataset import Dataset
+from foveate.data.dataset import Dataset, Example
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 from foveate.files import is_file
@@ -36,8 +36,17 @@ TRANSPOSE_BY_ORIENTATION: dict[Any, Transpose] = {
 }
 """The transposition for each EXIF orientation. Pillow's own function fails if other tags are damaged."""
 
+SIDEWAYS = (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90)
+"""Transpositions that exchange width and height."""
+
+NOT_READ = ("F", "LAB", "HSV")
+"""Pillow's modes of images whose pixels have no agreed range, or that it does not convert."""
+
 LARGEST_IMAGE = 50_000_000
 """Pixels of the largest image that is decoded."""
+
+LISTED = 10
+"""Damaged images that are named, of many."""
 
 LARGEST_SIDE = 64
 """Side of the square that images of different sizes are scaled to, where no size is given."""
@@ -53,14 +62,22 @@ class ImageFormat:
 
     def pixels(self, image: PIL.Image.Image) -> np.ndarray:
         """The image as (channels, size, size) in 8 bits."""
-        image = on_white(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
+        image = flat(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
         if image.size != (self.size, self.size):
             image = ImageOps.fit(image, (self.size, self.size), PIL.Image.Resampling.BICUBIC)
         return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
 
 
-def on_white(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The image, on white where it is transparent."""
+class DamagedImage(UserError):
+    """A file that is no image, or that is too large to decode."""
+
+
+def flat(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The image with 8 bits for each channel, on white where it is transparent. Of 16 bits of grey the upper ones
+    count."""
+    if image.mode.startswith("I"):
+        grey = np.asarray(image).clip(0, 2**16 - 1) / 257
+        return PIL.Image.fromarray(grey.round().astype(np.uint8))
     if not image.has_transparency_data:
         return image
     image = image.convert("RGBA")
@@ -74,7 +91,8 @@ def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def read_image(path: Path) -> PIL.Image.Image:
-    """The decoded image of a file, of an animation the first. Raises UserError for what is no image or too large."""
+    """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
+    what is no image or too large."""
     with _opened(path) as image:
         image.load()
     return image
@@ -86,6 +104,15 @@ def read_size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
         return image.size, image.mode
 
 
+def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Width and height of the image of a file as it is stored, and as its metadata turn it. Raises as `read_image`."""
+    with _opened(path) as image:
+        width, height = image.size
+        metadata = PIL.Image.Image.getexif(image)  # that of PNG images would decode all pixels
+        turn = TRANSPOSE_BY_ORIENTATION.get(metadata.get(ORIENTATION, 1))
+        return (width, height), (height, width) if turn in SIDEWAYS else (width, height)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[PIL.Image.Image]:
     """The image of a file; whatever is wrong with it is a UserError."""
@@ -94,14 +121,46 @@ def _opened(path: Path) -> Iterator[PIL.Image.Image]:
             warnings.simplefilter("ignore")  # of valid files with odd metadata
             with PIL.Image.open(path, formats=FORMATS) as image:
                 if image.width * image.height > LARGEST_IMAGE:
-                    raise UserError(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
+                    raise DamagedImage(f"{path} has {image.width:,} x {image.height:,} pixels: too many to decode")
+                if image.mode in NOT_READ:
+                    raise DamagedImage(f"{path} has pixels of a kind that is not read: save it with 8 or 16 bits")
                 yield image
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
-    except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
+    except PIL.Image.DecompressionBombError:
+        raise DamagedImage(f"{path} has more than {LARGEST_IMAGE:,} pixels: too many to decode") from None
+    except (OSError, SyntaxError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path} cannot be read as an image: {' '.join(str(error).split())}") from None
+        raise DamagedImage(f"{path} cannot be read as an image: {' '.join(str(error).split())}") from None
+
+
+@runtime_checkable
+class ReadableImage(Example, Protocol):
+    """An example that has an image."""
+
+    @property
+    def read(self) -> Callable[[], PIL.Image.Image]:
+        """Decodes the image."""
+
+
+def is_damaged(example: ReadableImage) -> bool:
+    """Whether the image of an example cannot be decoded."""
+    try:
+        example.read()
+    except DamagedImage:
+        return True
+    return False
+
+
+def report_damaged(examples: Sequence[ReadableImage]) -> str:
+    """One line that names images that were left out; empty where there are none."""
+    if not examples:
+        return ""
+    names = [example.place for example in examples[:LISTED]]
+    more = f" and {len(examples) - LISTED:,} more" if len(examples) > LISTED else ""
+    what = "image" if len(examples) == 1 else "images"
+    return f"left out: {len(examples):,} {what} that cannot be read: {', '.join(names)}{more}"
 
 
 @dataclass(frozen=True)
@@ -168,7 +227,7 @@ def _of_folder(folder: Path) -> list[LabelledImage]:
 
 
 def _of_table(path: Path) -> list[LabelledImage]:
-    examples = []
+    examples, labels = [], dict[Path, str]()
     for number, line in enumerate(read_sentences(path), 1):
         if not line:
             continue
@@ -178,6 +237,8 @@ def _of_table(path: Path) -> list[LabelledImage]:
         file = path.parent / name.strip()
         if not is_file(file):
             raise UserError(f"{path}, line {number}: there is no file {file}")
+        if (other := labels.setdefault(file, label.strip())) != label.strip():
+            raise UserError(f"{path}, line {number}: {file} has the label '{label.strip()}', but '{other}' before")
         examples.append(image_of_file(file, label.strip()))
     return examples
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from foveate.contracts import Batch, label_batch
 from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forcing
 from foveate.data.dataset import Dataset
-from foveate.data.images import labelled_images, on_white, read_size_and_mode, turn_upright
+from foveate.data.images import flat, labelled_images, read_size_and_mode, turn_upright
 from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.errors import UserError
@@ -125,7 +125,7 @@ class WordImageProcessor(Processor[WordImage]):
     @staticmethod
     def grey(image: PIL.Image.Image) -> PIL.Image.Image:
         """The image upright and grey, on white where it is transparent."""
-        return on_white(turn_upright(image)).convert("L")
+        return flat(turn_upright(image)).convert("L")
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text; a character that is not known is the unknown token."""

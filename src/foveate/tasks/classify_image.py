@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import PIL.Image
 import tyro
+from rich.console import Console
 from torch import Tensor
 
 from foveate.data.dataset import Dataset
@@ -16,7 +17,7 @@ from foveate.data.images import LabelledImage, labelled_images, read_image
 from foveate.data.random_augment import MOST
 from foveate.errors import UserError, at_least
 from foveate.inference.cpu import optimize_for_cpu
-from foveate.tasks.image_files import image_files, read_or_report
+from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
@@ -38,6 +39,8 @@ class Images(Examples):
     64."""
     augment: bool = True
     """Move and flip images in training."""
+    move: float = 0.125
+    """How far images are moved at most, as a share of their side."""
     colour: float = 0.0
     """In training, change brightness, contrast and saturation by up to this share."""
     erase: float = 0.0
@@ -54,7 +57,7 @@ class Images(Examples):
         super().check()
         if self.size is not None:
             at_least(1, "size", self.size)
-        for name in ("colour", "erase"):
+        for name in ("move", "colour", "erase"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise UserError(f"{name} is {share:g}, but must be from 0 to 1")
         at_least(0, "operations", self.operations)
@@ -107,9 +110,18 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
 
     def fit(self, learn: Dataset[LabelledImage]) -> ImageProcessor:
         chosen = self.examples
-        names = ("augment", "colour", "erase", "operations", "magnitude", "mixup")
+        names = ("augment", "move", "colour", "erase", "operations", "magnitude", "mixup")
         changes = {name: getattr(chosen, name) for name in names}
         return ImageProcessor(choose_format(learn, chosen.size), label_counts(learn), **changes)
+
+    def examples_to_validate(
+        self, predictor: Predictor, check: Dataset[LabelledImage], console: Console
+    ) -> Sequence[LabelledImage]:
+        chosen = Dataset(check.name, super().examples_to_validate(predictor, check, console), check.unit)
+        readable = without_damaged(chosen)
+        if len(readable) < len(chosen):
+            console.print(readable.report, markup=False, highlight=False)
+        return [*readable]
 
     def objective(self) -> Objective:
         return MixedLabels(super().objective())
@@ -118,7 +130,7 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
         return image_files(places)
 
     def read_files(self, places: Sequence[str]) -> dict[str, PIL.Image.Image]:
-        return {place: image for place in dict.fromkeys(places) if (image := read_or_report(place)) is not None}
+        return read_images(places)
 
     def decide(self, predictor: Predictor, contents: Sequence[Any], places: Sequence[str]) -> list[FileDecision]:
         if predictor.device.type == "cpu" and len(contents) >= self.worth_packing and not predictor.model.training:

@@ -18,7 +18,7 @@ from foveate.data.images import LabelledImage, image_of_file, images_below
 from foveate.data.pixel_processor import PixelProcessor
 from foveate.errors import UserError, at_least, printable
 from foveate.tasks.colour_counts import counted_ways
-from foveate.tasks.image_files import image_files, read_or_report
+from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -142,7 +142,11 @@ class CompleteImage(Task[Architecture]):
         if not files:
             raise UserError(f"{' and '.join(map(str, paths))}: there is no image in it")
         examples = [image_of_file(file) for file in files]
-        return Dataset(paths[0].name or str(paths[0]), examples, "images", [f"{len(files):,} images"])
+        return Dataset(paths[0].name or str(paths[0]), examples, "images")
+
+    def open(self) -> tuple[Dataset[LabelledImage], Dataset[LabelledImage]]:
+        learn, check = super().open()
+        return (without_damaged(learn), without_damaged(check)) if self.examples.data else (learn, check)
 
     def fit(self, learn: Dataset[LabelledImage]) -> PixelProcessor:
         preset: Any = self.architecture
@@ -163,7 +167,7 @@ class CompleteImage(Task[Architecture]):
         """Draw the rest of each image into one file; an image that cannot be read is reported and left out."""
         options.check()
         check_image_file(options.out)
-        found = {place: image for place in dict.fromkeys(texts) if (image := read_or_report(place)) is not None}
+        found = read_images(texts)
         processor: PixelProcessor = predictor.processor
         rows = []
         for image in found.values():
@@ -173,8 +177,7 @@ class CompleteImage(Task[Architecture]):
             hidden = processor.images(colours)[0].copy()
             hidden.reshape(-1, hidden.shape[-1])[known:] = 128
             rows.append([processor.images(colours)[0], hidden, *processor.images(drawn)])
-        if rows:
-            save_grid(rows, options.out, SHOWN)
+        save_grid(rows, options.out, SHOWN)
         return [Completion(place, options.out if place in found else None) for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledImage], options: NoOptions) -> Measured:

@@ -14,13 +14,13 @@ import tyro
 from foveate.data.box_processor import BoxProcessor, shares
 from foveate.data.boxes import BoxedImage, boxed_images
 from foveate.data.dataset import Dataset
-from foveate.data.images import read_image, turn_upright
+from foveate.data.images import flat, read_image, turn_upright
 from foveate.errors import UserError, at_least
 from foveate.nn import box_corners
 from foveate.sight import look
 from foveate.tasks.detection_metrics import Boxes, detection_metrics
 from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects, Showing
-from foveate.tasks.image_files import image_files, read_or_report
+from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
@@ -90,6 +90,11 @@ class Detect(FromEncoder, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[BoxedImage]:
         return boxed_images(paths)
 
+    def open(self) -> tuple[Dataset[BoxedImage], Dataset[BoxedImage]]:
+        """As every task, without damaged files, so that none is met in the middle of a training."""
+        learn, check = super().open()
+        return (without_damaged(learn), without_damaged(check)) if self.examples.data else (learn, check)
+
     def check_examples(self, learn: Dataset[BoxedImage], check: Dataset[BoxedImage]) -> None:
         known: set[str] = set()
         most = self.architecture.queries  # type: ignore[attr-defined]
@@ -124,8 +129,7 @@ class Detect(FromEncoder, Task[Architecture]):
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Showing) -> list[FoundObjects]:
         """The objects in the image of each file; a file that cannot be read is reported and has none."""
-        read = {place: read_or_report(place) for place in dict.fromkeys(texts)}
-        images = {place: turn_upright(image) for place, image in read.items() if image is not None}
+        images = {place: turn_upright(image) for place, image in read_images(texts).items()}
         found = dict(zip(images, _detect(predictor, [*images.values()]), strict=True))
         labels = [*predictor.processor.labels]
         return [
@@ -172,7 +176,7 @@ class Detect(FromEncoder, Task[Architecture]):
 
     def picture(self, predictor: Predictor, prediction: FoundObjects) -> Any:
         """The boxes over the image, and for each of the surest objects where its query looked in the last layer."""
-        image = turn_upright(read_image(Path(prediction.place))).convert("RGB")
+        image = flat(turn_upright(read_image(Path(prediction.place)))).convert("RGB")
         inputs = predictor.processor.inputs([image])
         model: Any = predictor.model
         with torch.inference_mode(), look(model) as sight:

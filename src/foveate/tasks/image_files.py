@@ -3,11 +3,15 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import PIL.Image
 
-from foveate.data.images import images_below, read_image
+from foveate.data.dataset import Dataset
+from foveate.data.images import ReadableImage, images_below, is_damaged, read_image, report_damaged
 from foveate.errors import UserError
+
+Image = TypeVar("Image", bound=ReadableImage)
 
 
 def image_files(places: Sequence[str]) -> list[str]:
@@ -44,3 +48,18 @@ def read_images(places: Sequence[str]) -> dict[str, PIL.Image.Image]:
     if different and not found:
         raise UserError(f"none of the {len(different)} images can be read")
     return found
+
+
+def without_damaged(images: Dataset[Image]) -> Dataset[Image]:
+    """The examples whose images can be decoded; a note of the dataset names the others.
+
+    Raises UserError where no image can be decoded.
+    """
+    damaged = [example for example in images if is_damaged(example)]
+    if not damaged:
+        return images
+    if len(damaged) == len(images):
+        raise UserError(f"{images.name}: none of the {len(images):,} images can be read")
+    left_out = {id(example) for example in damaged}
+    kept = [example for example in images if id(example) not in left_out]
+    return Dataset(images.name, kept, images.unit, [*images.notes, report_damaged(damaged)])

@@ -74,7 +74,9 @@ class ViT(nn.Module):
         read, step = (config.channels, 1) if self.cnn is None else (self.cnn.grid_width, self.cnn.stride)
         self.grid_width, self.stride = width, config.patch * step
         if self.cnn is None and config.image_size % config.patch:
-            raise UserError(f"image_size {config.image_size} is not a multiple of patch {config.patch}")
+            below = config.image_size // config.patch * config.patch
+            near = f"{below} or {below + config.patch}" if below else config.patch
+            raise UserError(f"image_size {config.image_size} is not a multiple of patch {config.patch}: use {near}")
         self.patches = nn.Conv2d(read, width, config.patch, stride=config.patch)
         token = config.pooling == "token"
         self.class_token = nn.Parameter(torch.empty(1, 1, width)) if token else None

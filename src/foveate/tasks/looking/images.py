@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.images import turn_upright
+from foveate.data.images import flat, turn_upright
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
@@ -158,7 +158,7 @@ def open_image(file: File) -> PIL.Image.Image:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
                 )
-            return turn_upright(picture).convert("RGB")
+            return flat(turn_upright(picture)).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
     except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
