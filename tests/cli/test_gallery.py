@@ -12,7 +12,6 @@ from foveate.cli import bench
 from foveate.cli import data as cli_data
 from foveate.cli import demo as cli_demo
 from foveate.cli import look as cli_look
-from foveate.cli import run as cli_run
 from foveate.cli import train as cli_train
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
@@ -113,11 +112,10 @@ def test_every_row_has_options_that_there_are(row: Row, monkeypatch: pytest.Monk
     monkeypatch.setattr(bench, "compare", lambda *told: asked.append(told) or Comparison("none", [], {}, {}))
     monkeypatch.setattr(bench, "save", lambda *_: [])
     monkeypatch.setattr(cli_demo, "demo", asked.append)
-    kinds = {"look": cli_look.Look, "run": cli_run.RunAsJson}
     for command in row.commands:
         verb, *rest = command_line(command, Path("there"))
         if verb == "look":
-            asked.append(parse(kinds[verb], rest, verb))
+            asked.append(parse(cli_look.Look, rest, verb))
         elif verb == "data":
             asked.append(parse(cli_data.Data, rest, verb))
             assert asked[-1].name in SOURCES

@@ -126,7 +126,7 @@ def test_mistakes(predictor: Predictor, tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=message):
             predictor.answer(["a red square"], options)
-    with pytest.raises(UserError, match="matches no images and captions"):
+    with pytest.raises(UserError, match="cannot judge; --matcher takes a run of match-image"):
         predictor.task.measure(predictor, [*SPLITS.test], Judging(matcher=predictor.task.out))
     with pytest.raises(UserError, match="images of 8 pixels do not divide into patches of 3"):
         Draw(out=tmp_path / "run", examples=Drawings(patch=3)).learn(SPLITS)

@@ -12,7 +12,8 @@ from diffusion_models import SIDE, TOKENS, save_pipelines
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.looking import open_model
-from foveate.tasks.looking.diffusion import PipelineViewer, join_pieces, mean_word_maps
+from foveate.tasks.looking.diffusion import PipelineViewer
+from foveate.tasks.looking.diffusion_words import join_pieces, mean_word_maps
 from foveate.tasks.looking.joint import grid_size, parts_of
 from foveate.viewer.sides import Image
 

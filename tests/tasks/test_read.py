@@ -74,7 +74,7 @@ def test_a_folder_as_json_goes_on_after_a_damaged_image(folder: Path, files: Pat
     PIL.Image.new("L", (3, 70)).save(files / "3.png")
     main(["run", str(folder), str(files), "--json"])
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [answer["file"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
+    assert [answer["place"] for answer in answers] == [str(files / f"{number}.png") for number in range(6)]
     assert [answer["text"] for answer in answers] == ["I", "OO", "", "", "I", "OO"]
     assert "cannot be read as an image" in answers[2]["error"]
     assert "3.png is 3 x 70 pixels: too tall for a line of text" in answers[3]["error"]

@@ -14,8 +14,10 @@ from foveate.cli import main
 from foveate.data.audio_codec import invert, learn_codec, relative
 from foveate.data.sounds import Sound, read_sound
 from foveate.data.spectrograms import LogMel
+from foveate.data.wav import check_wave_file
 from foveate.errors import TextError, UserError
-from foveate.tasks.speak import SaidTexts, Saying, Speak, check_wave_file, recognised
+from foveate.tasks.judges import recognised
+from foveate.tasks.speak import SaidTexts, Saying, Speak
 from foveate.training import Training
 
 SIZES = {"width": 32, "heads": 2, "feedforward": 64, "decoder_layers": 1, "dropout": 0.0}
@@ -64,8 +66,8 @@ def test_it_is_measured(run: Path, capsys: pytest.CaptureFixture) -> None:
     main(["eval", str(run), "--data", str(run.parent / "train.tsv"), "--json"])
     ways = json.loads(capsys.readouterr().out)["ways"]
     assert ways["speaker-tiny"]["nats"] < ways["frequency of each token"]["nats"]
-    with pytest.raises(UserError, match=r"classifies no sounds; --judge takes a run of classify-sound$"):
-        recognised(run, [], [])
+    with pytest.raises(UserError, match=r"cannot judge; --judge takes a run of classify-sound$"):
+        recognised(run, "classify-sound", [], [])
 
 
 def test_what_cannot_be_said(run: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.looking import File
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
-from foveate.tasks.transcripts import Search, SearchAndShow
+from foveate.tasks.transcripts import Search, TimedSearch
 from foveate.training import Training
 from foveate.viewer import Audio
 
@@ -113,7 +113,8 @@ def test_run_prints_a_line_for_each_file(
         assert sum(part in line for line in reported) == 1
     main(["run", str(run), "--json", str(tmp_path / "silent.wav"), str(tmp_path / "abc.wav")])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert first == {"file": str(tmp_path / "silent.wav"), "error": f"{tmp_path / 'silent.wav'} is silent"}
+    silent = str(tmp_path / "silent.wav")
+    assert first == {"input": silent, "place": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
     assert (second["text"], second["seconds"]) == ("abc", 0.55)
     assert -1 < second["log_prob"] < 0
 
@@ -160,7 +161,7 @@ def test_the_times_of_words(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     first, second = json.loads(capsys.readouterr().out)["words"]
     assert (first["word"], second["word"]) == ("ab", "ca")
     assert 0 <= first["start"] <= first["end"] <= second["start"] <= second["end"] <= 1
-    figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", SearchAndShow(times=True)))
+    figure = foveate.load(run).picture(foveate.load(run).run(tmp_path / "two.wav", TimedSearch(times=True)))
     assert [text.get_text() for text in figure.axes[0].texts] == ["ab", "ca"]
 
 

@@ -15,7 +15,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.maps import make_map
 from foveate.data.routes import Route
 from foveate.errors import UserError
-from foveate.tasks.walk import OnMaps, Routes, Walk, Walking, arrivals
+from foveate.tasks.walk import OnMaps, Routes, Walk, Walking
+from foveate.tasks.walks import arrivals
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -138,7 +139,7 @@ def test_a_picture_of_the_walk(folder: Path, map_file: Path) -> None:
         (["--map", "MAP"], "where to walk?"),
         (["--map", "MAP", "--at", "north"], "--at is north, but must be x,y,heading"),
         (["--map", "MAP", "--at", "7,1,0"], "the map square has no place 7,1"),
-        (["--map", "missing.xml", "--at", "1,1,0"], "cannot read the map missing.xml"),
+        (["--map", "missing.xml", "--at", "1,1,0"], "there is no map missing.xml"),
     ],
 )
 def test_bad_input(folder: Path, map_file: Path, flags, complaint, capsys) -> None:

@@ -122,7 +122,8 @@ def test_run_from_the_command_line(
     soundfile.write(tmp_path / "silent.wav", np.zeros(4000), 8000)
     main(["run", str(english), str(tmp_path / "silent.wav"), str(sound), "--json", "--times"])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert first == {"file": str(tmp_path / "silent.wav"), "error": f"{tmp_path / 'silent.wav'} is silent"}
+    silent = str(tmp_path / "silent.wav")
+    assert first == {"input": silent, "place": silent, "error": f"{tmp_path / 'silent.wav'} is silent"}
     assert second["seconds"] == 2
     assert second["words"][0].keys() == {"word", "start", "end"}
     main(["run", str(multilingual), str(sound), "--picture", str(tmp_path / "a.png")])

@@ -8,7 +8,7 @@ from transformers import DetrConfig, ResNetConfig
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
 from foveate.contracts import IGNORE, Batch
-from foveate.models.vision.detr import Detections
+from foveate.models.vision.detections import Detections
 from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 
 

@@ -43,7 +43,7 @@ class Eval(Generic[Options]):
 
 
 def main(arguments: Sequence[str]) -> None:
-    asked = parse_with_task(lambda _options: Eval, arguments, "eval")
+    asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
     task: Trained = tasks.load(asked.folder, asked.device)
     if asked.output is not None:

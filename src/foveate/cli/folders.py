@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,8 @@ from foveate.tasks.recipe import WRITTEN
 from foveate.tasks.trained import describe
 
 
-def parse_with_task(kind_for: Callable[[Any], Any], arguments: Sequence[str], command: str) -> Any:
-    """A dataclass filled from the arguments of "run" or "eval"; its `options` are those of the folder's task, and
-    `kind_for(options)` is the dataclass.
+def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
+    """The dataclass `kind`, filled from the arguments of "run" or "eval"; its `options` are those of the folder's task.
 
     The folder is found as the first argument that is one with a config; where there is none, the first task's options
     stand for any. Raises UserError as `parse` does, and for a folder that is damaged.
@@ -30,13 +29,12 @@ def parse_with_task(kind_for: Callable[[Any], Any], arguments: Sequence[str], co
     word = next((word for before, word in after if before != "--data" and _is_model(word)), None)
     if word is None:
         options = getattr(predictors(), f"{command}_options")({}, command)
-        return parse(kind_for(options)[type(options)], arguments, command)
+        return parse(kind[type(options)], arguments, command)
     folder = locate(word, lambda line: print(line, file=sys.stderr))
     tell_unfinished(folder)
     where, public = str(folder / bundle.CONFIG), is_public(folder)
     recipe = {} if public else describe(bundle.load(folder)).recipe
     options = getattr(opener(folder), f"{command}_options")(recipe, where)
-    kind = kind_for(options)
     return parse(kind[type(options)], arguments, command, kind(Path(word), options))
 
 

@@ -4,8 +4,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -14,12 +13,12 @@ import tyro
 
 from foveate import tasks
 from foveate.cli.folders import check_place, parse_with_task
+from foveate.cli.json_answers import answer_as_json
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
 from foveate.errors import TextError, UserError, one_line
-from foveate.files import strict_json
 from foveate.tasks.trained import Prediction, Trained
 from foveate.viewer.figures import check_extension, save_figure
 
@@ -50,18 +49,12 @@ class Run(Generic[Options]):
     the words appear one after the other)."""
     device: str = "cpu"
     """Where to compute: "cpu", "cuda", "mps", or "auto" for a CUDA GPU if there is one."""
-
-
-@dataclass
-class RunAsJson(Run[Options]):
-    __doc__ = Run.__doc__
-
     json: bool = False
     """Print a JSON object for each input: the input, and the answer with its probabilities and numbers."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    asked = parse_with_task(_kind, arguments, "run")
+    asked = parse_with_task(Run, arguments, "run")
     if asked.text and asked.file is not None:
         raise UserError(f"both sentences and the file {asked.file} are given; choose one")
     if asked.picture is not None:
@@ -76,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     lines, empty, long, drawn = 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
-    streams, as_json = _streams(task, asked), getattr(asked, "json", False)
+    streams = _streams(task, asked)
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
@@ -84,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
                 _draw(task, prediction, asked.picture)
                 drawn = True
             if not streams:
-                print(_as_json(sentence, prediction) if as_json else prediction.line, flush=True)
+                _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line)
         long += len(task.too_long(sentences))
         lines += len(sentences)
@@ -96,35 +89,8 @@ def main(arguments: Sequence[str]) -> None:
         raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
 
 
-def _kind(options: Any) -> type[Run]:
-    """What is asked of a task whose answers have JSON of their own, or none."""
-    return Run if hasattr(options, "json") else RunAsJson
-
-
-def _as_json(given: str, prediction: Prediction) -> str:
-    """An answer's text, numbers, and lists and tables of these, in one line of JSON; tensors are left out."""
-    return strict_json({"input": given, **(_plain_fields(prediction) or {"answer": prediction.line})})
-
-
-def _plain_fields(value: Any) -> dict[str, Any]:
-    kept = {}
-    for one in fields(value) if is_dataclass(value) else ():
-        with suppress(TypeError):
-            kept[one.name] = _plain(getattr(value, one.name))
-    return kept
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it. Raises TypeError for what is neither text nor number, nor made of these."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if is_dataclass(value):
-        return _plain_fields(value)
-    raise TypeError(type(value).__name__)
+def _print(given: str, prediction: Prediction, asked: Run) -> None:
+    print(answer_as_json(given, prediction) if asked.json else prediction.line, flush=True)
 
 
 def _hearer(task: Any) -> Callable[..., Iterator[Prediction]] | None:
@@ -140,7 +106,7 @@ def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
     if asked.picture is not None:
         raise UserError("a picture is drawn of a file, not of piped sound")
     for found in hear(sys.stdin.buffer.read, asked.options):
-        print(found.line, flush=True)
+        _print("-", found, asked)
 
 
 def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
@@ -173,7 +139,7 @@ def _chat(task: Any, asked: Run) -> None:
 
 def _streams(task: Trained, asked: Run) -> bool:
     """Whether the answer to the only text is shown while it is written."""
-    return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.options.json
+    return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.json
 
 
 def _show(part: str) -> None:

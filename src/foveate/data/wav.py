@@ -1,15 +1,18 @@
 """Reads WAV files of integers or floats, also those whose header is wrong about the length, as recorders to pipes write
-it."""
+it; writes WAV files of 16 bits."""
 
 import math
 import struct
+import wave
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
 from foveate.errors import UserError
+from foveate.files import written
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 """Codes of sample formats. With EXTENSIBLE the code is at another place of the header."""
@@ -127,3 +130,18 @@ def decode_samples(data: memoryview, header: WaveFormat, name: str) -> Float32[n
         padded[:, 4 - width :] = np.frombuffer(data, np.uint8).reshape(-1, width)
         values = padded.view("<i4")[:, 0] / 2**31
     return values.reshape(frames, header.channels).astype(np.float32)
+
+
+def check_wave_file(path: Path) -> None:
+    """Raise UserError for a place that no sound can be written to."""
+    if path.suffix.lower() != ".wav":
+        raise UserError(f"{path} must end in .wav")
+    if not path.parent.is_dir():
+        raise UserError(f"there is no folder {path.parent} to write {path.name} into")
+
+
+def write_wave(path: Path, samples: Float32[np.ndarray, "N"], rate: int) -> None:
+    """Write the samples of a sound, from -1 to 1, with 16 bits."""
+    with written(path) as temporary, wave.open(str(temporary), "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes((samples.clip(-1, 1) * 32767).astype("<i2").tobytes())

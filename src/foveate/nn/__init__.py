@@ -2,6 +2,12 @@
 
 from foveate.nn.attending import attends
 from foveate.nn.attention import MultiHeadAttention
+from foveate.nn.attentive_decoder import (
+    AttentiveDecoder,
+    AttentiveDecoderState,
+    RecurrentDecoderState,
+    concatenate_choices,
+)
 from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
@@ -16,13 +22,14 @@ from foveate.nn.convolution import (
 )
 from foveate.nn.decoder_stack import DecoderSizes, DecoderStack, DecoderStackState, decoder_block
 from foveate.nn.depthwise import DepthwiseConv2d
+from foveate.nn.detection_layers import box_layers, class_logits
 from foveate.nn.dropout import Dropout, StochasticDepth, depth_rates
 from foveate.nn.embeddings import WordEmbedding, tie_output, word_embeddings, word_vectors
 from foveate.nn.feature_map_attention import FeatureMapAttention
 from foveate.nn.feedforward import FeedForward, GatedFeedForward
 from foveate.nn.fully_connected import FullyConnectedHead
 from foveate.nn.heads import HeadFields, HeadSizes, attention_layer
-from foveate.nn.image_positions import coordinate_waves, grid_positions
+from foveate.nn.image_positions import coordinate_waves, grid_positions, inside_images
 from foveate.nn.init import (
     TooManyWeightsError,
     initialize,
@@ -31,10 +38,11 @@ from foveate.nn.init import (
     skip_init,
 )
 from foveate.nn.low_rank import LowRank, add_low_rank, low_rank_updates, merge_low_rank
+from foveate.nn.named_scores import SCORES, named_score
 from foveate.nn.norms import norm
 from foveate.nn.object_queries import BoxQueries, LearnedQueries, Proposals, surest_boxes
 from foveate.nn.pooled_attention import PooledAttention
-from foveate.nn.pooling import SCORES, AttentionPooling, MeanPooling, pooling, text_vector
+from foveate.nn.pooling import AttentionPooling, MeanPooling, pooling, text_vector
 from foveate.nn.positions import (
     LearnedPositions,
     Positioned,
@@ -44,16 +52,12 @@ from foveate.nn.positions import (
 )
 from foveate.nn.precision import bfloat16_is_fast, cpu_has_bfloat16
 from foveate.nn.pyramid import PyramidalEncoder
-from foveate.nn.recurrent import Recurrent
+from foveate.nn.recurrent import Recurrent, WordStates, reverse_rows
 from foveate.nn.recurrent_decoders import (
-    AttentiveDecoder,
-    AttentiveDecoderState,
     BahdanauDecoder,
     ContextDecoder,
     FixedVectorDecoder,
     LuongDecoder,
-    RecurrentDecoderState,
-    concatenate_choices,
 )
 from foveate.nn.relative_attention import RelativeAttention
 from foveate.nn.residual import Residual
@@ -64,6 +68,12 @@ from foveate.nn.window_attention import WindowAttention
 
 __all__ = [
     "SCORES",
+    "WordStates",
+    "box_layers",
+    "class_logits",
+    "inside_images",
+    "named_score",
+    "reverse_rows",
     "AttentionPooling",
     "AttentiveDecoder",
     "AttentiveDecoderState",

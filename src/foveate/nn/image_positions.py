@@ -1,9 +1,9 @@
-"""Positions in an image as sine and cosine waves (Carion et al. 2020, section A.4)."""
+"""Positions in an image as sine and cosine waves (Carion et al. 2020, section A.4), and which of them are padding."""
 
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
@@ -26,3 +26,15 @@ def grid_positions(inside: Bool[Tensor, "B h w"], width: int, dtype: torch.dtype
     rows, columns = counts.cumsum(1), counts.cumsum(2)
     rows, columns = rows / (rows[:, -1:] + 1e-6), columns / (columns[:, :, -1:] + 1e-6)
     return torch.cat([coordinate_waves(each, width // 2) for each in (rows, columns)], -1).flatten(1, 2)
+
+
+def inside_images(
+    pixels: Float[Tensor, "B c h w"], grid: Float[Tensor, "B C i j"], sizes: Int[Tensor, "B 2"] | None
+) -> Bool[Tensor, "B i j"]:
+    """Which places of a feature map are no padding: those whose first pixel is inside the image."""
+    (height, width), (rows, columns) = pixels.shape[2:], grid.shape[2:]
+    if sizes is None:
+        return torch.ones(len(grid), rows, columns, dtype=torch.bool, device=grid.device)
+    tops = torch.arange(rows, device=grid.device) * height // rows
+    lefts = torch.arange(columns, device=grid.device) * width // columns
+    return (tops < sizes[:, :1])[:, :, None] & (lefts < sizes[:, 1:])[:, None]

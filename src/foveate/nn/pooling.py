@@ -10,16 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Biaffine, Dot, ScaledDot, Score, attend, padding
+from foveate.attention import Score, attend, padding
 from foveate.errors import one_of
-
-SCORES: dict[str, Callable[[int, str], Score]] = {
-    "additive": lambda width, g: Additive(width, width, width, getattr(torch, g)),
-    "dot": lambda width, g: Dot(),
-    "scaled-dot": lambda width, g: ScaledDot(),
-    "biaffine": lambda width, g: Biaffine(width, width),
-}
-"""By name, a function that makes the score of queries and keys of one width; g is the additive one's activation."""
+from foveate.nn.named_scores import named_score
 
 
 def pooling(
@@ -31,8 +24,7 @@ def pooling(
     """
     one_of("pooling", kind, ("attention", *POOLINGS))
     if kind == "attention":
-        one_of("score", score, SCORES)
-        return AttentionPooling(width, SCORES[score](width, activation), learned)
+        return AttentionPooling(width, named_score(score, width, width, activation), learned)
     return POOLINGS[kind]()
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from foveate.errors import UserError, one_of
+from foveate.nn.pooling import MeanPooling
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "vanilla": nn.RNN}
 
@@ -88,3 +89,25 @@ class Recurrent(nn.Module):
         if not self.layer.bidirectional:
             return state
         return torch.cat([state[0::2], state[1::2]], -1)
+
+
+class WordStates(nn.Module):
+    """An encoder without layers: the word embeddings, and their mean as the state."""
+
+    def __init__(self, width: int, states: int, layers: int) -> None:
+        super().__init__()
+        self.width, self.states, self.layers = width, states, layers
+        self.mean = MeanPooling()
+
+    def forward(
+        self, x: Float[Tensor, "B S E"], lengths: Int[Tensor, "B"]
+    ) -> tuple[Float[Tensor, "B S E"], tuple[Tensor, ...]]:
+        return x, (self.mean(x, lengths).expand(self.layers, -1, -1),) * self.states
+
+
+def reverse_rows(x: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, "B"]) -> Shaped[Tensor, "B S ..."]:
+    """Each row from its last place to its first. Padding behind the end stays where it is."""
+    places = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
+    ends = lengths.to(x.device)[:, None]
+    places = torch.where(places < ends, ends - 1 - places, places)
+    return x.gather(1, places.view(*places.shape, *[1] * (x.ndim - 2)).expand_as(x))

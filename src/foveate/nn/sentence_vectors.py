@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from foveate.nn.attentive_decoder import RecurrentDecoderState
 from foveate.nn.dropout import Dropout
 from foveate.nn.pooling import LastState
 from foveate.nn.recurrent import Recurrent, RecurrentState
-from foveate.nn.recurrent_decoders import RecurrentDecoderState
 
 
 class SentenceReader(nn.Module):

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import PIL.Image
-import torch
 import tyro
 
 from foveate.data import TRAINERS
@@ -20,7 +18,7 @@ from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
 from foveate.files import is_file
-from foveate.sight import look
+from foveate.tasks.image_answers import BATCH, answer_probabilities, glimpse_maps
 from foveate.tasks.image_files import read_or_report
 from foveate.tasks.labelling import choose_label
 from foveate.tasks.predictor import Measured, Predictor
@@ -39,9 +37,6 @@ from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip
 from foveate.viewer.protocol import Input, LookResult
-
-BATCH = 128
-"""Questions that are answered together."""
 
 SHOWN = 256
 """Height and width of the images in a picture, in pixels."""
@@ -167,7 +162,9 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
         answers = [choose_label(predictor.processor.answers, one)[0] for one in shares]
         metrics = answer_metrics(answers, examples)
         boxed = [one for one in examples if one.box is not None][:BATCH]
-        maps = _maps(predictor, [one.read() for one in boxed], [one.question for one in boxed]) if boxed else None
+        maps = (
+            glimpse_maps(predictor, [one.read() for one in boxed], [one.question for one in boxed]) if boxed else None
+        )
         if maps is not None:
             inside = [share_in_box(one.mean(0), example.box) for one, example in zip(maps, boxed, strict=True)]  # type: ignore[arg-type]
             metrics["attention_in_box"] = 100 * float(np.mean(inside))
@@ -192,7 +189,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     def picture(self, predictor: Predictor, prediction: Answer) -> Any:
         """The image once for each glimpse, sharp and bright where the model looked."""
         image = read_image(Path(prediction.place))
-        maps = _maps(predictor, [image], [prediction.question])
+        maps = glimpse_maps(predictor, [image], [prediction.question])
         if maps is None:
             return None
         shown = ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
@@ -205,29 +202,3 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
         from foveate.tasks.looking.answers import look_at_answer
 
         return look_at_answer(predictor, given, max_length, sites)
-
-
-def model_inputs(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> dict[str, Any]:
-    processor = predictor.processor
-    return {"pixels": processor.pixels(images), **processor.ask(processor.tokens(questions))}
-
-
-def answer_probabilities(
-    predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]
-) -> list[list[float]]:
-    """The probability of each answer to each question."""
-    found: list[list[float]] = []
-    for begin in range(0, len(images), BATCH):
-        inputs = model_inputs(predictor, images[begin : begin + BATCH], questions[begin : begin + BATCH])
-        found += predictor.forward(inputs).logits[:, 0].float().softmax(-1).tolist()
-    return found
-
-
-def _maps(predictor: Predictor, images: Sequence[PIL.Image.Image], questions: Sequence[str]) -> Any:
-    """The weights (G, i, j) of the glimpses at each image; None if the model does not attend."""
-    with torch.inference_mode(), look(predictor.model, sites=["glimpses*", "hops*"]) as sight:
-        predictor.forward(model_inputs(predictor, images, questions))
-    if not sight.sites:
-        return None
-    weights = torch.cat([sight[site].weights()[:, :, 0] for site in sight.sites], 1).float().cpu()
-    return weights.unflatten(-1, (round(weights.shape[-1] ** 0.5), -1))

@@ -2,14 +2,12 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import PIL.Image
-import torch
 import tyro
 
 from foveate.contracts import Hypothesis
@@ -18,31 +16,26 @@ from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import choose_format
-from foveate.data.images import ImageFormat, read_image
-from foveate.decoding import Decoding, decode
-from foveate.errors import UserError, at_least, printable
-from foveate.tasks.caption_metrics import bleu, cider, same_words
+from foveate.data.images import read_image
+from foveate.errors import at_least, printable
+from foveate.tasks.caption_metrics import caption_metrics
+from foveate.tasks.caption_pictures import shown_image, word_rows, word_strip
+from foveate.tasks.captioning import BATCH, CaptionWriting, describe
 from foveate.tasks.image_files import image_files, read_images
+from foveate.tasks.nearest_images import nearest_images
 from foveate.tasks.predictor import Measured, Predictor, Predictors
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import Writing
-from foveate.tasks.word_maps import head_maps, named_shares, word_maps
+from foveate.tasks.word_maps import named_shares
 from foveate.training import Objective, Training
 from foveate.training.coverage import DoublyStochastic
-from foveate.viewer.figures import WordRow, plot_word_rows, plot_word_strip
+from foveate.viewer.figures import plot_word_rows
 from foveate.viewer.protocol import Input, LookResult
-
-BATCH = 64
-"""Images that are described together."""
 
 LOOKED_AT = 200
 """Images whose attention is compared with the boxes of what they show, when a model is measured."""
-
-SHOWN = 256
-"""Height and width of the images in a picture, in pixels."""
 
 NOTEWORTHY = 0.02
 """Share of unknown tokens in the captions of a test from which it is mentioned."""
@@ -78,17 +71,6 @@ class Captions(Examples):
 
 
 @dataclass
-class CaptionWriting(Writing):
-    """How captions are written: length_extra is the greatest number of tokens."""
-
-    decoding: Decoding = field(default_factory=lambda: Decoding(length_extra=40, width=3))
-    heads: bool = False
-    """In a picture, a row for each head of the block that looks most decidedly."""
-    beside: tuple[Path, ...] = ()
-    """In a picture, rows below for other captioners, by their folders."""
-
-
-@dataclass
 class Caption:
     """What a model wrote about an image."""
 
@@ -104,6 +86,10 @@ class Caption:
     def line(self) -> str:
         """The file and the caption, with a tab between them."""
         return f"{printable(self.place)}\t{printable(self.text)}" if self.text else ""
+
+    def json_values(self) -> dict[str, Any]:
+        """Place and caption."""
+        return {"place": self.place, "text": self.text}
 
 
 @dataclass
@@ -193,12 +179,8 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         """The most frequent caption of the training images, and that of the training image whose pixels are nearest."""
         learn = self.open()[0].some(NEIGHBOURS)
         frequent = Counter(caption for one in learn for caption in one.captions).most_common(1)[0][0]
-        known = _thumbnails(predictor, learn)
-        squares = (known**2).sum(1)
-        nearest = []
-        for begin in range(0, len(examples), BATCH):
-            asked = _thumbnails(predictor, examples[begin : begin + BATCH])
-            nearest += [learn[place].captions[0] for place in (squares - 2 * asked @ known.T).argmin(1).tolist()]
+        places = nearest_images(examples, learn, predictor.processor.format.channels)
+        nearest = [learn[place].captions[0] for place in places]
         return {
             "the most frequent caption": caption_metrics([frequent] * len(examples), examples),
             "the nearest image's caption": caption_metrics(nearest, examples),
@@ -225,7 +207,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
             other = Predictors(CaptionTask).load(folder)
             (written,) = describe(other, [image], options)
             rows += word_rows(other, image, written.tokens, options.heads)
-        return plot_word_rows(_shown(predictor, image), rows)
+        return plot_word_rows(shown_image(predictor, image), rows)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -233,72 +215,3 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         from foveate.tasks.looking.captions import look_at_caption
 
         return look_at_caption(predictor, given, max_length, sites, CaptionWriting())
-
-
-def word_strip(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[int]) -> Any:
-    """The image once for each token of its caption, sharp and bright where the model looked; None if it does not
-    attend."""
-    pixels = predictor.processor.pixels([image]).to(predictor.device)
-    maps = word_maps(predictor.model, pixels, [tokens], predictor.processor.tokenizer.special)
-    if maps is None:
-        return None
-    return plot_word_strip(_shown(predictor, image), predictor.processor.tokenizer.pieces(tokens), maps[0])
-
-
-def word_rows(predictor: Predictor, image: PIL.Image.Image, tokens: Sequence[int], heads: bool) -> list[WordRow]:
-    """The words of a caption with their maps, for a picture of several: one row, or one for each head.
-
-    Raises UserError for a model that does not attend.
-    """
-    pixels = predictor.processor.pixels([image]).to(predictor.device)
-    maps = head_maps(predictor.model, pixels, [tokens], predictor.processor.tokenizer.special)
-    if maps is None:
-        raise UserError(f"{predictor.name} does not attend: it has no row in the picture")
-    words, (own,) = predictor.processor.tokenizer.pieces(tokens), maps
-    if heads and len(own) > 1:
-        return [WordRow(f"head {number + 1}", words, each) for number, each in enumerate(own)]
-    return [WordRow((predictor.folder or predictor.task.out).name, words, own.mean(0))]
-
-
-def _shown(predictor: Predictor, image: PIL.Image.Image) -> np.ndarray:
-    return ImageFormat(SHOWN, predictor.processor.format.channels).pixels(image).transpose(1, 2, 0)
-
-
-def describe(predictor: Predictor, images: Sequence[PIL.Image.Image], options: CaptionWriting) -> Iterator[Hypothesis]:
-    """The best caption of each image."""
-    model: Any = predictor.model
-    generator = torch.Generator(predictor.device).manual_seed(options.seed)
-    special = predictor.processor.tokenizer.special
-    for begin in range(0, len(images), BATCH):
-        pixels = predictor.processor.pixels(images[begin : begin + BATCH]).to(predictor.device)
-        no_source = torch.zeros(len(pixels), dtype=torch.long, device=predictor.device)
-        with torch.inference_mode():
-            found = decode(model, {"pixels": pixels}, special, no_source, options.decoding, generator)
-        yield from (best for best, *_ in found)
-
-
-def caption_metrics(captions: Sequence[str], examples: Sequence[CaptionedImage]) -> dict[str, float]:
-    """BLEU, CIDEr-D, the share of captions that equal a reference, and BLEU of the images with each number of things
-    and of each kind, where they are known."""
-    references = [one.captions for one in examples]
-    equal = [same_words(caption, own) for caption, own in zip(captions, references, strict=True)]
-    metrics = {
-        "bleu": bleu(captions, references),
-        "cider": 10 * cider(captions, references),
-        "exact": 100 * sum(equal) / max(1, len(equal)),
-    }
-    for count in sorted({len(one.regions) for one in examples} - {0}):
-        chosen = [place for place, one in enumerate(examples) if len(one.regions) == count]
-        metrics[f"bleu_{count}"] = bleu([captions[place] for place in chosen], [references[place] for place in chosen])
-    for kind in dict.fromkeys(one.kind for one in examples if one.kind):
-        chosen = [place for place, one in enumerate(examples) if one.kind == kind]
-        named = kind.replace(" ", "_")
-        metrics[f"bleu_{named}"] = bleu([captions[place] for place in chosen], [references[place] for place in chosen])
-        metrics[f"exact_{named}"] = 100 * sum(equal[place] for place in chosen) / len(chosen)
-    return metrics
-
-
-def _thumbnails(predictor: Predictor, examples: Sequence[CaptionedImage]) -> np.ndarray:
-    """The pixels of images, scaled to 16 x 16, one row each."""
-    small = ImageFormat(16, predictor.processor.format.channels)
-    return np.stack([small.pixels(one.read()).reshape(-1) for one in examples]).astype(np.float32)

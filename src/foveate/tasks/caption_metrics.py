@@ -8,6 +8,8 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU
 
+from foveate.data.captions import CaptionedImage
+
 WORD = re.compile(r"\w+|[^\w\s]")
 
 ORDERS = 1, 2, 3, 4
@@ -17,6 +19,27 @@ SIGMA = 6.0
 """Standard deviation of CIDEr-D's penalty for another length, in words."""
 
 Ngrams = Counter[tuple[str, ...]]
+
+
+def caption_metrics(captions: Sequence[str], examples: Sequence[CaptionedImage]) -> dict[str, float]:
+    """BLEU, CIDEr-D, the share of captions that equal a reference, and BLEU of the images with each number of things
+    and of each kind, where they are known."""
+    references = [one.captions for one in examples]
+    equal = [same_words(caption, own) for caption, own in zip(captions, references, strict=True)]
+    metrics = {
+        "bleu": bleu(captions, references),
+        "cider": 10 * cider(captions, references),
+        "exact": 100 * sum(equal) / max(1, len(equal)),
+    }
+    for count in sorted({len(one.regions) for one in examples} - {0}):
+        chosen = [place for place, one in enumerate(examples) if len(one.regions) == count]
+        metrics[f"bleu_{count}"] = bleu([captions[place] for place in chosen], [references[place] for place in chosen])
+    for kind in dict.fromkeys(one.kind for one in examples if one.kind):
+        chosen = [place for place, one in enumerate(examples) if one.kind == kind]
+        named = kind.replace(" ", "_")
+        metrics[f"bleu_{named}"] = bleu([captions[place] for place in chosen], [references[place] for place in chosen])
+        metrics[f"exact_{named}"] = 100 * sum(equal[place] for place in chosen) / len(chosen)
+    return metrics
 
 
 def bleu(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from foveate.errors import UserError, at_least
 from foveate.nn import box_corners
 from foveate.sight import look
 from foveate.tasks.detection_metrics import Boxes, detection_metrics
-from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects, Showing
+from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects
 from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -66,7 +66,7 @@ class Detect(FromEncoder, Task[Architecture]):
     takes = "image"
     metric = "AP50"
     processor = BoxProcessor
-    options = Showing
+    options = Detecting
     usual = Training(
         usual_epochs=10,
         learning_rate=4e-4,
@@ -82,10 +82,6 @@ class Detect(FromEncoder, Task[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/detect")
     """Folder for the trained model; a training that it holds is resumed."""
-
-    @classmethod
-    def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Detecting:
-        return Detecting()
 
     def read(self, paths: Sequence[Path]) -> Dataset[BoxedImage]:
         return boxed_images(paths)
@@ -127,15 +123,13 @@ class Detect(FromEncoder, Task[Architecture]):
         softmax = self.architecture.no_object  # type: ignore[attr-defined]
         return SetMatching(SoftmaxClasses() if softmax else FocalClasses())
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Showing) -> list[FoundObjects]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Detecting) -> list[FoundObjects]:
         """The objects in the image of each file; a file that cannot be read is reported and has none."""
         images = {place: turn_upright(image) for place, image in read_images(texts).items()}
         found = dict(zip(images, _detect(predictor, [*images.values()]), strict=True))
         labels = [*predictor.processor.labels]
         return [
-            replace(
-                _found_objects(place, images[place].size, found[place], labels, options.threshold), as_json=options.json
-            )
+            _found_objects(place, images[place].size, found[place], labels, options.threshold)
             if place in found
             else FoundObjects(place, (0, 0))
             for place in texts

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import tyro
-from torch.nn.functional import cross_entropy
 
-from foveate.contracts import IGNORE
 from foveate.data import TRAINERS, Tokens
 from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode
 from foveate.data.drawing_processor import DrawingProcessor, learn_palette
 from foveate.data.image_processor import choose_format
-from foveate.decoding import Unmasking, unmask
 from foveate.errors import UserError, at_least, printable
+from foveate.tasks.drawing_metrics import drawing_recall, hidden_token_losses, unigram_metrics
+from foveate.tasks.drawings import Sketching, draw
 from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
@@ -27,12 +25,8 @@ from foveate.tasks.task import Examples, Task
 from foveate.tasks.texts import check_vocabulary
 from foveate.training import Objective, Training
 from foveate.training.objectives import CrossEntropy
-from foveate.training.settings import check_seed
 from foveate.viewer.figures import plot_word_strip
 from foveate.viewer.protocol import Input, LookResult
-
-BATCH = 64
-"""Images that are drawn or measured together."""
 
 COUNTED = 2_000
 """Training images whose tokens are counted, for the baselines."""
@@ -76,23 +70,6 @@ class Drawings(Examples):
             at_least(1, name, getattr(self, name) or 1)
         if not 0 <= self.caption_dropout < 1:
             raise UserError(f"caption_dropout is {self.caption_dropout}, but must be at least 0 and below 1")
-
-
-@dataclass
-class Sketching(Unmasking):
-    """How captions are drawn."""
-
-    out: Path = Path("drawing.png")
-    """The file to draw into (.png): a row for each caption."""
-    samples: int = 4
-    """Drawings of each caption, side by side."""
-    seed: int = 1
-    """Seed of random draws."""
-
-    def check(self) -> None:
-        super().check()
-        at_least(1, "samples", self.samples)
-        check_seed(self.seed)
 
 
 @dataclass
@@ -191,11 +168,9 @@ class Draw(Task[Architecture]):
     def measure(self, predictor: Predictor, examples: Sequence[CaptionedImage], options: Judging) -> Measured:
         """Nats of each hidden token and the share that is predicted; where the data tells what stands where, the share
         of the attention of a thing's name that is inside its box; with a matcher, how often it finds the caption."""
-        nats, right, count = _losses(predictor, examples)
+        nats, right, count = hidden_token_losses(predictor, examples)
         metrics = {"nats": nats.sum() / count.sum(), "accuracy": 100 * right.sum() / count.sum()}
         if isinstance(options, Judging) and options.matcher is not None:
-            from foveate.tasks.drawing_metrics import drawing_recall
-
             metrics |= drawing_recall(predictor, examples, options)
         if inside := named_shares(predictor, examples):
             metrics |= {"attention_in_box": 100 * inside[0], "uniform_in_box": 100 * inside[1]}
@@ -214,7 +189,7 @@ class Draw(Task[Architecture]):
         placed = np.stack([np.bincount(column, minlength=count) for column in known.T])
         ways = {"frequency of each token": everywhere, "frequency of each token in each place": placed}
         return {
-            name: _unigram(counts + 0.1 * (everywhere / everywhere.sum() + 1e-3), asked)
+            name: unigram_metrics(counts + 0.1 * (everywhere / everywhere.sum() + 1e-3), asked)
             for name, counts in ways.items()
         }
 
@@ -234,47 +209,8 @@ class Draw(Task[Architecture]):
         return look_at_drawing(predictor, given, max_length, sites, Sketching())
 
 
-def draw(predictor: Predictor, captions: Sequence[str], options: Sketching) -> np.ndarray:
-    """The tokens (N, T) of a drawing of each caption."""
-    processor: DrawingProcessor = predictor.processor
-    generator = torch.Generator(predictor.device).manual_seed(options.seed)
-    words = processor.tokenizer.encode(list(captions))
-    found = []
-    for begin in range(0, len(words), BATCH):
-        group = words[begin : begin + BATCH]
-        condition = predictor.on_device(processor.read(group))
-        nothing = predictor.on_device(processor.read([()] * len(group)))
-        hidden = processor.hidden(len(group)).to(predictor.device)
-        found.append(unmask(predictor.model, hidden, condition, nothing, options, generator).cpu().numpy())
-    return np.concatenate(found)
-
-
-def _losses(predictor: Predictor, examples: Sequence[CaptionedImage]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each image: the nats of its hidden tokens, how many are predicted right, and how many there are."""
-    prepared = predictor.processor.prepare(Dataset("examples", examples))
-    rows: list[np.ndarray] = []
-    for begin in range(0, len(prepared), BATCH):
-        batch = predictor.processor.batch(
-            [prepared[row] for row in range(begin, min(begin + BATCH, len(prepared)))], None
-        )
-        logits, labels = predictor.forward(batch.inputs).logits.float().cpu(), batch.labels
-        nats = cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none")
-        parts = nats.sum(1), (logits.argmax(-1) == labels).sum(1), (labels != IGNORE).sum(1)
-        rows.append(torch.stack([part.double() for part in parts]).numpy())
-    nats, right, count = np.concatenate(rows, 1)
-    return nats, right, count
-
-
 def _tokens(processor: DrawingProcessor, examples: Any) -> np.ndarray:
     return processor.palette.encode(decode(Dataset("examples", list(examples)), processor.palette.format))
-
-
-def _unigram(counts: np.ndarray, asked: np.ndarray) -> dict[str, float]:
-    """The nats of tokens (N, T) for the counts (T, K) of each place, and how often the most frequent one is right."""
-    log_probs = np.log(counts / counts.sum(1, keepdims=True))
-    places = np.arange(asked.shape[1])
-    right = asked == counts.argmax(1)
-    return {"nats": float(-log_probs[places, asked].mean()), "accuracy": 100 * float(right.mean())}
 
 
 def _enlarged(pixels: np.ndarray) -> np.ndarray:

@@ -1,13 +1,18 @@
-"""How well drawings fit their captions, by a matcher that was trained on images people made."""
+"""How good a model that draws is: what it predicts of hidden tokens, and how well its drawings fit their captions."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import PIL.Image
+import torch
+from torch.nn.functional import cross_entropy
 
-from foveate import tasks
+from foveate.contracts import IGNORE
 from foveate.data.captions import CaptionedImage
-from foveate.errors import UserError
+from foveate.data.dataset import Dataset
+from foveate.tasks.drawings import BATCH, draw
+from foveate.tasks.judges import load_judge
 from foveate.tasks.match_image import AMONG, caption_ranks, embed_captions, embed_images, recall
 from foveate.tasks.predictor import Predictor
 
@@ -15,16 +20,38 @@ DRAWN = 500
 """Captions that are drawn to be judged, at most."""
 
 
+def hidden_token_losses(
+    predictor: Predictor, examples: Sequence[CaptionedImage]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each image: the nats of its hidden tokens, how many are predicted right, and how many there are."""
+    prepared = predictor.processor.prepare(Dataset("examples", examples))
+    rows: list[np.ndarray] = []
+    for begin in range(0, len(prepared), BATCH):
+        batch = predictor.processor.batch(
+            [prepared[row] for row in range(begin, min(begin + BATCH, len(prepared)))], None
+        )
+        logits, labels = predictor.forward(batch.inputs).logits.float().cpu(), batch.labels
+        nats = cross_entropy(logits.mT, labels, ignore_index=IGNORE, reduction="none")
+        parts = nats.sum(1), (logits.argmax(-1) == labels).sum(1), (labels != IGNORE).sum(1)
+        rows.append(torch.stack([part.double() for part in parts]).numpy())
+    nats, right, count = np.concatenate(rows, 1)
+    return nats, right, count
+
+
+def unigram_metrics(counts: np.ndarray, asked: np.ndarray) -> dict[str, float]:
+    """The nats of tokens (N, T) for the counts (T, K) of each place, and how often the most frequent one is right."""
+    log_probs = np.log(counts / counts.sum(1, keepdims=True))
+    places = np.arange(asked.shape[1])
+    right = asked == counts.argmax(1)
+    return {"nats": float(-log_probs[places, asked].mean()), "accuracy": 100 * float(right.mean())}
+
+
 def drawing_recall(predictor: Predictor, examples: Sequence[CaptionedImage], options: Any) -> dict[str, float]:
     """How often the matcher finds the caption of a drawing among 100.
 
     Beside it stand the same for the real images, and for drawings of other captions (`recall_1_shuffled`).
     """
-    from foveate.tasks.draw import draw
-
-    judge = tasks.load(options.matcher)
-    if not isinstance(judge, Predictor) or judge.task.task != "match-image":
-        raise UserError(f"{options.matcher} matches no images and captions; --matcher takes a run of match-image")
+    judge = load_judge(options.matcher, "match-image", "--matcher")
     chosen = examples[:DRAWN]
     captions = [one.captions[0] for one in chosen]
     tokens = draw(predictor, captions, options)

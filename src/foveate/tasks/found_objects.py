@@ -1,7 +1,6 @@
 """The objects that a detector finds in images, and how they are shown."""
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from foveate.errors import UserError, printable
 
@@ -17,14 +16,6 @@ class Detecting:
         """Raise UserError for a value that cannot be."""
         if not 0 <= self.threshold <= 1:
             raise UserError(f"threshold is {self.threshold}, but must be from 0 to 1")
-
-
-@dataclass
-class Showing(Detecting):
-    """How objects are shown."""
-
-    json: bool = False
-    """Show a JSON object for each image: file, size, and label, score, box and query of each object."""
 
 
 @dataclass
@@ -49,16 +40,11 @@ class FoundObjects:
     size: tuple[int, int]
     """Width and height of the image; (0, 0) for a file that could not be read."""
     objects: list[FoundObject] = field(default_factory=list)
-    as_json: bool = field(default=False, repr=False)
-    """Whether the line is a JSON object."""
 
     @property
     def line(self) -> str:
         """The file and, after tabs, label, score and box of each object."""
         if self.size == (0, 0):
             return ""
-        if self.as_json:
-            values = {name: value for name, value in asdict(self).items() if name != "as_json"}
-            return json.dumps(values, ensure_ascii=False)
         parts = [f"{one.label} {one.score:.2f} {' '.join(f'{side:.0f}' for side in one.box)}" for one in self.objects]
         return printable("\t".join([self.place, *(parts or ["nothing"])]))

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import tyro
-from torch import Tensor
 
 from foveate.data.dataset import Dataset
 from foveate.data.generated_processor import ClassImageProcessor
 from foveate.data.image_processor import choose_format
 from foveate.data.images import LabelledImage, labelled_images
-from foveate.errors import TextError, UserError, at_least, printable, unknown
-from foveate.sight import look
-from foveate.tasks.gan_metrics import deviation_share, draw_scales, frechet, recognised
+from foveate.errors import TextError, at_least, unknown
+from foveate.tasks.gan_metrics import deviation_share, draw_scales, frechet, to_image
+from foveate.tasks.generated_images import Generated, draw_noise, generate, plot_place
 from foveate.tasks.image_grid import check_image_file, save_grid
+from foveate.tasks.judges import recognised
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -26,11 +25,8 @@ from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.adversarial import Hinge
 from foveate.training.settings import check_seed
-from foveate.viewer.figures import check_extension, plot_image_attention
+from foveate.viewer.figures import check_extension
 from foveate.viewer.protocol import Input, LookResult
-
-BATCH = 128
-"""Images that are generated together."""
 
 SHOWN = 112
 """Height and width of each image in a file, in pixels, at least."""
@@ -94,24 +90,6 @@ class Judging:
         check_seed(self.seed)
         if self.curve is not None:
             check_extension(self.curve)
-
-
-@dataclass
-class Generated:
-    """The images of a label."""
-
-    label: str
-    file: Path
-    pixels: np.ndarray = field(repr=False)
-    """(samples, h, w, C) in 8 bits."""
-    noise: Tensor = field(repr=False)
-    """What they were generated from."""
-    place: tuple[int, int] | None = None
-
-    @property
-    def line(self) -> str:
-        """The file and the label, with a tab between them."""
-        return f"{self.file}\t{printable(self.label)}"
 
 
 @dataclass
@@ -197,7 +175,7 @@ class TrainGAN(Task[Architecture]):
         real = _pixels(predictor, examples)
         metrics = {"frechet": frechet(made, real), "spread": deviation_share(made, real, np.array(labels))}
         if options.judge is not None:
-            metrics["recognised"] = recognised(options.judge, made, labels)
+            metrics["recognised"] = self._recognised(options.judge, made, labels)
         if options.curve is not None:
             draw_scales(self.out, options.curve)
         return Measured(labels, metrics)
@@ -220,27 +198,15 @@ class TrainGAN(Task[Architecture]):
         }
         if options.judge is not None:
             for name, images in ways.items():
-                found[name]["recognised"] = recognised(options.judge, images, labels.tolist())
+                found[name]["recognised"] = self._recognised(options.judge, images, labels.tolist())
         return found
+
+    def _recognised(self, judge: Path, images: np.ndarray, labels: Sequence[str]) -> float:
+        return recognised(judge, "classify-image", [to_image(one) for one in images], labels)
 
     def picture(self, predictor: Predictor, prediction: Generated) -> Any:
         """The first image, with the chosen place in red, beside where this place looks."""
-        model: Any = predictor.model
-        classes = _classes(predictor, [prediction.label])
-        with torch.inference_mode(), look(model.generator) as sight:
-            model.generator(prediction.noise[:1], classes)
-        if not sight.sites:
-            return None
-        weights = sight[sight.sites[-1]].weights()[0, 0].cpu()
-        side = round(len(weights) ** 0.5)
-        row, column = prediction.place or (side // 2, side // 2)
-        if not (0 <= row < side and 0 <= column < side):
-            raise UserError(f"place is {row} {column}, but the feature map has {side} x {side} places, from 0")
-        shown = prediction.pixels[0].repeat(3, -1) if prediction.pixels.shape[-1] == 1 else prediction.pixels[0].copy()
-        times = len(shown) / side
-        rows, columns = (slice(int(one * times), int((one + 1) * times)) for one in (row, column))
-        shown[rows, columns] = 255, 0, 0
-        return plot_image_attention(shown, weights[row * side + column].view(side, side).numpy(), prediction.label)
+        return plot_place(predictor, prediction)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -248,29 +214,6 @@ class TrainGAN(Task[Architecture]):
         from foveate.tasks.looking.generators import look_at_generator
 
         return look_at_generator(predictor, given, max_length, sites)
-
-
-def draw_noise(predictor: Predictor, count: int, seed: int) -> Tensor:
-    """What so many images are generated from."""
-    model: Any = predictor.model
-    return torch.randn(count, model.config.noise, generator=torch.Generator().manual_seed(seed))
-
-
-def generate(predictor: Predictor, noise: Tensor, labels: Sequence[str]) -> np.ndarray:
-    """An image (h, w, C) in 8 bits of each label."""
-    model: Any = predictor.model
-    found = []
-    for begin in range(0, len(labels), BATCH):
-        own = noise[begin : begin + BATCH].to(predictor.device)
-        with torch.inference_mode():
-            pixels = model.eval().generator(own, _classes(predictor, labels[begin : begin + BATCH])).float().cpu()
-        found.append(((pixels + 2) * 63.75).round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy())
-    return np.concatenate(found)
-
-
-def _classes(predictor: Predictor, labels: Sequence[str]) -> Tensor:
-    numbers = {label: number for number, label in enumerate(predictor.processor.labels)}
-    return torch.tensor([numbers[label] for label in labels], device=predictor.device)
 
 
 def _pixels(predictor: Predictor, examples: Sequence[LabelledImage]) -> np.ndarray:

@@ -1,19 +1,16 @@
-"""How good generated images are: whether a classifier recognises them, and how far they are from real ones.
+"""How good generated images are: how far they are from real ones, and how different from each other.
 
 N  images    h, w  height and width
 """
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL.Image
 
-from foveate import tasks
 from foveate.errors import UserError
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.figures import plot_curves, save_figure
 
 THUMBNAIL = 7
@@ -49,22 +46,6 @@ def deviation_share(made: np.ndarray, real: np.ndarray, labels: np.ndarray) -> f
         inside = [values[labels == label].var(0).sum() for label in np.unique(labels)]
         sizes.append(np.sqrt(np.mean(inside)))
     return 100 * sizes[0] / sizes[1]
-
-
-def recognised(folder: Path, images: np.ndarray, labels: Sequence[str]) -> float:
-    """The share of images (N, h, w, C), in percent, that a classifier gives their labels."""
-    judge = tasks.load(folder)
-    if not isinstance(judge, Predictor) or judge.task.task != "classify-image":
-        raise UserError(f"{folder} classifies no images; --judge takes a run of classify-image")
-    if unknown := sorted(set(labels) - set(judge.processor.labels)):
-        raise UserError(f"{folder} does not know the label '{unknown[0]}'")
-    known = [*judge.processor.labels]
-    right = 0
-    for begin in range(0, len(images), 256):
-        pixels = judge.processor.pixels([to_image(one) for one in images[begin : begin + 256]])
-        chosen = judge.forward({"pixels": pixels}).logits.argmax(-1).tolist()
-        right += sum(known[place] == label for place, label in zip(chosen, labels[begin:], strict=False))
-    return 100 * right / len(images)
 
 
 def draw_scales(folder: Path, out: Path) -> None:

@@ -1,6 +1,5 @@
 """What tasks share that give each file, such as an image or a sound, one of several labels."""
 
-import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +38,6 @@ class Deciding:
 
     top: int = 1
     """How many of the most probable labels to show, each with its probability."""
-    json: bool = False
-    """Show a JSON object for each file: its place, label and probability, and the probabilities of the --top labels."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
@@ -62,14 +59,25 @@ class FileDecision:
     @property
     def line(self) -> str:
         """The file, the label and its probability, and those of further labels, with tabs between them; nothing for a
-        file that could not be used, or its place alone as JSON."""
+        file that could not be used."""
         if not self.label:
-            return json.dumps({"place": self.place, "label": None}) if self.shown.json else ""
-        best = dict(nlargest(self.shown.top, self.probabilities.items(), key=itemgetter(1)))
-        if self.shown.json:
-            values = {"place": self.place, "label": self.label, "probability": self.probability, "probabilities": best}
-            return json.dumps(values, ensure_ascii=False)
+            return ""
+        best = self._best()
         return "\t".join([printable(self.place), *(f"{printable(name)}\t{share:.3f}" for name, share in best.items())])
+
+    def json_values(self) -> dict[str, Any]:
+        """Place, label and probability, and the probabilities of the most probable labels; or a place without label."""
+        if not self.label:
+            return {"place": self.place, "label": None}
+        return {
+            "place": self.place,
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": self._best(),
+        }
+
+    def _best(self) -> dict[str, float]:
+        return dict(nlargest(self.shown.top, self.probabilities.items(), key=itemgetter(1)))
 
     @property
     def title(self) -> str:

@@ -29,16 +29,16 @@ def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
         if header_of(folder).model_type in ("bert", "roberta"):
-            from foveate.tasks import public_bert
+            from foveate.tasks import public_openers
 
-            return public_bert.opener(folder)
+            return public_openers.bert_opener(folder)
         if header_of(folder).model_type == "whisper":
             from foveate.tasks import whisper
 
             return whisper.opener(folder)
-        from foveate.tasks import public_labels
+        from foveate.tasks import public_openers
 
-        return public_labels.opener(folder)
+        return public_openers.opener(folder)
     return predictors(bundle.load(folder))
 
 

@@ -7,20 +7,19 @@ from typing import Annotated, Any
 
 import torch
 import tyro
-from torch import Tensor
 
-from foveate.data import RIGHT, Judged, MatchBatches, PairBatches, judged_pairs
+from foveate.data import Judged, MatchBatches, PairBatches, judged_pairs
 from foveate.data.match_processor import MatchProcessor
 from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.match_rules import MEASURES, Rule, best_threshold, fit
 from foveate.tasks.match_vectors import vector_measures
 from foveate.tasks.measures import accuracy, macro_f1, roc_auc
+from foveate.tasks.pair_reading import QUERY, pair_inputs, probabilities
 from foveate.tasks.pair_text import PairTask, PairText, split_pair
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.trained import NoOptions, check_unchanged
-from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.protocol import Input, LookResult
@@ -30,12 +29,6 @@ FITTED_TO = 10_000
 
 COUNTED = 50_000
 """Pairs from all over the training text in which words are counted, at most."""
-
-TOKENS_TOGETHER = 4096
-"""Tokens on the longer side of the pairs that are judged together."""
-
-QUERY = "query"
-"""Stands for the learned query in pictures."""
 
 TEST_SEED = 1
 """Of the wrong pairs that a model is measured on."""
@@ -178,28 +171,6 @@ class Match(PairTask[Architecture]):
         from foveate.tasks.looking.matchers import look_at_pair
 
         return look_at_pair(predictor, given, max_length, sites)
-
-
-def probabilities(predictor: Predictor, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """How probable it is that each pair's texts belong together; a pair with an empty text does not."""
-    places = [place for place, pair in enumerate(pairs) if all(map(str.strip, pair))]
-    found = [0.0] * len(pairs)
-    for rows, inputs in predictor.processor.inputs([pairs[place] for place in places], TOKENS_TOGETHER):
-        shares = predictor.forward(inputs).logits.float().softmax(-1)[:, 0, RIGHT].tolist()
-        for row, share in zip(rows, shares, strict=True):
-            found[places[row]] = share
-    return found
-
-
-def pair_inputs(predictor: Predictor, text: str) -> tuple[dict[str, Tensor], list[list[str]]]:
-    """What the model is given for one `source<TAB>target`, and names of the places of the source and of the target.
-
-    Raises UserError for a text that is no pair.
-    """
-    processor, pair = predictor.processor, split_pair(text)
-    ((_, inputs),) = processor.inputs([pair], TOKENS_TOGETHER)
-    sides = zip((processor.source, processor.target), processor.encode([pair]), strict=True)
-    return predictor.on_device(inputs), [[*tokenizer.pieces(tokens), END_SIGN] for tokenizer, (tokens,) in sides]
 
 
 def _metrics(scores: Sequence[float], threshold: float, pairs: Sequence[Judged]) -> dict[str, float]:

@@ -9,78 +9,12 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from foveate import bundle, models
-from foveate.data.bert_tokenizer import CLASS, BertTokenizer
+from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.masking import MASK
-from foveate.data.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.errors import UserError
-from foveate.files import read_json
-from foveate.interop.keys import bert
-from foveate.interop.layout import label_names
-from foveate.interop.public_folder import check_tokenizer, header_of
-from foveate.interop.weight_files import weight_files
-from foveate.nn import skip_init
 from foveate.tasks.blanks import Blank, FilledText, Filling, check_blanks
-from foveate.tasks.embedder import Embedder, embeds_sentences
+from foveate.tasks.public_reader import read_bert
 from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
-from foveate.tensor_files import read_tensors
-from foveate.training.hardware import choose_device
-
-
-def opener(folder: Path) -> Any:
-    """What loads the model of a folder: words are filled in, texts, words or pairs get labels or, without a head, texts
-    vectors.
-
-    Raises UserError for another head.
-    """
-    from foveate.tasks.public_labels import KINDS
-
-    if embeds_sentences(folder):
-        return Embedder
-    (name, *_) = header_of(folder).architectures or ("BertModel",)
-    kinds = {
-        "Model": Embedder,
-        "ForMaskedLM": WordFiller,
-        "ForPreTraining": WordFiller,
-        "ForSequenceClassification": KINDS["text"],
-        "ForTokenClassification": KINDS["tokens"],
-        "ForNextSentencePrediction": KINDS["pair"],
-    }
-    kind = name.removeprefix("Roberta").removeprefix("Bert")
-    if kind not in kinds:
-        raise UserError(f"{folder} is a {name}; foveate runs a BERT or RoBERTa {', '.join(kinds)}")
-    return kinds[kind]
-
-
-def read_model(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dict[str, Any]]:
-    """The model of a folder in evaluation mode, its tokenizer, and what `config.json` holds.
-
-    Raises UserError, one line, for whatever is missing, damaged or unknown.
-    """
-    values = read_json(folder / bundle.CONFIG)
-    config = bert.read_config(values, str(folder / bundle.CONFIG), head)
-    if head in ("text", "tokens"):
-        config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
-    parts = [read_tensors(file).tensors for file in weight_files(folder)]
-    try:
-        state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
-    with skip_init():
-        model = models.build("bert", config)
-    bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
-    tokenizer = _tokenizer(folder, head)
-    check_tokenizer(tokenizer.largest, model)
-    return model.to(choose_device(device)).eval(), tokenizer, values
-
-
-def _tokenizer(folder: Path, head: str) -> BertTokenizer | PublicTokenizer:
-    """A BERT's own; texts and words get labels by any other as well, such as that of an exported classifier."""
-    if head in ("text", "tokens") and (folder / TOKENIZER).is_file():
-        found = PublicTokenizer.load(folder)
-        if all(found.number(name) is None for name in CLASS):
-            return found
-    return BertTokenizer.load(folder)
 
 
 @dataclass
@@ -94,7 +28,7 @@ class WordFiller:
     @classmethod
     def load(cls, folder: Path | str, device: str = "cpu") -> "WordFiller":
         """The model of a folder. Raises UserError, one line, for what is missing or damaged."""
-        model, tokenizer, _ = read_model(Path(folder), "words", device)
+        model, tokenizer, _ = read_bert(Path(folder), "words", device)
         return cls(model, tokenizer, {"family": "bert", "recipe": {"model": str(folder)}})
 
     @classmethod

@@ -18,7 +18,6 @@ from foveate.data.scripts import split_words
 from foveate.data.tagged import tagged_text
 from foveate.errors import TextError, UserError, printable, quoted
 from foveate.interop.layout import label_names
-from foveate.interop.public_folder import head_of, layout_of
 from foveate.tasks.label_texts import Decision, plot_decision
 from foveate.tasks.labelling import choose_label, evaluate_labels, label_metrics
 from foveate.tasks.pair_text import split_pair
@@ -198,21 +197,6 @@ class PublicTagger(PublicLabeller):
 
 
 KINDS: dict[str, type[PublicLabeller]] = {"text": PublicClassifier, "pair": PublicPairs, "tokens": PublicTagger}
-
-
-def opener(folder: Path) -> Any:
-    """What loads a folder of a GPT, GPT-NeoX, Llama or XLNet: words are predicted, or labels given."""
-    from foveate.tasks.completion.completer import Completer
-
-    if not (folder / bundle.CONFIG).is_file():
-        return Completer
-    if (head := head_of(folder)) in KINDS:
-        return KINDS[head]
-    if layout_of(folder).family == "xlnet":
-        from foveate.tasks.public_xlnet import XLNetEmbedder, XLNetFiller
-
-        return XLNetEmbedder if head == "none" else XLNetFiller
-    return Completer
 
 
 @contextmanager

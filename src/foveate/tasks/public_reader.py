@@ -9,12 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from foveate.data.bert_tokenizer import BertTokenizer
+from foveate import bundle, models
+from foveate.data.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.labelled_pairs import LabelledPairProcessor
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.public_tokenizer import TOKENIZER, PublicTokenizer
 from foveate.data.rows import padded
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.interop.keys import bert
+from foveate.interop.layout import label_names
 from foveate.interop.public_folder import check_tokenizer, header_of, read_folder
+from foveate.interop.weight_files import weight_files
+from foveate.nn import skip_init
 from foveate.tasks.text_task import TOKENS_TOGETHER, longest_first
+from foveate.tensor_files import read_tensors
 from foveate.training.hardware import choose_device
 
 CPU_TOKENS = 512
@@ -105,9 +113,7 @@ class PublicReader:
 def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dict[str, Any]]:
     """The model of a folder in evaluation mode, and what its `config.json` holds. Raises UserError, one line."""
     if header_of(folder).model_type in ("bert", "roberta"):
-        from foveate.tasks.public_bert import read_model
-
-        model, tokenizer, values = read_model(folder, head, device)
+        model, tokenizer, values = read_bert(folder, head, device)
         config: Any = model.config
         return PublicReader(model, tokenizer, "bert", "token_types" if config.token_types > 1 else None), values
     found = read_folder(folder)
@@ -115,3 +121,34 @@ def open_reader(folder: Path, head: str, device: str) -> tuple[PublicReader, dic
     check_tokenizer(own.largest, found.model)
     types = "segments" if found.family == "xlnet" else None
     return PublicReader(found.model.to(choose_device(device)), own, found.family, types), found.values
+
+
+def read_bert(folder: Path, head: str, device: str) -> tuple[nn.Module, Any, dict[str, Any]]:
+    """The BERT of a folder in evaluation mode, its tokenizer, and what `config.json` holds.
+
+    Raises UserError, one line, for whatever is missing, damaged or unknown.
+    """
+    values = read_json(folder / bundle.CONFIG)
+    config = bert.read_config(values, str(folder / bundle.CONFIG), head)
+    if head in ("text", "tokens"):
+        config.classes = len(label_names(values, str(folder / bundle.CONFIG)))
+    parts = [read_tensors(file).tensors for file in weight_files(folder)]
+    try:
+        state = bert.foveate(config, {name: value for part in parts for name, value in part.items()})
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    with skip_init():
+        model = models.build("bert", config)
+    bundle.fill(model, state, str(folder), "its weights are not those of its config.json")
+    tokenizer = _bert_tokenizer(folder, head)
+    check_tokenizer(tokenizer.largest, model)
+    return model.to(choose_device(device)).eval(), tokenizer, values
+
+
+def _bert_tokenizer(folder: Path, head: str) -> BertTokenizer | PublicTokenizer:
+    """A BERT's own; texts and words get labels by any other as well, such as that of an exported classifier."""
+    if head in ("text", "tokens") and (folder / TOKENIZER).is_file():
+        found = PublicTokenizer.load(folder)
+        if all(found.number(name) is None for name in CLASS):
+            return found
+    return BertTokenizer.load(folder)

@@ -1,6 +1,5 @@
 """Reading: a model writes the word that it sees in an image, one character after the other."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,23 +13,22 @@ import tyro
 
 from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
-from foveate.data.images import images_below, read_image
+from foveate.data.images import read_image
 from foveate.data.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
-from foveate.decoding import beam, greedy
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
 from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.error_rates import error_rate
+from foveate.tasks.image_files import image_files
 from foveate.tasks.measures import accuracy
+from foveate.tasks.nearest_images import nearest_writing
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.trained import unlearned
+from foveate.tasks.word_reading import BATCH, Search, read_words
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
-
-BATCH = 128
-"""Images that are read together."""
 
 ROW, COLUMN = 8, 4
 """Height and width in pixels of a place that SAR attends to."""
@@ -64,29 +62,6 @@ class WordImages(Examples):
 
 
 @dataclass
-class Search:
-    """How the text is searched."""
-
-    width: int = 5
-    """Width of the beam search; 1 is greedy search."""
-    length: int = 40
-    """Characters of the longest text."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        for name in ("width", "length"):
-            at_least(1, name, getattr(self, name))
-
-
-@dataclass
-class SearchAndShow(Search):
-    """How the text is searched and printed."""
-
-    json: bool = False
-    """Print a JSON object for each image: file, text, probability."""
-
-
-@dataclass
 class WordRead:
     """What a model read in an image."""
 
@@ -95,18 +70,19 @@ class WordRead:
     text: str
     probability: float
     """Of the whole text; 0 for a file that could not be read."""
-    as_json: bool = False
     error: str | None = None
 
     @property
     def line(self) -> str:
-        """File, text and probability, with tabs between them, or one JSON object."""
-        if self.as_json:
-            problem = {"error": self.error} if self.error else {}
-            return json.dumps({"file": self.place, "text": self.text, "probability": self.probability, **problem})
+        """File, text and probability, with tabs between them."""
         if self.error:
             return f"{printable(self.place)}\t\t{printable(self.error)}"
         return f"{printable(self.place)}\t{printable(self.text)}\t{self.probability:.3f}"
+
+    def json_values(self) -> dict[str, Any]:
+        """Place, text and probability, and what is wrong with a file that could not be read."""
+        problem = {"error": self.error} if self.error else {}
+        return {"place": self.place, "text": self.text, "probability": self.probability, **problem}
 
 
 @dataclass
@@ -123,7 +99,7 @@ class Read(FromCharacters, Task[Architecture]):
     takes = "image"
     metric = "word_accuracy"
     processor = WordImageProcessor
-    options = SearchAndShow
+    options = Search
     usual = Training(
         usual_epochs=1,
         learning_rate=1e-3,
@@ -140,10 +116,6 @@ class Read(FromCharacters, Task[Architecture]):
     out: Path = Path("runs/read")
     """Folder for the trained model; a training that it holds is resumed."""
 
-    @classmethod
-    def eval_options(cls, recipe: Any, where: str) -> Search:
-        return Search()
-
     def read(self, paths: Sequence[Path]) -> Dataset[WordImage]:
         return word_images(paths)
 
@@ -153,9 +125,9 @@ class Read(FromCharacters, Task[Architecture]):
         return WordImageProcessor(chosen.height, chosen.width, characters, chosen.augment)
 
     def expand(self, places: Sequence[str]) -> list[str]:
-        return [str(file) for place in places for file in _files(Path(place))]
+        return image_files(places)
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: SearchAndShow) -> list[WordRead]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Search) -> list[WordRead]:
         """What is written in the image of each file; a file that cannot be read gets no text, but an error."""
         options.check()
         images, errors = {}, {}
@@ -165,10 +137,7 @@ class Read(FromCharacters, Task[Architecture]):
             except UserError as error:
                 errors[place] = str(error)
         found = dict(zip(images, read_words(predictor, [*images.values()], options), strict=True))
-        return [
-            WordRead(place, *found.get(place, ("", 0.0)), as_json=options.json, error=errors.get(place))
-            for place in texts
-        ]
+        return [WordRead(place, *found.get(place, ("", 0.0)), error=errors.get(place)) for place in texts]
 
     def measure(self, predictor: Predictor, examples: Sequence[WordImage], options: Search) -> Measured:
         found: list[str] = []
@@ -190,8 +159,7 @@ class Read(FromCharacters, Task[Architecture]):
         known = learned.some(NEIGHBOURS)
         words = [one.label for one in known]
         frequent = Counter(words).most_common(1)[0][0]
-        thumbnails, others = (_thumbnails(part) for part in (known, examples))
-        nearest = [words[place] for place in (others @ thumbnails.T).argmax(1)]
+        nearest = [words[place] for place in nearest_writing(examples, known)]
         return {
             "the most frequent word": text_metrics([frequent] * len(right), right),
             "the nearest image": text_metrics(nearest, right),
@@ -236,34 +204,3 @@ def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]
         "accuracy_ignoring_case": accuracy(*plain),
         "character_error_rate": error_rate(found, right),
     }
-
-
-def read_words(predictor: Predictor, images: Sequence[PIL.Image.Image], options: Search) -> list[tuple[str, float]]:
-    """The text in each image and its probability."""
-    found = []
-    for begin in range(0, len(images), BATCH):
-        inputs = predictor.on_device(predictor.processor.inputs(images[begin : begin + BATCH]))
-        model: Any = predictor.model
-        if options.width == 1:
-            best = greedy(model, inputs, predictor.processor.special, options.length + 1)
-        else:
-            special = predictor.processor.special
-            best = [some[0] for some in beam(model, inputs, special, options.length + 1, options.width)]
-        found += [(predictor.processor.decode(one.tokens), float(np.exp(one.log_prob))) for one in best]
-    return found
-
-
-def _thumbnails(examples: Sequence[WordImage]) -> np.ndarray:
-    """Each image as a unit vector: scaled to 16 x 48, without its mean, letters positive where they are fewer."""
-    vectors = np.empty((len(examples), 16 * 48), np.float32)
-    for row, example in enumerate(examples):
-        pixels = np.asarray(WordImageProcessor.grey(example.read()).resize((48, 16)), np.float32)
-        pixels = pixels - pixels.mean()
-        vectors[row] = (pixels * np.sign((pixels**3).mean() or 1)).ravel()
-    return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-6)
-
-
-def _files(place: Path) -> list[Path]:
-    if place.is_dir() and not (files := images_below(place)):
-        raise UserError(f"{place} has no images")
-    return files if place.is_dir() else [place]

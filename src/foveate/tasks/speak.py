@@ -1,6 +1,5 @@
 """Text to sound: a model says a text, one audio token after the other."""
 
-import wave
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,21 +18,16 @@ from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
 from foveate.data.sounds import Sound
 from foveate.data.speaking_processor import SpeakingProcessor
-from foveate.decoding import sample
-from foveate.decoding.sampling import check_sampling
-from foveate.errors import TextError, UserError, at_least, printable
-from foveate.files import written
+from foveate.data.wav import check_wave_file, write_wave
+from foveate.errors import at_least, printable
 from foveate.sight import look
-from foveate.tasks.classify_sound import ClassifySound
+from foveate.tasks.judges import recognised
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel
+from foveate.tasks.spoken_texts import BATCH, Drawing, say, split_words
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Objective, Training
-from foveate.training.settings import check_seed
-
-BATCH = 100
-"""Sounds that are made or measured together."""
 
 KNOWN = 1000
 """Different texts that are kept, at most."""
@@ -64,22 +58,6 @@ class SaidTexts(Examples):
     def check(self) -> None:
         super().check()
         at_least(2, "codes", self.codes)
-
-
-@dataclass
-class Drawing:
-    """How tokens are drawn."""
-
-    temperature: float = 0.8
-    """Below 1 prefers likely tokens: sounds become longer, because the end is seldom the likeliest. Above 1 is more
-    random."""
-    seed: int = 1
-    """Seed of random draws."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        check_sampling(1, self.temperature, None, None)
-        check_seed(self.seed)
 
 
 @dataclass
@@ -172,7 +150,7 @@ class Speak(Task[Architecture]):
         """Say the texts into one file. Raises TextError for characters that the model never saw."""
         options.check()
         check_wave_file(options.out)
-        parts = [_words(predictor.processor, text, place) for place, text in enumerate(texts)]
+        parts = [split_words(predictor.processor, text, place) for place, text in enumerate(texts)]
         tokens = iter(say(predictor, [word for words in parts for word in words], options))
         said, samples = [], []
         for text, words in zip(texts, parts, strict=True):
@@ -181,7 +159,7 @@ class Speak(Task[Architecture]):
             samples += [piece for sound in sounds for piece in (sound.samples, np.zeros(round(PAUSE * sound.rate)))]
             said.append(Said(text, options.out, sum(one.seconds for one in sounds), own[0] if own else []))
         if samples:
-            write_wave(options.out, Sound(np.concatenate(samples).astype(np.float32), self._rate(predictor)))
+            write_wave(options.out, np.concatenate(samples).astype(np.float32), predictor.processor.codec.log_mel.rate)
         return said
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Drawing) -> Measured:
@@ -198,7 +176,7 @@ class Speak(Task[Architecture]):
         if isinstance(options, Listening) and options.judge is not None:
             made = say(predictor, texts, options)
             sounds = [processor.codec.decode(tokens, options.seed) for tokens in made]
-            metrics["recognised"] = recognised(options.judge, sounds, texts)
+            metrics["recognised"] = self._recognised(options.judge, sounds, texts)
         return Measured(texts, metrics)
 
     def baselines(
@@ -213,8 +191,8 @@ class Speak(Task[Architecture]):
         found = {"frequency of each token": {"nats": entropy}}
         if isinstance(options, Listening) and options.judge is not None:
             through = [processor.codec.decode(one.tolist(), options.seed) for one in codes]
-            found["real sounds through the codebook"] = {"recognised": recognised(options.judge, through, texts)}
-            found["real sounds"] = {"recognised": recognised(options.judge, sounds, texts)}
+            found["real sounds through the codebook"] = {"recognised": self._recognised(options.judge, through, texts)}
+            found["real sounds"] = {"recognised": self._recognised(options.judge, sounds, texts)}
         return found
 
     def picture(self, predictor: Predictor, prediction: Said) -> Any:
@@ -235,59 +213,5 @@ class Speak(Task[Architecture]):
         seconds = len(prediction.tokens) * processor.codec.log_mel.step
         return draw(spectrogram, weights, [""] * len(weights), seconds, word)
 
-    def _rate(self, predictor: Predictor) -> int:
-        rate: int = predictor.processor.codec.log_mel.rate
-        return rate
-
-
-def say(predictor: Predictor, texts: Sequence[str], options: Drawing) -> list[list[int]]:
-    """The codes of the sound of each text."""
-    processor: SpeakingProcessor = predictor.processor
-    model: Any = predictor.model
-    generator = torch.Generator(predictor.device).manual_seed(options.seed)
-    found: list[list[int]] = []
-    for begin in range(0, len(texts), BATCH):
-        inputs = predictor.on_device(processor.inputs([processor.read(text) for text in texts[begin : begin + BATCH]]))
-        drawn = sample(
-            model, inputs, processor.special, processor.longest + 1, 1, options.temperature, generator=generator
-        )
-        found += [processor.codes(one.tokens) or [0] for (one,) in drawn]
-    return found
-
-
-def recognised(folder: Path, sounds: Sequence[Sound], labels: Sequence[str]) -> float:
-    """The share of sounds, in percent, that a classifier gives their labels. UserError for another model."""
-    from foveate import tasks
-
-    judge = tasks.load(folder)
-    if not isinstance(judge, Predictor) or not isinstance(judge.task, ClassifySound):
-        raise UserError(f"{folder} classifies no sounds; --judge takes a run of classify-sound")
-    if unknown := sorted(set(labels) - set(judge.processor.labels)):
-        raise UserError(f"{folder} does not know the label '{unknown[0]}'")
-    decisions = judge.task.decide(judge, sounds, [""] * len(sounds))
-    return 100 * sum(one.label == label for one, label in zip(decisions, labels, strict=True)) / len(labels)
-
-
-def check_wave_file(path: Path) -> None:
-    """Raise UserError for a place that no sound can be written to."""
-    if path.suffix.lower() != ".wav":
-        raise UserError(f"{path} must end in .wav")
-    if not path.parent.is_dir():
-        raise UserError(f"there is no folder {path.parent} to write {path.name} into")
-
-
-def write_wave(path: Path, sound: Sound) -> None:
-    """Write a sound with 16 bits."""
-    with written(path) as temporary, wave.open(str(temporary), "wb") as file:
-        file.setparams((1, 2, sound.rate, 0, "NONE", ""))
-        file.writeframes((sound.samples.clip(-1, 1) * 32767).astype("<i2").tobytes())
-
-
-def _words(processor: SpeakingProcessor, text: str, place: int) -> list[str]:
-    """What of a text is said in one go: all of it, if the training had such a text, else its words."""
-    words = [text.strip()] if text.strip() in processor.texts else text.split()
-    for word in words:
-        if strange := sorted(set(word) - set(processor.characters)):
-            known = ", ".join(processor.texts[:10])
-            raise TextError(place, f"'{printable(strange[0])}' was in no text of the training; it had such as {known}")
-    return words
+    def _recognised(self, judge: Path, sounds: Sequence[Sound], texts: Sequence[str]) -> float:
+        return recognised(judge, "classify-sound", sounds, texts)

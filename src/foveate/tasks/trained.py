@@ -89,7 +89,7 @@ class Reading:
 
 @runtime_checkable
 class Prediction(Protocol):
-    """The answer to one line of input."""
+    """The answer to one line of input. `json_values()`, where it has that, is what `foveate run --json` prints."""
 
     @property
     def line(self) -> str:

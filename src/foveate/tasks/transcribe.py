@@ -23,7 +23,7 @@ from foveate.tasks.task import Examples, Task
 from foveate.tasks.trained import unlearned
 from foveate.tasks.transcripts import (
     Search,
-    SearchAndShow,
+    TimedSearch,
     Transcript,
     joined,
     look_at,
@@ -70,7 +70,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
     metric = "character_error_rate"
     higher_is_better = False
     processor = SpeechProcessor
-    options = SearchAndShow
+    options = TimedSearch
     usual = Training(
         usual_epochs=20,
         schedule="cosine",
@@ -113,16 +113,16 @@ class Transcribe(FromCharacters, Task[Architecture]):
     def expand(self, places: Sequence[str]) -> list[str]:
         return sound_files(places)
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: SearchAndShow) -> list[Transcript]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: TimedSearch) -> list[Transcript]:
         """What is said in the sound of each file; a file that cannot be used is reported and gets no text."""
         options.check()
         sounds, errors = read_or_report(texts)
-        found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
+        found = {place: Transcript(place, error=error) for place, error in errors.items()}
         for place, one in zip(sounds, self._transcripts(predictor, [*sounds.values()], options), strict=True):
             found[place] = replace(one, place=place)
         return [found[place] for place in texts]
 
-    def hear(self, predictor: Predictor, read: Read, options: SearchAndShow) -> Iterator[Transcript]:
+    def hear(self, predictor: Predictor, read: Read, options: TimedSearch) -> Iterator[Transcript]:
         """What is said in a stream of sound, part by part, as soon as each is there."""
         options.check()
         longest = options.cut or predictor.processor.longest
@@ -130,13 +130,11 @@ class Transcribe(FromCharacters, Task[Architecture]):
             read, longest, options.raw, lambda sound: next(self._transcripts(predictor, [sound], options))
         )
 
-    def _transcripts(
-        self, predictor: Predictor, sounds: Sequence[Sound], options: SearchAndShow
-    ) -> Iterator[Transcript]:
+    def _transcripts(self, predictor: Predictor, sounds: Sequence[Sound], options: TimedSearch) -> Iterator[Transcript]:
         for sound, parts in zip(sounds, transcribe_parts(predictor, sounds, options), strict=True):
             text, log_prob = joined(predictor.processor, parts)
             times = part_times(predictor, parts) if options.times else None
-            yield Transcript("", text, log_prob, sound.seconds, options.json, times=times)
+            yield Transcript("", text, log_prob, sound.seconds, times=times)
 
     def measure(self, predictor: Predictor, examples: Sequence[LabelledSound], options: Search) -> Measured:
         texts = [text for text, _ in transcribe_sounds(predictor, [one.read() for one in examples], options)]

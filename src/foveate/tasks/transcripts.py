@@ -1,6 +1,5 @@
 """Transcripts of sounds: how they are searched, printed and measured."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -49,11 +48,9 @@ class Search:
 
 
 @dataclass
-class SearchAndShow(Search):
-    """How the transcript is searched and printed."""
+class TimedSearch(Search):
+    """How the transcript is searched, and whether its words get times."""
 
-    json: bool = False
-    """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
     times: bool = False
     """Tell when each word begins and ends, in seconds, by where the model looked."""
     raw: int | None = None
@@ -80,7 +77,6 @@ class Transcript:
     log_prob: float = 0.0
     """Log-probability of the text."""
     seconds: float = 0.0
-    as_json: bool = False
     error: str | None = None
     """What is wrong with a file that cannot be used."""
     times: list[TimedWord] | None = None
@@ -88,15 +84,17 @@ class Transcript:
 
     @property
     def line(self) -> str:
-        """File and text with a tab between them, or a JSON object; without JSON nothing for a file with an error."""
-        if not self.as_json:
-            text = self.text if self.times is None else " ".join(map(str, self.times))
-            return "" if self.error else f"{printable(self.place)}\t{printable(text)}"
+        """File and text with a tab between them; nothing for a file with an error."""
+        text = self.text if self.times is None else " ".join(map(str, self.times))
+        return "" if self.error else f"{printable(self.place)}\t{printable(text)}"
+
+    def json_values(self) -> dict[str, Any]:
+        """Place, text, seconds, log-probability and the times of words; or place and error."""
         if self.error:
-            return json.dumps({"file": self.place, "error": self.error})
+            return {"place": self.place, "error": self.error}
         found = {"text": self.text, "seconds": round(self.seconds, 3), "log_prob": round(self.log_prob, 4)}
-        times = {} if self.times is None else {"words": [one.as_json() for one in self.times]}
-        return json.dumps({"file": self.place, **found, **times})
+        times = {} if self.times is None else {"words": [one.json_values() for one in self.times]}
+        return {"place": self.place, **found, **times}
 
 
 def text_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:

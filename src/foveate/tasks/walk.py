@@ -3,34 +3,22 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import exp
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 
 from foveate.data.dataset import Dataset
-from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
+from foveate.data.maps import ACTIONS, MapWorld, actions_between
 from foveate.data.processor import Processor
 from foveate.data.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
-from foveate.decoding.acting import Episode, act, stack_observations
-from foveate.errors import UserError, at_least, printable
-from foveate.sight import Sight, look
+from foveate.errors import at_least
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
+from foveate.tasks.walks import Walked, Walking, arrivals, follow, look_at_words
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
-
-MOST_STEPS = 50
-"""Actions of the longest walk."""
-
-_NOTHING = Sights((), (), ())
-"""What a walk needs that is only repeated."""
-
-BATCH = 256
-"""Instructions that are followed together."""
 
 
 @dataclass
@@ -48,33 +36,6 @@ class Routes(Examples):
 
 
 @dataclass
-class Walking:
-    """Where to walk, and how actions are searched."""
-
-    map: Path | None = None
-    """The map to walk on: an XML file of nodes and edges."""
-    at: str | None = None
-    """Where to start: x,y,heading, such as 3,5,180 (0 up, 90 right, 180 down, 270 left)."""
-    width: int = 1
-    """Width of the beam search; 1 is greedy search."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        at_least(1, "width", self.width)
-
-    def start(self) -> tuple[WalkMap, Pose]:
-        """The map and the first pose. Raises UserError where they are missing or do not fit."""
-        if self.map is None or self.at is None:
-            raise UserError("where to walk? Give a map and a first pose: --map FILE.xml --at X,Y,HEADING")
-        walk_map = read_map(self.map)
-        try:
-            pose = [int(number) for number in self.at.split(",")]
-        except ValueError:
-            raise UserError(f"--at is {self.at}, but must be x,y,heading, such as 3,5,180") from None
-        return walk_map, walk_map.check(pose)
-
-
-@dataclass
 class OnMaps:
     """On which routes to measure, and how actions are searched."""
 
@@ -86,24 +47,6 @@ class OnMaps:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         at_least(1, "width", self.width)
-
-
-@dataclass
-class Walked:
-    """Where a model went."""
-
-    instruction: str
-    actions: list[int]
-    path: list[Pose]
-    probability: float
-    """Of all actions together."""
-    walk_map: WalkMap
-
-    @property
-    def line(self) -> str:
-        """The actions, the last pose and the probability, with tabs between them."""
-        x, y, heading = self.path[-1]
-        return f"{' '.join(ACTIONS[one] for one in self.actions)}\t{x},{y},{heading}\t{self.probability:.3f}"
 
 
 @dataclass
@@ -162,10 +105,10 @@ class Walk(Task[Architecture]):
         options.check()
         walk_map, pose = options.start()
         routes = [Route("", text, walk_map, (pose,)) for text in texts]
-        return [_walked(*both) for both in zip(routes, _follow(predictor, routes, options.width), strict=True)]
+        return follow(predictor, routes, options.width)
 
     def measure(self, predictor: Predictor, examples: Sequence[Route], options: OnMaps) -> Measured:
-        walks = [_walked(*both) for both in zip(examples, _follow(predictor, examples, options.width), strict=True)]
+        walks = follow(predictor, examples, options.width)
         return Measured([walk.line for walk in walks], arrivals([walk.path[-1] for walk in walks], examples))
 
     def baselines(
@@ -205,47 +148,3 @@ class Walk(Task[Architecture]):
         from foveate.tasks.looking.worlds import look_at_walk
 
         return look_at_walk(predictor, given, max_length, sites)
-
-
-def look_at_words(predictor: Predictor, walked: Walked, sites: Sequence[str] | None = None) -> tuple[Sight, list[str]]:
-    """A sight of the model at all steps of a walk, and the names of the actions."""
-    processor: RouteProcessor = predictor.processor
-    seen = []
-    for pose, _ in zip(walked.path, walked.actions, strict=False):
-        seen.append(MapWorld(walked.walk_map, pose, processor.sights).observe())
-    features = stack_observations(seen, predictor.device)["features"]
-    inputs = processor.inputs([processor.encode(walked.instruction)])
-    with torch.inference_mode(), look(predictor.model, sites=sites) as sight:
-        predictor.forward({**inputs, "features": features[None]})
-    return sight, [ACTIONS[one] for one in walked.actions]
-
-
-def arrivals(ends: Sequence[Pose], routes: Sequence[Route]) -> dict[str, float]:
-    """In percent: walks that end in the right pose, and at the right place with any heading."""
-    right = [route.path[-1] for route in routes]
-    poses = sum(end == one for end, one in zip(ends, right, strict=True))
-    places = sum(end[:2] == one[:2] for end, one in zip(ends, right, strict=True))
-    return {"success": 100 * poses / max(len(right), 1), "right_place": 100 * places / max(len(right), 1)}
-
-
-def _follow(predictor: Predictor, routes: Sequence[Route], width: int) -> list[Episode]:
-    """What the model does from the first pose of each route."""
-    processor: RouteProcessor = predictor.processor
-    found: list[Episode] = []
-    for begin in range(0, len(routes), BATCH):
-        group = routes[begin : begin + BATCH]
-        inputs = predictor.on_device(processor.inputs([processor.encode(route.instruction) for route in group]))
-        worlds = [MapWorld(route.walk_map, route.path[0], processor.sights) for route in group]
-        model: Any = predictor.model
-        found += act(model, inputs, worlds, MOST_STEPS, width)
-    return found
-
-
-def _walked(route: Route, episode: Episode) -> Walked:
-    """The walk with all its poses, the first one included."""
-    world = MapWorld(route.walk_map, route.path[0], _NOTHING)
-    path = [world.pose]
-    for action in episode.actions:
-        if not world.act(action):
-            path.append(world.pose)
-    return Walked(printable(route.instruction), episode.actions, path, exp(episode.log_prob), route.walk_map)

@@ -47,8 +47,6 @@ class WhisperOptions(Spoken):
 
     times: bool = False
     """Tell when each word begins and ends, in seconds."""
-    json: bool = False
-    """Print a JSON object for each sound: file, text, seconds and log-probability, or file and error."""
     raw: int | None = None
     """Piped sound has no header: it is 16-bit samples of one channel, so many in a second."""
 
@@ -101,7 +99,7 @@ class WhisperTranscriber:
         """What is said in the sound of each file; a file that cannot be used is reported and gets no text."""
         self.tokens.check(options)
         sounds, errors = read_or_report(texts)
-        found = {place: Transcript(place, as_json=options.json, error=error) for place, error in errors.items()}
+        found = {place: Transcript(place, error=error) for place, error in errors.items()}
         for place, transcript in zip(sounds, self.transcribe([*sounds.values()], options), strict=True):
             found[place] = replace(transcript, place=place)
         return [found[place] for place in texts]
@@ -117,7 +115,7 @@ class WhisperTranscriber:
             text = " ".join(filter(None, (one.strip() for one in texts)))
             times = self._times(own) if options.times else None
             total = sum(window.log_prob for window in own)
-            found.append(Transcript("", text, total, sound.seconds, options.json, times=times))
+            found.append(Transcript("", text, total, sound.seconds, times=times))
         return found
 
     def hear(self, read: Read, options: WhisperOptions) -> Iterator[Transcript]:

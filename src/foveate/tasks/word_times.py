@@ -30,7 +30,7 @@ class TimedWord:
     def __str__(self) -> str:
         return f"{self.word} ({self.start:.2f}-{self.end:.2f})"
 
-    def as_json(self) -> dict[str, Any]:
+    def json_values(self) -> dict[str, Any]:
         """The word and its times, in hundredths of a second."""
         return {"word": self.word, "start": round(self.start, 2), "end": round(self.end, 2)}
 

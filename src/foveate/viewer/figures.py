@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,23 +11,7 @@ from torch import Tensor
 from foveate.contracts import Picture
 from foveate.errors import UserError
 from foveate.files import written
-
-
-class Alignment(NamedTuple):
-    """A map of weights from 0 to 1, with the tokens of its rows and columns in the form of `Tokenizer.pieces`."""
-
-    weights: Float[Tensor, "T S"]
-    target: Sequence[str]
-    source: Sequence[str]
-    title: str = ""
-
-
-class WordRow(NamedTuple):
-    """What one model wrote about an image, and where it looked for each word."""
-
-    name: str
-    words: Sequence[str]
-    maps: Float[Tensor, "T i j"]
+from foveate.viewer.maps import Alignment, WordRow
 
 
 def plot_alignment(

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from foveate.viewer.figures import Alignment
 from foveate.viewer.fonts import find_fonts
+from foveate.viewer.maps import Alignment
 
 COLOURS = LinearSegmentedColormap.from_list(
     "foveate", ["#f5fafc", "#c5e2ee", "#97cbe5", "#68b2dc", "#3796cf", "#1177b6", "#115896", "#203c6e", "#1c2348"]

@@ -10,7 +10,7 @@ from PIL import ImageFilter
 from torch import Tensor
 
 from foveate.contracts import Picture
-from foveate.viewer.figures import WordRow
+from foveate.viewer.maps import WordRow
 
 DARK = 0.25
 """Brightness of what gets no attention."""

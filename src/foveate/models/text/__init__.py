@@ -122,7 +122,7 @@ FAMILIES = (
             "rnn-bahdanau": (7_368_512, "GRU, additive attention before each step (Bahdanau et al. 2015)"),
             "rnn-luong": (7_598_400, "LSTM, biaffine attention after each step, input feeding (Luong et al. 2015)"),
             "rnn-attentive": (7_040_320, "GRU, scaled dot products after each step: the fastest with attention"),
-            "rnn-local": (7_664_192, "rnn-luong in a window with a predicted centre (Luong et al. 2015)"),
+            "rnn-local": (7_664_192, "LSTM in a window with a predicted centre, else as rnn-luong (Luong et al. 2015)"),
             "rnn-hard": (7_172_161, "GRU with hard attention, trained by REINFORCE (Xu et al. 2015)"),
             "rnn-monotonic": (7_171_905, "GRU with monotonic attention, from left to right (Raffel et al. 2017)"),
             "sutskever-2014": (88_072_000, "4 LSTMs of 1,000, source reversed, one vector (Sutskever et al. 2014)"),

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Additive, Biaffine, Dot, Hard, Monotonic, ScaledDot, Score, Selection, Soft
+from foveate.attention import Hard, Monotonic, Selection, Soft
 from foveate.config import FromData
 from foveate.contracts import Choices, Output
 from foveate.errors import UserError, check_literals
@@ -22,9 +22,11 @@ from foveate.nn import (
     Dropout,
     FixedVectorDecoder,
     LuongDecoder,
-    MeanPooling,
     Recurrent,
     RecurrentDecoderState,
+    WordStates,
+    named_score,
+    reverse_rows,
     tie_output,
     word_embeddings,
 )
@@ -135,31 +137,9 @@ class RNNSeq2Seq(nn.Module):
         return self.dropout(hidden), choices
 
 
-def reverse_rows(x: Shaped[Tensor, "B S ..."], lengths: Int[Tensor, "B"]) -> Shaped[Tensor, "B S ..."]:
-    """Each row from its last place to its first. Padding behind the end stays where it is."""
-    places = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
-    ends = lengths.to(x.device)[:, None]
-    places = torch.where(places < ends, ends - 1 - places, places)
-    return x.gather(1, places.view(*places.shape, *[1] * (x.ndim - 2)).expand_as(x))
-
-
-class WordEncoder(nn.Module):
-    """No encoder: the word embeddings, and their mean as the state."""
-
-    def __init__(self, width: int, states: int, layers: int) -> None:
-        super().__init__()
-        self.width, self.states, self.layers = width, states, layers
-        self.mean = MeanPooling()
-
-    def forward(
-        self, x: Float[Tensor, "B S E"], lengths: Int[Tensor, "B"]
-    ) -> tuple[Float[Tensor, "B S E"], tuple[Tensor, ...]]:
-        return x, (self.mean(x, lengths).expand(self.layers, -1, -1),) * self.states
-
-
-def _encoder(config: RNNSeq2SeqConfig) -> Recurrent | WordEncoder:
+def _encoder(config: RNNSeq2SeqConfig) -> Recurrent | WordStates:
     if config.encoder == "embeddings":
-        return WordEncoder(config.embedding, 2 if config.cell == "lstm" else 1, config.layers)
+        return WordStates(config.embedding, 2 if config.cell == "lstm" else 1, config.layers)
     bidirectional = config.encoder == "bidirectional"
     width = config.encoder_width or config.width
     return Recurrent(config.cell, config.embedding, width, config.layers, bidirectional, config.dropout)
@@ -187,7 +167,8 @@ def _decoder(config: RNNSeq2SeqConfig, source_width: int) -> FixedVectorDecoder 
 
     if config.score == "none":
         return FixedVectorDecoder(recurrent, config.width, every_step=config.fixed_vector == "every")
-    score, select, window = _score(config, source_width), _selection(config), _window(config)
+    score = named_score(config.score, config.width, source_width, config.score_activation)
+    select, window = _selection(config), _window(config)
     if config.score_from == "before":
         inputs = config.width + source_width + config.embedding
         readout = None if config.maxout is None else Maxout(inputs, config.maxout)
@@ -216,19 +197,6 @@ def _window(config: RNNSeq2SeqConfig) -> LocalWindow | None:
     return PredictedWindow(config.width, config.window_radius) if config.window == "local-p" else None
 
 
-def _score(config: RNNSeq2SeqConfig, source_width: int) -> Score:
-    if config.score == "additive":
-        return Additive(config.width, source_width, config.width, getattr(torch, config.score_activation))
-    if config.score == "biaffine":
-        return Biaffine(config.width, source_width)
-    if source_width != config.width:
-        raise UserError(
-            f"a dot product needs states and source of the same width, not {config.width} and {source_width}; "
-            "make `embedding` equal to `width`, or use the additive or biaffine score"
-        )
-    return Dot() if config.score == "dot" else ScaledDot()
-
-
 MODEL, CONFIG = RNNSeq2Seq, RNNSeq2SeqConfig
 
 TRAINED = {"learning_rate": 4e-3}
@@ -238,6 +206,16 @@ selection on short messages."""
 LARGE = {"learning_rate": 1e-3}
 """Wide recurrent layers diverge at the rates of narrow ones."""
 
+_FOUR_LAYERS = {
+    "cell": "lstm",
+    "layers": 4,
+    "embedding": 1000,
+    "width": 1000,
+    "encoder": "unidirectional",
+    "reverse_source": True,
+    "bridge": False,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "rnn": {"score": "none"},
     "rnn-bahdanau": {"score": "additive", "score_from": "before"},
@@ -246,17 +224,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "rnn-local": {"cell": "lstm", "score": "biaffine", "input_feeding": True, "window": "local-p"},
     "rnn-hard": {"score": "additive", "select": "hard"},
     "rnn-monotonic": {"score": "additive", "select": "monotonic"},
-    "sutskever-2014": {
-        "cell": "lstm",
-        "layers": 4,
-        "embedding": 1000,
-        "width": 1000,
-        "encoder": "unidirectional",
-        "reverse_source": True,
-        "bridge": False,
-        "score": "none",
-        "dropout": 0.0,
-    },
+    "sutskever-2014": {**_FOUR_LAYERS, "score": "none", "dropout": 0.0},
     "bahdanau-2015": {
         "embedding": 620,
         "width": 1000,
@@ -266,30 +234,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "maxout": 500,
         "dropout": 0.0,
     },
-    "luong-2015": {
-        "cell": "lstm",
-        "layers": 4,
-        "embedding": 1000,
-        "width": 1000,
-        "encoder": "unidirectional",
-        "reverse_source": True,
-        "bridge": False,
-        "score": "biaffine",
-        "input_feeding": True,
-        "dropout": 0.2,
-    },
+    "luong-2015": {**_FOUR_LAYERS, "score": "biaffine", "input_feeding": True, "dropout": 0.2},
 }
 
-TRAINING = {
-    "rnn": TRAINED,
-    "rnn-bahdanau": TRAINED,
-    "rnn-luong": TRAINED,
-    "rnn-attentive": TRAINED,
-    "rnn-local": TRAINED,
-    "rnn-hard": TRAINED,
-    "rnn-monotonic": TRAINED,
-    "sutskever-2014": LARGE,
-    "bahdanau-2015": LARGE,
-    "luong-2015": LARGE,
-}
+TRAINING = {name: LARGE if name.endswith(("2014", "2015")) else TRAINED for name in PRESETS}
 """The settings of training that suit a preset, where they are others than its task's."""

@@ -6,19 +6,17 @@ https://arxiv.org/abs/2201.12329); with "proposed", from a box that a place of t
 noise (Li et al. 2022, DN-DETR, https://arxiv.org/abs/2203.01305).
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Mask, grid_window
 from foveate.config import FromData
-from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
+from foveate.models.vision.detections import Detections, detections
 from foveate.models.vision.image_encoder import fix_norms, image_encoder
 from foveate.nn import (
     BoxQueries,
@@ -31,7 +29,10 @@ from foveate.nn import (
     Residual,
     TransformerBlock,
     attention_layer,
+    box_layers,
+    class_logits,
     grid_positions,
+    inside_images,
     surest_boxes,
 )
 
@@ -77,18 +78,6 @@ class DETRConfig(HeadFields):
     """Share of layer outputs that is dropped in training."""
 
 
-@dataclass(kw_only=True)
-class Detections(Output):
-    """What each of Q queries found: logits (B, Q, N), of no object last, and a box."""
-
-    boxes: Float[Tensor, "B Q 4"]
-    """Centre x, centre y, width and height, as shares of the image's width and height."""
-    earlier: tuple["Detections", ...] = ()
-    """The same of the decoder's earlier layers, to train them too."""
-    denoised: "Detections | None" = None
-    """The same of the denoising queries: Q is groups times objects."""
-
-
 class DETR(nn.Module):
     """Reads images of any size that its backbone reads."""
 
@@ -109,11 +98,14 @@ class DETR(nn.Module):
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
         self.encoder = nn.ModuleList(encoder_block(config) for _ in range(config.encoder_layers))
         self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
-        self.proposals = proposals(config) if config.boxes == "proposed" else None
+        classify = partial(class_logits, width, config.classes, config.no_object)
+        self.proposals = (
+            Proposals(width, classify(), box_layers(width, corrects=True)) if config.boxes == "proposed" else None
+        )
         self.queries = object_queries(config)
         self.decoder = nn.ModuleList(decoder_block(config) for _ in range(config.decoder_layers))
         self.decoder_norm = nn.LayerNorm(width)
-        self.output = class_layer(config)
+        self.output = classify()
         self.box = box_layers(width, config.boxes != "direct")
         self._initialize()
 
@@ -174,58 +166,12 @@ class DETR(nn.Module):
         return self.encoder_norm(x), positions, inside
 
 
-def inside_images(
-    pixels: Float[Tensor, "B c h w"], grid: Float[Tensor, "B C i j"], sizes: Int[Tensor, "B 2"] | None
-) -> Bool[Tensor, "B i j"]:
-    """Which places of a feature map are no padding: those whose first pixel is inside the image."""
-    (height, width), (rows, columns) = pixels.shape[2:], grid.shape[2:]
-    if sizes is None:
-        return torch.ones(len(grid), rows, columns, dtype=torch.bool, device=grid.device)
-    tops = torch.arange(rows, device=grid.device) * height // rows
-    lefts = torch.arange(columns, device=grid.device) * width // columns
-    return (tops < sizes[:, :1])[:, :, None] & (lefts < sizes[:, 1:])[:, None]
-
-
-def detections(layers: list[tuple[Tensor, Tensor]], queries: int) -> Detections:
-    """The logits and boxes of all layers as one output, those of denoising queries apart."""
-    parts = []
-    for logits, boxes in layers:
-        noisy = Detections(logits=logits[:, queries:], boxes=boxes[:, queries:]) if logits.shape[1] > queries else None
-        parts.append(Detections(logits=logits[:, :queries], boxes=boxes[:, :queries], denoised=noisy))
-    *earlier, last = parts
-    last.earlier = tuple(earlier)
-    return last
-
-
 def object_queries(config: DETRConfig) -> LearnedQueries | BoxQueries:
     """What the decoder starts from."""
     if config.boxes == "direct":
         return LearnedQueries(config.queries, config.width)
     noisy = config.classes if config.denoising else None
     return BoxQueries(config.queries, config.width, noisy, learned=config.boxes == "refined")
-
-
-def proposals(config: DETRConfig) -> Proposals:
-    """What places of the feature map propose."""
-    return Proposals(config.width, class_layer(config), box_layers(config.width, corrects=True))
-
-
-def class_layer(config: DETRConfig) -> nn.Linear:
-    """From a query's vector to the logits of its class."""
-    layer = nn.Linear(config.width, config.classes + config.no_object)
-    if not config.no_object:
-        nn.init.constant_(layer.bias, -math.log(99))  # almost no query has an object: Lin et al. 2017
-    return layer
-
-
-def box_layers(width: int, corrects: bool) -> nn.Sequential:
-    """From a query's vector to a box before the sigmoid, or to the correction of one, 0 at first."""
-    inner = nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
-    layers = nn.Sequential(*inner, nn.Linear(width, 4))
-    if corrects:
-        for parameter in layers[-1].parameters():
-            nn.init.zeros_(parameter)
-    return layers
 
 
 def encoder_block(config: DETRConfig) -> TransformerBlock:

@@ -1,10 +1,9 @@
 """What a language model of a public folder is asked, and what it answers: the flags of `foveate run`, the answers, and
 the text of tokens as they come."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -32,8 +31,6 @@ class Completing:
     """Give the text to a model that was trained to chat, as a user's message; print its reply."""
     system: str | None = None
     """With --chat: what the system tells the model before the message."""
-    json: bool = False
-    """Print each answer as a JSON object, with the log-probabilities of its tokens."""
     seed: int = 1
     """Seed of random draws."""
     precision: Precision = "float32"
@@ -70,7 +67,6 @@ class Completion:
     """False if the greatest number of tokens was reached."""
     alone: bool = False
     """Print only what was written, as in a chat."""
-    as_json: bool = False
 
     @property
     def log_prob(self) -> float:
@@ -79,12 +75,14 @@ class Completion:
 
     @property
     def line(self) -> str:
-        if self.as_json:
-            pairs = zip(self.tokens, self.log_probs, strict=True)
-            tokens = [{"token": token, "log_prob": value} for token, value in pairs]
-            found = {"prompt": self.prompt, "text": self.text, "ended": self.ended, "log_prob": self.log_prob}
-            return json.dumps({**found, "tokens": tokens}, ensure_ascii=False)
         return self.text if self.alone else self.prompt + self.text
+
+    def json_values(self) -> dict[str, Any]:
+        """Prompt, text, and the log-probability of each token."""
+        pairs = zip(self.tokens, self.log_probs, strict=True)
+        tokens = [{"token": token, "log_prob": value} for token, value in pairs]
+        found = {"prompt": self.prompt, "text": self.text, "ended": self.ended, "log_prob": self.log_prob}
+        return {**found, "tokens": tokens}
 
 
 class TextStream:

@@ -1,8 +1,8 @@
 """Scores the possible answers to a prompt by a language model's probabilities."""
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,13 +28,14 @@ class Choice:
     text: str
     scores: dict[str, float]
     """Of each choice, in nats; higher is better."""
-    as_json: bool = field(default=False, repr=False)
 
     @property
     def line(self) -> str:
-        if self.as_json:
-            return json.dumps({"input": self.prompt, "choice": self.text, "scores": self.scores}, ensure_ascii=False)
         return self.text
+
+    def json_values(self) -> dict[str, Any]:
+        """The choice, and the scores of all."""
+        return {"choice": self.text, "scores": self.scores}
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,12 @@ class ChoiceScorer:
         """The logarithm of each choice's mean share where the input says nothing."""
         return mean_shares(self.plain_scores(SAYS_NOTHING))
 
-    def answer(self, inputs: Sequence[str], as_json: bool = False) -> list[Choice]:
+    def answer(self, inputs: Sequence[str]) -> list[Choice]:
         """The best choice for each input."""
         choices, found = self.prompting.choices, []
         for given, scores in zip(inputs, self.scores(inputs), strict=True):
             best = max(range(len(choices)), key=scores.__getitem__)
-            found.append(Choice(given, choices[best], dict(zip(choices, scores, strict=True)), as_json))
+            found.append(Choice(given, choices[best], dict(zip(choices, scores, strict=True))))
         return found
 
     def _row(self, given: str, choice: str) -> AnswerRow:

@@ -103,7 +103,7 @@ class Completer:
         options.check()
         model = self.in_precision(options.precision)
         if options.prompting.choices:
-            return ChoiceScorer(model, self.tokenizer, options.prompting).answer(texts, options.json)
+            return ChoiceScorer(model, self.tokenizer, options.prompting).answer(texts)
         prompts = self._prompts(texts, options, before)
         generator = torch.Generator(self.model.embedding.weight.device).manual_seed(options.seed)
         stop = options.generation.stop
@@ -126,9 +126,7 @@ class Completer:
                 stream.end()
                 tokens = self.tokenizer.pieces(output.tokens)
                 ended, alone = output.ended or stream.stopped, options.chat or options.prompting.used
-                found[place] = Completion(
-                    texts[place], stream.text, tokens, output.log_probs, ended, alone, options.json
-                )
+                found[place] = Completion(texts[place], stream.text, tokens, output.log_probs, ended, alone)
         return [found[place] for place in range(len(texts))]
 
     def stream(

@@ -6,6 +6,7 @@ import numpy as np
 
 from foveate.errors import UserError
 from foveate.sight import look
+from foveate.tasks.image_answers import answer_probabilities, model_inputs
 from foveate.tasks.labelling import choose_label
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
@@ -21,8 +22,6 @@ def look_at_answer(predictor: Predictor, given: Input, max_length: int, sites: S
 
     Raises UserError for an input that is no image, for one without a question, and for a model that does not attend.
     """
-    from foveate.tasks.answer import answer_probabilities, model_inputs
-
     name = f"{predictor.task.model} from {predictor.task.out}"
     file = require_file(given, name, "question")
     question = file.question.strip()

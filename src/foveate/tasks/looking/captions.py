@@ -7,6 +7,8 @@ import numpy as np
 import torch
 
 from foveate.sight import look
+from foveate.tasks.caption_pictures import word_strip
+from foveate.tasks.captioning import describe
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
@@ -25,8 +27,6 @@ def look_at_caption(
 
     Raises UserError for an input that is no image, and for a model that does not attend.
     """
-    from foveate.tasks.caption import describe, word_strip
-
     name = predictor.name
     file = require_file(given, name, "image")
     image = open_image(file)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from foveate.interop.diffusion_pipelines import denoiser, load_pipeline
 from foveate.interop.huggingface import short_errors
-from foveate.sight import Sight, Site, look
+from foveate.sight import Sight, look
+from foveate.tasks.looking.diffusion_words import is_word_site, word_strip
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.joint import grid_size, part_joint, parts_of, text_is_first
 from foveate.tasks.looking.texts import FolderTokenizer
@@ -27,9 +26,6 @@ STEPS, SEED = 20, 0
 
 LOOKS = 5
 """Steps, evenly spread, whose attention the picture of the words averages. The page shows the middle one."""
-
-SIDE = 64
-"""Rows and columns of the maps in the picture of the words."""
 
 TEXT = "encoder_hidden_states"
 """The input of a denoiser that is the text."""
@@ -82,8 +78,8 @@ class PipelineViewer:
         shown = np.asarray(drawn.image.convert("RGB"))
         names = _names(sight, words, shown, ratio)
         result = LookResult(sight, names, make_title(caption), notes)
-        if any(_is_word_site(site, len(words), ratio) for site in sight):
-            result.picture = lambda: _word_strip(shown, words, sights, ratio)
+        if any(is_word_site(site, len(words), ratio) for site in sight):
+            result.picture = lambda: word_strip(shown, words, sights, ratio)
         return result
 
     def _draw(self, caption: str) -> Drawn:
@@ -194,12 +190,6 @@ def _text_length(call: tuple[tuple, dict[str, Any]]) -> int | None:
     return given.shape[1] if isinstance(given, Tensor) and given.ndim == 3 else None
 
 
-def _is_word_site(site: Site, text: int, ratio: float) -> bool:
-    """Whether places of the image attend to the text."""
-    *_, queries, keys = site.shape
-    return keys == text != queries and grid_size(queries, ratio) is not None
-
-
 def _names(sight: Sight, words: list[str], shown: np.ndarray, ratio: float) -> dict[str, SidePair]:
     """The names of the sides of each site."""
 
@@ -215,40 +205,3 @@ def _names(sight: Sight, words: list[str], shown: np.ndarray, ratio: float) -> d
         kinds = pair if len(pair) == 2 and {*pair} <= {"text", "image", "extra"} else ["", ""]
         found[name] = tuple(side(count, kind) for count, kind in zip(sight[name].shape[2:], kinds, strict=True))
     return found
-
-
-def mean_word_maps(sights: Sequence[Sight], text: int, ratio: float) -> Float[Tensor, "L i j"]:
-    """For each token the attention that places of the image pay to it: the mean over steps, sites and heads."""
-    total, count = torch.zeros(text, SIDE, SIDE), 0
-    for sight in sights:
-        for site in sight:
-            if _is_word_site(site, text, ratio):
-                weights = site.weights()[0].mean(0).float().cpu()
-                grid = weights.T.unflatten(1, grid_size(len(weights), ratio) or ())
-                total += F.interpolate(grid[None], (SIDE, SIDE), mode="bilinear", align_corners=False)[0]
-                count += 1
-    return total / max(1, count)
-
-
-def _word_strip(shown: np.ndarray, pieces: list[str], sights: Sequence[Sight], ratio: float) -> Any:
-    from foveate.viewer.figures import plot_word_strip
-
-    maps = mean_word_maps(sights, len(pieces), ratio)
-    words, found = join_pieces(pieces, maps)
-    return plot_word_strip(shown, words, found)
-
-
-def join_pieces(pieces: Sequence[str], maps: Float[Tensor, "L i j"]) -> tuple[list[str], Float[Tensor, "W i j"]]:
-    """Whole words, without special tokens and padding, each with the sum of the maps of its pieces."""
-    words: list[str] = []
-    found: list[Tensor] = []
-    for piece, own in zip(pieces, maps, strict=True):
-        if piece.startswith(("<", "[")):
-            continue
-        if piece.startswith("·") and words:
-            words[-1] += piece[1:]
-            found[-1] = found[-1] + own
-        else:
-            words.append(piece)
-            found.append(own)
-    return words, torch.stack(found) if found else maps[:0]

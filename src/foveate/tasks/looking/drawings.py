@@ -24,7 +24,7 @@ def look_at_drawing(
 
     Raises UserError for a caption that is empty or has words that the model never saw.
     """
-    from foveate.tasks.draw import draw
+    from foveate.tasks.drawings import draw
     from foveate.tasks.drawn_words import check_captions
 
     name = f"{predictor.task.model} from {predictor.task.out}"

@@ -9,7 +9,7 @@ from foveate.sight import look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import token_names
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.match import QUERY, pair_inputs
+from foveate.tasks.pair_reading import QUERY, pair_inputs
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair

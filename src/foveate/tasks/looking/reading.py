@@ -11,6 +11,7 @@ from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.word_reading import Search, read_words
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 
@@ -22,8 +23,6 @@ def look_at_reading(
 
     Raises UserError for an input that is no image, and for a model that does not attend.
     """
-    from foveate.tasks.read import Search, read_words
-
     name = f"{predictor.task.model} from {predictor.task.out}"
     file = require_file(given, name, "image")
     image = open_image(file)

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from foveate.data.grid_levels import ACTIONS, GridLevel, draw_views
+from foveate.data.routes import words_of
 from foveate.decoding.acting import stack_observations
 from foveate.errors import UserError
 from foveate.sight import Sight, look
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.walks import Walking, look_at_words
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 
@@ -31,8 +33,6 @@ def look_at_walk(predictor: Predictor, given: Input, max_length: int, sites: Seq
 
     Raises UserError for another input, and for a model that does not attend.
     """
-    from foveate.tasks.walk import Walking, look_at_words, words_of
-
     name = _name(predictor)
     text = require_text(given, name)
     if not (parts := _WALK.fullmatch(text)):

@@ -1,0 +1,24 @@
+"""What figures are drawn of: weights with the names of their rows and columns."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+class Alignment(NamedTuple):
+    """A map of weights from 0 to 1, with the tokens of its rows and columns in the form of `Tokenizer.pieces`."""
+
+    weights: Float[Tensor, "T S"]
+    target: Sequence[str]
+    source: Sequence[str]
+    title: str = ""
+
+
+class WordRow(NamedTuple):
+    """What one model wrote about an image, and where it looked for each word."""
+
+    name: str
+    words: Sequence[str]
+    maps: Float[Tensor, "T i j"]
