@@ -45,6 +45,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 FOUR = ("gpt", "transformer")
 """Models whose layers four processes split too. Slices of their seven tokens are of two and of one."""
 
+AGAIN = ("bert", "gopher")
+"""Models whose blocks are computed again in the backward pass."""
+
 
 class Sequences:
     """Batches of three and two rows of random words, or images, and what to predict for them."""
@@ -75,9 +78,11 @@ def create(kind: str, **changed: Any) -> torch.nn.Module:
     return foveate.create(name, **{**sizes, **changed})
 
 
-def steps(kind: str, parallel: str = "auto") -> tuple[dict[str, torch.Tensor], list[float]]:
+def steps(kind: str, parallel: str = "auto", recompute: bool = False) -> tuple[dict[str, torch.Tensor], list[float]]:
     """The gradients of a first step, the weights after two, and losses, accuracies and norms of all."""
-    settings = Training(device="cpu", precision="float32", parallel=parallel, clip=0.5, epsilon=1e-3)  # type: ignore[arg-type]
+    settings = Training(
+        device="cpu", precision="float32", parallel=parallel, clip=0.5, epsilon=1e-3, recompute=recompute
+    )  # type: ignore[arg-type]
     found: dict[str, torch.Tensor] = {}
     numbers = []
     with join_process_group(torch.device("cpu"), settings.splitting) as processes:
@@ -159,7 +164,7 @@ def refused(kind: str, parallel: str, **changed: Any) -> str:
 
 def main(way: str, folder: Path, rank: int) -> None:
     for kind in MODELS if way == "tensor" else ("gopher", "vit"):
-        found, numbers = steps(kind, way)
+        found, numbers = steps(kind, way, recompute=kind in AGAIN)
         if rank == 0:
             save_file(found, folder / f"{kind}.safetensors")
             (folder / f"{kind}.json").write_text(json.dumps(numbers), encoding="utf-8")

@@ -1,10 +1,14 @@
 """One step of training, and the optimizer's choice of what decays."""
 
+from copy import deepcopy
+from typing import Any
+
 import pytest
 import torch
 from tiny_training import TinyBatches, TinyModel
 from torch import nn
 
+import foveate
 from foveate.contracts import IGNORE, Batch, Output, label_batch
 from foveate.errors import UserError
 from foveate.training import CrossEntropy, Training
@@ -51,6 +55,41 @@ def test_padding_changes_nothing():
     assert updates[0].weight == updates[1].weight == batch.total_weight
     assert updates[0].sums["loss"] == pytest.approx(updates[1].sums["loss"], rel=1e-6)
     assert updates[0].gradient_norm == pytest.approx(updates[1].gradient_norm, rel=1e-6)
+
+
+@pytest.mark.parametrize("preset", ["gpt-tiny", "transformer-tiny"])
+def test_blocks_that_are_computed_again_keep_less_and_change_nothing(preset: str) -> None:
+    sizes = {"width": 16, "heads": 2, "feedforward": 24, "dropout": 0.3}
+    words = {"vocabulary": 11} if preset == "gpt-tiny" else {"src_vocab": 11, "tgt_vocab": 11}
+    tokens = torch.randint(11, (3, 13), generator=torch.Generator().manual_seed(1))
+    inputs = {"tokens": tokens}
+    if preset != "gpt-tiny":
+        inputs = {"source": tokens, "source_lengths": torch.tensor([13, 7, 5]), "target": tokens}
+    norms, kept = [], []
+    for recompute in (False, True):
+        torch.manual_seed(3)
+        model: Any = foveate.create(preset, **sizes, **words).train()
+        update = Updater(model, CrossEntropy(0.1), Training(device="cpu", precision="float32", recompute=recompute))
+        sizes_kept: list[int] = []
+
+        def keep(tensor: torch.Tensor, sizes_kept: list[int] = sizes_kept) -> torch.Tensor:
+            sizes_kept.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            model(**inputs)
+        kept.append(sum(sizes_kept))
+        torch.manual_seed(5)
+        norms.append(update([label_batch(inputs, tokens, "words")], 0.01, 1).gradient_norm)
+    assert norms[0] == norms[1]
+    assert kept[1] < kept[0] / 3
+    copy = deepcopy(model).eval()
+    with torch.no_grad():
+        for parameter in copy.parameters():
+            parameter.zero_()
+        assert float(copy(**inputs).logits.abs().max()) == 0
+    with pytest.raises(UserError, match="no blocks that could be computed again: leave recompute out"):
+        Updater(TinyModel(), CrossEntropy(0.1), Training(device="cpu", recompute=True))
 
 
 def test_clipping_by_hand():

@@ -20,6 +20,7 @@ FREE = frozenset(
         "threads",
         "parallel",
         "split_among",
+        "recompute",
         "tensorboard",
         "usual_epochs",
         "usual_warmup",
@@ -117,6 +118,9 @@ class Training:
     groups of processes split each layer, and each group has a shard."""
     split_among: int = 2
     """With parallel both: processes that split each layer."""
+    recompute: bool = False
+    """Compute each block a second time in the backward pass, instead of keeping its activations: less memory, more
+    time."""
     tensorboard: bool = False
     """Also write TensorBoard logs (needs `pip install tensorboard`)."""
 

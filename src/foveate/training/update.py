@@ -14,6 +14,7 @@ from foveate.training.objectives import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
 from foveate.training.parallel import Processes, fingerprint, place
 from foveate.training.rates import freeze
+from foveate.training.recomputation import recompute_blocks
 from foveate.training.settings import Training
 
 
@@ -45,6 +46,8 @@ class Updater:
         self.placement = place(
             model, self.device, settings.parallel, self.processes, split_logits=type(objective) is CrossEntropy
         )
+        if settings.recompute:
+            recompute_blocks(self.placement.working)
         self.objective = objective
         self.settings = settings
         self.optimizer = optimizer(self.placement.working, settings, self.device)
