@@ -21,6 +21,7 @@ check: $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict --follow-imports=silent tests/user_script.py
 	$(BIN)/lint-imports
 
 docs: $(VENV)/test

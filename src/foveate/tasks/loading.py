@@ -11,18 +11,21 @@ from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, task_class
 
 if TYPE_CHECKING:
-    from foveate.tasks.predictor import Predictors
+    from foveate.tasks.predictor import Predictor, Predictors
+    from foveate.tasks.task import Task
+    from foveate.tasks.trained import Loaded
     from foveate.training import Callback
 
 
-def load(folder: Path | str, device: str = "cpu") -> Any:
+def load(folder: Path | str, device: str = "cpu") -> "Loaded":
     """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
     a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
     folder = locate(folder)
-    return opener(folder).load(folder, device)
+    loaded: Loaded = opener(folder).load(folder, device)
+    return loaded
 
 
 def opener(folder: Path) -> Any:
@@ -42,7 +45,7 @@ def opener(folder: Path) -> Any:
     return predictors(bundle.load(folder))
 
 
-def train(recipe: Any, callbacks: "Sequence[Callback]" = ()) -> Any:
+def train(recipe: "Task[Any]", callbacks: "Sequence[Callback]" = ()) -> "Predictor":
     """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give.
 
     `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,

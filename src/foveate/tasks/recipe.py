@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 import torch
 import tyro
@@ -27,7 +27,12 @@ from foveate.training.hardware import choose_device
 from foveate.training.parallel.strategy import check_memory
 from foveate.training.rates import freeze
 
-Architecture = TypeVar("Architecture")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    Architecture = TypeVarWithDefault("Architecture", default=Any)  # so that `Translate(...)` needs no annotation
+else:
+    Architecture = TypeVar("Architecture")
 
 Kind = TypeVar("Kind", bound="Recipe")
 

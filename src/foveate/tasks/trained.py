@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from rich.console import Console
 from torch import Tensor, nn
@@ -122,6 +122,17 @@ class Trained(Protocol):
 
         Raises UserError for files that do not fit, and where there is nothing to measure on.
         """
+
+
+class Loaded(Trained, Protocol):
+    """What `foveate.load` gives. Some have more methods, such as `embed` of a model of sentences."""
+
+    def run(self, text: str | Path, options: Any = None, **changes: Any) -> Any:
+        """The answer to one input; `changes` replace fields of the options."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 @dataclass
