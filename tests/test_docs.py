@@ -113,3 +113,22 @@ def test_a_page_begins_with_its_reader_s_question_and_the_answer(page: str) -> N
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_a_page_is_read_at_one_sitting(page: str) -> None:
     assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def systems() -> list[str]:
+    """The rows of the page of all systems, without those that compare them."""
+    page = (DOCS / "systems.md").read_text(encoding="utf-8").partition("\n## Comparing")[0]
+    return [line for line in page.splitlines() if line.startswith("| ") and not line.startswith(("| system", "| ---"))]
+
+
+@pytest.mark.parametrize("row", systems(), ids=lambda row: row.split(" | ")[0].strip("| "))
+def test_a_system_has_its_paper_command_result_page_and_file(row: str) -> None:
+    system, how, result, places = row.strip("| ").split(" | ")
+    assert re.search(r" (19|20)\d\d[,)]", system), "no paper"
+    assert re.match("`|Hugging", how)
+    assert result
+    named = re.findall(r"`([a-z_]+/[^`]*)`", places)
+    assert named, "no file"
+    for file in named:
+        assert (DOCS.parent / "src" / "foveate" / file).exists(), file
+    assert re.search(r"\]\(\S+\.md", places)
