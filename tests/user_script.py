@@ -1,4 +1,5 @@
 """A user's script on the public surface: `make check` reads it with mypy --strict, and nothing runs it."""
+
 from pathlib import Path
 
 import torch

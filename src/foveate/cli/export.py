@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         base = export_adapter(options.folder, options.out)
         print(f"wrote {options.out}; its base is AutoModelForSequenceClassification.from_pretrained('{base}')")
         return
-    task = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
+    task: Any = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
     if options.to == "onnx":
         from foveate.tasks.onnx_export import MODEL, export_to_onnx
 

@@ -112,7 +112,7 @@ def run(options: AttentionOnTranslation, console: Console) -> Comparison:
         console.rule(f"{name}, {number} of {len(options.rows)}")
         measured[name] = _row(name, options, splits, unseen, console)
     console.rule("speed, interleaved")
-    translators = {name: load(_folder(options, name)) for name in options.rows}
+    translators: dict[str, Any] = {name: load(_folder(options, name)) for name in options.rows}
     batch = _batch(translators, splits.train, options)
     speeds = _speeds(translators, batch, options)
     variances = {name: gradient_variance(each.model, batch, options.seed) for name, each in translators.items()}

@@ -103,7 +103,7 @@ def run(options: Bottleneck, console: Console) -> Comparison:
         settings = {"model": list(MODELS[name])} | _fixed(options)
         measure = partial(_by_length, _recipe(options, name), splits, options, console)
         qualities[name] = measure_once(_results(options, name), settings, measure, partial(_conditions, options, name))
-    translators = {name: load(_recipe(options, name).out) for name in MODELS}
+    translators: dict[str, Any] = {name: load(_recipe(options, name).out) for name in MODELS}
     times = {}
     for what, run_of, lengths in (
         ("reading a known target", _read, options.lengths),

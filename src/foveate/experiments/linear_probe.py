@@ -60,7 +60,7 @@ def run(options: LinearProbe, console: Console) -> Comparison:
     """Probe all layers. Raises UserError for a run whose model has no stack of Transformer blocks."""
     at_least(1, "images", options.images)
     at_least(1, "batch", options.batch)
-    predictor = tasks.load(options.run)
+    predictor: Any = tasks.load(options.run)
     model: Any = getattr(predictor, "model", None)
     if not (hasattr(model, "grid") and isinstance(getattr(model, "stack", None), TransformerStack)):
         raise UserError(f"{options.run} has no Image GPT or vision Transformer: only their layers are probed")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from foveate import tasks
 from foveate.decoding import Decoding
@@ -22,7 +23,7 @@ class PredictorViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         """Raises UserError for a model that is known not to attend."""
-        self.predictor = tasks.load(folder, device)
+        self.predictor: Any = tasks.load(folder, device)
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
         reads_text = self.predictor.task.task in READS_TEXT

@@ -30,7 +30,7 @@ class SingleTextViewer:
     takes: InputKind = "text"
 
     def __init__(self, folder: Path, device: str) -> None:
-        self.task = tasks.load(folder, device)
+        self.task: Any = tasks.load(folder, device)
         options = self.task.run_options(self.task.description["recipe"], str(folder))
         self.options = getattr(options, "brief", options)
         self.name = model_name(self.task.description, folder)
