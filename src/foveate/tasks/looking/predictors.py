@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from foveate import tasks
 from foveate.decoding import Decoding
@@ -12,6 +12,7 @@ from foveate.tasks.continuations import Composing
 from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
 from foveate.tasks.looking.unseen import nothing_to_see
+from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Grown, Input, LookResult
 
 READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")
@@ -23,7 +24,7 @@ class PredictorViewer:
 
     def __init__(self, folder: Path, device: str) -> None:
         """Raises UserError for a model that is known not to attend."""
-        self.predictor: Any = tasks.load(folder, device)
+        self.predictor = cast(Predictor, tasks.load(folder, device))
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
         reads_text = self.predictor.task.task in READS_TEXT
@@ -46,5 +47,5 @@ class LanguageViewer(PredictorViewer):
     def write(self, text: str, count: int, chat: bool) -> Grown:
         """The text with at most `count` more of the likeliest tokens."""
         decoding = Decoding(method="greedy", length_factor=0.0, length_extra=count)
-        (found,) = self.predictor.task.answer(self.predictor, [text], Composing(decoding))
+        found: Any = self.predictor.task.answer(self.predictor, [text], Composing(decoding))[0]
         return Grown(found.text, found.ended)
