@@ -181,3 +181,12 @@ def test_boxes(boxes: Path, fails: Fails, capsys: pytest.CaptureFixture[str]) ->
         fails(*train, boxes / "twice.json") == f"{boxes / 'twice.json'} lists 2 images with the file {boxes / '2.png'}"
     )
     assert not (boxes / "none").exists()
+
+
+def test_damaged_images_to_complete(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = photos.parent / "pixels"
+    sizes = ("--size", "3", "--levels", "2", "--architecture.width", "8", "--architecture.layers", "1")
+    main(["train", "complete-image", "--data", str(photos), "--batch", "8", *sizes, *QUICK, "--out", str(out)])
+    told = capsys.readouterr().err
+    for name in ("bomb.png", "half.png"):
+        assert f"{photos / 'a' / name}" in told

@@ -12,7 +12,15 @@ from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches
 from foveate.data.decoded_images import decode
 from foveate.data.image_processor import ImageProcessor, choose_format, normalize
-from foveate.data.images import DamagedImage, ImageFormat, LabelledImage, labelled_images, read_image, report_damaged
+from foveate.data.images import (
+    DamagedImage,
+    ImageFormat,
+    LabelledImage,
+    labelled_images,
+    read_image,
+    read_sizes,
+    report_damaged,
+)
 from foveate.errors import UserError
 
 
@@ -97,6 +105,14 @@ def test_rotation_in_the_metadata_is_applied(tmp_path: Path) -> None:
     exif[0x0112] = 6  # to be turned clockwise by 90 degrees
     image.save(tmp_path / "turned.png", exif=exif)
     assert ImageFormat(3, 1).pixels(read_image(tmp_path / "turned.png"))[0, 0].tolist() == [0, 0, 255]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("metadata", [b"Exif\0\0no TIFF", b"Exif\0\0MM\0*\0\0\0\x08\0\x02\x01\x0f\0\x02\0\0\0\x63"])
+def test_damaged_metadata_turn_nothing(tmp_path: Path, metadata: bytes) -> None:
+    PIL.Image.new("L", (5, 3), 77).save(tmp_path / "odd.webp", lossless=True, exif=metadata)
+    assert read_sizes(tmp_path / "odd.webp") == ((5, 3), (5, 3))
+    assert ImageFormat(3, 1).pixels(read_image(tmp_path / "odd.webp"))[0, 1].tolist() == [77, 77, 77]
 
 
 def test_what_is_no_image(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -86,8 +87,16 @@ def flat(image: PIL.Image.Image) -> PIL.Image.Image:
 
 def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
     """The image as its metadata say that it is to be turned."""
-    turn = TRANSPOSE_BY_ORIENTATION.get(image.getexif().get(ORIENTATION, 1))
+    turn = _turn(image.getexif)
     return image if turn is None else image.transpose(turn)
+
+
+def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
+    """How an image is to be turned; None for damaged metadata too."""
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError):
+        warnings.simplefilter("ignore")
+        return TRANSPOSE_BY_ORIENTATION.get(read_metadata().get(ORIENTATION, 1))
+    return None
 
 
 def read_image(path: Path) -> PIL.Image.Image:
@@ -108,8 +117,7 @@ def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
     """Width and height of the image of a file as it is stored, and as its metadata turn it. Raises as `read_image`."""
     with _opened(path) as image:
         width, height = image.size
-        metadata = PIL.Image.Image.getexif(image)  # that of PNG images would decode all pixels
-        turn = TRANSPOSE_BY_ORIENTATION.get(metadata.get(ORIENTATION, 1))
+        turn = _turn(partial(PIL.Image.Image.getexif, image))  # that of PNG images would decode all pixels
         return (width, height), (height, width) if turn in SIDEWAYS else (width, height)
 
 
