@@ -11,16 +11,9 @@ from foveate.data import decoded_images
 from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches
 from foveate.data.decoded_images import decode
+from foveate.data.image_decoding import DamagedImage, read_image, read_sizes
 from foveate.data.image_processor import ImageProcessor, choose_format, normalize
-from foveate.data.images import (
-    DamagedImage,
-    ImageFormat,
-    LabelledImage,
-    labelled_images,
-    read_image,
-    read_sizes,
-    report_damaged,
-)
+from foveate.data.images import ImageFormat, LabelledImage, labelled_images, report_damaged
 from foveate.errors import UserError
 
 

@@ -27,7 +27,7 @@ import PIL.Image
 sys.path.append(str(Path(__file__).parents[1] / "tasks"))
 
 from foveate.cli import main
-from foveate.data.images import read_image
+from foveate.data.image_decoding import read_image
 from foveate.data.sounds import read_sound
 from foveate.errors import UserError, one_line
 from foveate.tasks import task_class

@@ -10,7 +10,7 @@ import torch
 from foveate import tasks
 from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
-from foveate.data.images import read_image
+from foveate.data.image_decoding import read_image
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.draw import Draw, Drawings, Judging, Sketching

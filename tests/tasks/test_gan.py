@@ -9,7 +9,8 @@ import torch
 
 from foveate import tasks
 from foveate.data.dataset import Dataset
-from foveate.data.images import LabelledImage, read_image
+from foveate.data.image_decoding import read_image
+from foveate.data.images import LabelledImage
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.classify_image import ClassifyImage, Images

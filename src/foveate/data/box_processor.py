@@ -10,8 +10,8 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch
 from foveate.data.boxes import BoxedImage
+from foveate.data.image_decoding import flat
 from foveate.data.image_processor import normalize
-from foveate.data.images import flat
 from foveate.data.processor import Processor
 
 SMALLEST = 0.7

@@ -12,7 +12,8 @@ import PIL.Image
 
 from foveate.data.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.dataset import Dataset
-from foveate.data.images import DamagedImage, images_below, read_image, read_sizes, turn_upright
+from foveate.data.image_decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images import images_below
 from foveate.data.lines import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file

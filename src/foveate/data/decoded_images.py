@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.images import DamagedImage, ImageFormat, ReadableImage, is_damaged
+from foveate.data.image_decoding import DamagedImage
+from foveate.data.images import ImageFormat, ReadableImage, is_damaged
 from foveate.errors import UserError
 from foveate.files import written
 

@@ -14,15 +14,8 @@ from foveate.contracts import Batch, label_batch
 from foveate.data.augmentation import augment, erase, mixup, recolour
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode_undamaged
-from foveate.data.images import (
-    LARGEST_SIDE,
-    DamagedImage,
-    ImageFormat,
-    LabelledImage,
-    ReadableImage,
-    read_size_and_mode,
-    report_damaged,
-)
+from foveate.data.image_decoding import DamagedImage, read_size_and_mode
+from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, ReadableImage, report_damaged
 from foveate.data.processor import Processor
 from foveate.data.random_augment import random_augment
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from foveate.contracts import Batch, label_batch
 from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forcing
 from foveate.data.dataset import Dataset
-from foveate.data.images import flat, labelled_images, read_size_and_mode, turn_upright
+from foveate.data.image_decoding import flat, read_size_and_mode, turn_upright
+from foveate.data.images import labelled_images
 from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
 from foveate.errors import UserError

@@ -12,8 +12,9 @@ import tyro
 
 from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
+from foveate.data.image_decoding import read_image
 from foveate.data.image_processor import choose_format
-from foveate.data.images import ENDINGS, ImageFormat, read_image
+from foveate.data.images import ENDINGS, ImageFormat
 from foveate.data.question_processor import QuestionProcessor
 from foveate.data.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable

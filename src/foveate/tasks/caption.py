@@ -15,8 +15,8 @@ from foveate.data import TRAINERS, Tokens
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
+from foveate.data.image_decoding import read_image
 from foveate.data.image_processor import choose_format
-from foveate.data.images import read_image
 from foveate.errors import at_least, printable
 from foveate.tasks.caption_metrics import caption_metrics
 from foveate.tasks.caption_pictures import shown_image, word_rows, word_strip

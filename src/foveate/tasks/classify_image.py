@@ -12,8 +12,9 @@ from rich.console import Console
 from torch import Tensor
 
 from foveate.data.dataset import Dataset
+from foveate.data.image_decoding import read_image
 from foveate.data.image_processor import ImageProcessor, choose_format
-from foveate.data.images import LabelledImage, labelled_images, read_image
+from foveate.data.images import LabelledImage, labelled_images
 from foveate.data.random_augment import MOST
 from foveate.errors import UserError, at_least
 from foveate.inference.cpu import optimize_for_cpu

@@ -14,7 +14,7 @@ import tyro
 from foveate.data.box_processor import BoxProcessor, shares
 from foveate.data.boxes import BoxedImage, boxed_images
 from foveate.data.dataset import Dataset
-from foveate.data.images import flat, read_image, turn_upright
+from foveate.data.image_decoding import flat, read_image, turn_upright
 from foveate.errors import UserError, at_least
 from foveate.nn import box_corners
 from foveate.sight import look

@@ -8,7 +8,8 @@ from typing import TypeVar
 import PIL.Image
 
 from foveate.data.dataset import Dataset
-from foveate.data.images import ReadableImage, images_below, is_damaged, read_image, report_damaged
+from foveate.data.image_decoding import read_image
+from foveate.data.images import ReadableImage, images_below, is_damaged, report_damaged
 from foveate.errors import UserError
 
 Image = TypeVar("Image", bound=ReadableImage)

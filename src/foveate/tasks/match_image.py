@@ -14,8 +14,8 @@ from torch import Tensor
 from foveate.data import TRAINERS
 from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
+from foveate.data.image_decoding import read_image
 from foveate.data.image_processor import choose_format
-from foveate.data.images import read_image
 from foveate.data.matching_processor import MatchingProcessor
 from foveate.errors import TextError, UserError, printable
 from foveate.tasks.caption import Captions

@@ -13,7 +13,7 @@ import tyro
 
 from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
-from foveate.data.images import read_image
+from foveate.data.image_decoding import read_image
 from foveate.data.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.images import flat, turn_upright
+from foveate.data.image_decoding import flat, turn_upright
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
