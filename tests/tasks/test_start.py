@@ -206,6 +206,26 @@ def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> 
     assert classifier.picture(classifier.run("bad dogs")) is not None
 
 
+@pytest.mark.parametrize("tie", [True, False])
+def test_a_language_model_goes_on_from_another_text(tmp_path: Path, tie: bool) -> None:
+    """With its tokenizer, and with the layer that predicts words."""
+    training = Training(steps=2, validate_every=2, save_every=2, average=1)
+    first = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=SIZES | {"tie": tie})
+    passages = first.passages(tiny_prose.prose(300, 1))
+    first.learn(Splits(passages, passages, passages), CONSOLE)
+    still = Training(steps=1, learning_rate=1e-12, validate_every=1, save_every=1, average=1)
+    task = Language(model="gpt-tiny", start=tmp_path / "gpt", out=tmp_path / "more", training=still)
+    others = task.passages(tiny_prose.prose(200, 2))
+    task.learn(Splits(others, others, others), CONSOLE)
+    before, after = foveate.load(tmp_path / "gpt"), foveate.load(tmp_path / "more")
+    assert before.processor.tokenizer.encode(["the dog"]) == after.processor.tokenizer.encode(["the dog"])
+    found, expected = after.model.state_dict(), before.model.state_dict()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=0, atol=1e-9)
+    assert str(tmp_path / "gpt") in task.contents()
+
+
 def test_what_low_rank_updates_need(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data.tsv"
     data.write_text("".join(f"{label}\t{text}\n" for label, text in verdicts.examples(40, 7)))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 from rich.console import Console
-from torch import Tensor
+from torch import Tensor, nn
 
 from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
@@ -18,11 +18,13 @@ from foveate.data.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, Continuation, continue_texts
+from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start import Start
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unlearned
 from foveate.training import Batches, Training
@@ -32,7 +34,7 @@ ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 
 
 @dataclass
-class Language(TextTask[Architecture]):
+class Language(FromLanguageModel, TextTask[Architecture]):
     """Train a language model on running prose: to write it, and to go on from a beginning.
 
     With a model such as rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an
@@ -43,6 +45,7 @@ class Language(TextTask[Architecture]):
     """
 
     task = "language"
+    head = "words"
     metric = "perplexity"
     higher_is_better = False
     files = FILES
@@ -53,6 +56,8 @@ class Language(TextTask[Architecture]):
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
     model: str = "rnn-language"
     """The preset to begin from: see `foveate models`."""
+    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
+    """Go on from the trained weights of this run of `foveate train language`, with its tokenizer and its sizes."""
     out: Path = Path("runs/language")
     """Folder for the trained model; a training that it holds is resumed."""
     decoding: Decoding = field(
@@ -66,6 +71,10 @@ class Language(TextTask[Architecture]):
     @classmethod
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> NoOptions:
         return NoOptions()
+
+    def _fill(self, model: nn.Module, body: Start) -> None:
+        super()._fill(model, body)
+        model.load_state_dict(model.state_dict() | body.head)
 
     def passages(self, prose: Prose) -> Dataset[Passage]:
         """The text in passages of whole sentences."""
@@ -100,7 +109,7 @@ class Language(TextTask[Architecture]):
                     f"{self.model} learns to write several kinds of text, but all of {learn.name} is of one, "
                     f"'{conditions[0]}': give several files, whose names tell the kinds, or take rnn-language"
                 )
-        tokenizer = chosen.tokenizer(passage.text for passage in learn)
+        tokenizer = self.trained_tokenizer() or chosen.tokenizer(passage.text for passage in learn)
         return LanguageProcessor(tokenizer, chosen.tokens, conditions)
 
     def batches(self, learn: Dataset[Passage], processor: LanguageProcessor) -> Batches:

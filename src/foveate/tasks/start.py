@@ -51,6 +51,8 @@ class Start:
     """None for a model that reads no text."""
     trained_as: str | None = None
     """The preset that a run began from; its sizes may have been changed."""
+    head: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    """The tensors of a run's head, for a task that predicts the same."""
 
     @property
     def digest(self) -> str:
@@ -105,11 +107,13 @@ def _run_folder(folder: Path) -> Start:
     found = bundle.load(folder)
     folder, description = found.folder, describe(found)
     config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
-    body = {name: tensor for name, tensor in found.tensors.items() if not name.startswith(HEADS)}
+    head = {name: tensor for name, tensor in found.tensors.items() if name.startswith(HEADS)}
+    body = {name: tensor for name, tensor in found.tensors.items() if name not in head}
     reads_text = (folder / "tokenizer.json").is_file()
     tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
     preset = description.recipe.get("model")
-    return Start(folder, description.family, config, body, tokenizer, preset if isinstance(preset, str) else None)
+    trained_as = preset if isinstance(preset, str) else None
+    return Start(folder, description.family, config, body, tokenizer, trained_as, head)
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
