@@ -226,6 +226,55 @@ def test_a_language_model_goes_on_from_another_text(tmp_path: Path, tie: bool) -
     assert str(tmp_path / "gpt") in task.contents()
 
 
+@pytest.fixture(scope="module")
+def language_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recurrent language model of two layers."""
+    out = tmp_path_factory.mktemp("language") / "run"
+    training = Training(steps=2, validate_every=2, save_every=2, average=1)
+    learn = Language(out=out, training=training, architecture={"width": 14, "embedding": 10, "tie": False, "layers": 2})
+    passages = learn.passages(tiny_prose.prose(300, 1))
+    learn.learn(Splits(passages, passages, passages), CONSOLE)
+    return out
+
+
+@pytest.mark.parametrize("model", ["rnn-acceptor", "rnn-attentive-classifier"])
+def test_a_recurrent_classifier_begins_from_a_recurrent_language_model(
+    model: str, language_run: Path, tmp_path: Path
+) -> None:
+    """Its words, and the layers that read forward; sizes and cell are those of the language model."""
+    training = Training(steps=2, validate_every=2, save_every=2, average=1)
+    task = Classify(start=language_run, out=tmp_path / "run", training=training, model=model)
+    both_ways = model != "rnn-acceptor"
+    config: Any = task.architecture
+    assert task.model == model
+    assert (config.cell, config.embedding, config.bidirectional) == ("lstm", 10, both_ways)
+    assert (config.layers, config.width) == ((1, 28) if both_ways else (2, 14))
+    begun, body = task.build(vocabulary=1, classes=3).state_dict(), open_start(language_run).body
+    assert torch.equal(begun["reader.embedding.weight"], body["embedding.weight"])
+    for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", *(() if both_ways else ("weight_ih_l1", "bias_hh_l1"))):
+        assert torch.equal(begun[f"reader.recurrent.layer.{name}"], body[f"recurrent.layer.{name}"])
+    task.learn(verdicts.splits(), CONSOLE)
+    classifier = foveate.load(tmp_path / "run")
+    assert classifier.run("The whale rests now.").label in classifier.processor.labels
+    assert len(classifier.processor.tokenizer) == len(body["embedding.weight"])
+
+
+def test_a_recurrent_classifier_begins_from_the_words_of_a_bert(folder: Path, tmp_path: Path) -> None:
+    task = Classify(start=folder, out=tmp_path, model="rnn-acceptor")
+    model: Any = task.build(vocabulary=1, classes=2)
+    assert model.config.embedding == 20
+    assert torch.equal(model.reader.embedding.weight, open_start(folder).body["embedding.weight"])
+    assert task.training.learning_rate == Classify.usual.learning_rate
+
+
+def test_recurrent_layers_that_do_not_fit(language_run: Path, tmp_path: Path) -> None:
+    task = Classify(start=language_run, out=tmp_path, model="rnn-acceptor", architecture={"width": 16})
+    with pytest.raises(UserError, match=r"'recurrent\.layer\.weight_ih_l0' is \(56, 10\), but \(64, 10\) in the model"):
+        task.build(vocabulary=1, classes=2)
+    with pytest.raises(UserError, match="is a rnn-language, which no transformer-classifier can begin from"):
+        Classify(start=language_run, out=tmp_path, model="transformer-classifier").build(vocabulary=1, classes=2)
+
+
 def test_what_low_rank_updates_need(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data.tsv"
     data.write_text("".join(f"{label}\t{text}\n" for label, text in verdicts.examples(40, 7)))

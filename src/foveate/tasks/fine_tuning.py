@@ -8,9 +8,10 @@ from typing import Annotated, Any, ClassVar, cast
 import tyro
 from torch import nn
 
+from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.tasks.recipe import AS_USUAL, Recipe
-from foveate.tasks.start import FromWeights, open_start
+from foveate.tasks.start import PARTS_OF, FromWeights, open_start
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -40,14 +41,18 @@ class FromLanguageModel(FromWeights):
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language`
     (a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model
-    names others."""
+    names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or from
+    the embedding of a BERT."""
+
+    _from_part: ClassVar[bool] = False
+    """Whether the model is of another family than the trained weights."""
 
     def __post_init__(self) -> None:
         recipe = cast("Recipe[Any]", self)
         fresh = recipe.architecture is None or isinstance(recipe.architecture, Mapping)
         if fresh:
             recipe.architecture = self._begun(dict(recipe.architecture or {}))
-        if self.start is not None and recipe.training is AS_USUAL:
+        if self.start is not None and recipe.training is AS_USUAL and not self._from_part:
             recipe.training = FINE_TUNING
         cast("Recipe[Any]", super()).__post_init__()
         if around := READ_AROUND.get(recipe.preset.family):
@@ -62,8 +67,12 @@ class FromLanguageModel(FromWeights):
         if self.start is None:
             return given
         begun = open_start(self.start)
-        if recipe.model == type(recipe).model:
+        if recipe.model == type(recipe).model and begun.family in recipe.families:
             recipe.model = begun.preset
+        family = models.preset(recipe.model).family
+        self._from_part = (begun.family, family) in PARTS_OF
+        if self._from_part:
+            return begun.part_sizes(family, models.preset(recipe.model).values | given) | given
         return begun.sizes | given if recipe.model == begun.trained_as else given
 
     def build(self, **sizes: int) -> nn.Module:

@@ -34,6 +34,12 @@ HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
 
+PARTS_OF = {
+    ("rnn-language", "rnn-classifier"): {"reader.embedding.": "embedding.", "reader.recurrent.": "recurrent."},
+    ("bert", "rnn-classifier"): {"reader.embedding.": "embedding."},
+}
+"""Where a family can begin from a part of another one, (there, here): names of its tensors, and of those there."""
+
 ADAPTER = "adapter.safetensors"
 """The low-rank updates of a run, beside the weights that they are merged into."""
 
@@ -64,15 +70,32 @@ class Start:
 
         Raises UserError where the body does not fit.
         """
+        self._fill(model, {name: name for name in model.state_dict() if not name.startswith(HEADS)})
+
+    def fill_parts(self, model: nn.Module, parts: Mapping[str, str]) -> None:
+        """Give a model of another family what both have: `parts` has beginnings of the model's names of tensors, and
+        what these begin with here. Its backward layers stay as they are where this body has none.
+
+        Raises UserError where they do not fit.
+        """
+        names = {}
+        for name in model.state_dict():
+            for own, there in parts.items():
+                found = there + name.removeprefix(own)
+                if name.startswith(own) and not (name.endswith("_reverse") and found not in self.body):
+                    names[name] = found
+        self._fill(model, names)
+
+    def _fill(self, model: nn.Module, names: Mapping[str, str]) -> None:
+        """Give a model's tensors of these names the values of those here."""
         state = model.state_dict()
-        wanted = {name: tensor for name, tensor in state.items() if not name.startswith(HEADS)}
-        for name, tensor in wanted.items():
-            if name not in self.body:
-                raise UserError(f"{self.folder} has no tensor '{name}': it is another model")
-            if tensor.shape != self.body[name].shape:
-                shapes = f"{tuple(self.body[name].shape)}, but {tuple(tensor.shape)} in the model"
-                raise UserError(f"{self.folder}: '{name}' is {shapes}: give the model its sizes")
-        model.load_state_dict(state | {name: self.body[name] for name in wanted})
+        for name, found in names.items():
+            if found not in self.body:
+                raise UserError(f"{self.folder} has no tensor '{found}': it is another model")
+            if state[name].shape != self.body[found].shape:
+                shapes = f"{tuple(self.body[found].shape)}, but {tuple(state[name].shape)} in the model"
+                raise UserError(f"{self.folder}: '{found}' is {shapes}: give the model its sizes")
+        model.load_state_dict(state | {name: self.body[found] for name, found in names.items()})
 
     @property
     def preset(self) -> str:
@@ -84,6 +107,15 @@ class Start:
             if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
                 return name
         raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
+
+    def part_sizes(self, family: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a config of another family, with these values, that the part that it begins from decides."""
+        if self.family != "rnn-language":
+            return {"embedding": self.config.width} if (self.family, family) in PARTS_OF else {}
+        kept = {name: getattr(self.config, name) for name in ("embedding", "layers", "cell", "width")}
+        if values.get("bidirectional", True):  # then layers above the first would read what no language model has
+            kept |= {"layers": 1, "width": 2 * self.config.width}
+        return kept
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -162,7 +194,11 @@ class FromWeights:
         return model
 
     def _fill(self, model: nn.Module, body: Start) -> None:
-        if body.family != (own := cast("Recipe[Any]", self).preset.family):
+        own = cast("Recipe[Any]", self).preset.family
+        if parts := PARTS_OF.get((body.family, own)):
+            body.fill_parts(model, parts)
+            return
+        if body.family != own:
             raise UserError(f"{self.start} is a {body.family}, which no {own} can begin from")
         body.fill(model)
 
