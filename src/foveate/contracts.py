@@ -47,6 +47,9 @@ class Output:
     choices: Choices | None = None
     auxiliary: tuple[Float[Tensor, "... N"], ...] = ()
     """Logits of classifiers that read earlier layers and are only trained with the model: none in evaluation."""
+    divergence: Float[Tensor, "B"] | None = None
+    """What is added to the loss of each example, in nats: of a variational model, a share of the Kullback-Leibler
+    divergence of its random vector from the prior."""
 
 
 @dataclass

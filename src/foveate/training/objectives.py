@@ -35,6 +35,8 @@ class CrossEntropy:
     2016), as in `torch.nn.functional.cross_entropy`, but faster and with less memory. Logs the "cross_entropy" without
     smoothing and the "accuracy".
 
+    The divergence of a variational model's output is added, and logged.
+
     If the output has choices, `reinforce` is added with `choice_weight` and `entropy_bonus`. Its gradient is unbiased
     but noisy, so a small weight learns faster with Adam. With several choices of each step the loss is their mean.
     """
@@ -54,6 +56,9 @@ class CrossEntropy:
             extra, *_ = smoothed_cross_entropy(_by_place(auxiliary), labels, counts, self.label_smoothing)
             total = total + AUXILIARY * extra
         log = {"cross_entropy": -(log_prob * counts).sum(), "accuracy": (right & counts).sum()}
+        if output.divergence is not None:
+            total = total + output.divergence.sum()
+            log["divergence"] = output.divergence.detach().sum()
         if output.choices is None:
             return Loss(total, log)
         choice_loss = reinforce(output.choices, log_prob, counts, self.choice_weight, self.entropy_bonus)

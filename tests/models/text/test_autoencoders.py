@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from foveate import create
-from foveate.contracts import StepDecoder
+from foveate.contracts import IGNORE, Batch, StepDecoder
 from foveate.data.prose_batches import paragraph_inputs
 from foveate.decoding import greedy
+from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
+from foveate.training.objectives import CrossEntropy
 
 START, END = LEARNED.start, LEARNED.end
 
@@ -59,6 +61,42 @@ def test_all_that_the_writer_knows_is_the_vector() -> None:
     assert torch.equal(model.writer(vectors, TARGET), model(SOURCE, LENGTHS, TARGET).logits)
     junk = torch.where(torch.arange(5) < LENGTHS[:, None], SOURCE, 11)
     torch.testing.assert_close(model.vectors(junk, LENGTHS), vectors)
+
+
+def test_a_variational_vector_is_random_in_training_alone() -> None:
+    """Its divergence is that of torch's distributions; without the field it is the same model as before."""
+    torch.manual_seed(3)
+    model = create("rnn-autoencoder", **SMALL, divergence=0.3)
+    with torch.no_grad():
+        for parameter in model.distribution.parameters():
+            parameter.normal_(std=0.5)
+    found = [model.train()(SOURCE, LENGTHS, TARGET) for _ in range(2)]
+    assert not torch.equal(found[0].logits, found[1].logits)
+    output = model.eval()(SOURCE, LENGTHS, TARGET)
+    mean, log_variance = model.distribution(model.reader(SOURCE, LENGTHS)).chunk(2, -1)
+    own = torch.distributions.Normal(mean, (log_variance / 2).exp())
+    normal = torch.distributions.Normal(torch.zeros(12), torch.ones(12))
+    expected = torch.distributions.kl_divergence(own, normal).sum(-1)
+    torch.testing.assert_close(output.divergence, 0.3 * expected)
+    assert torch.equal(model.vectors(SOURCE, LENGTHS), mean)
+    assert torch.equal(output.logits, model.writer(mean, TARGET))
+    torch.testing.assert_close(model.step(TARGET[:, 0], model.start(SOURCE, LENGTHS)), output.logits[:, 0])
+    assert create("rnn-autoencoder", **SMALL)(SOURCE, LENGTHS, TARGET).divergence is None
+    with pytest.raises(UserError, match=r"^divergence is -1.0, but must be at least 0$"):
+        create("rnn-autoencoder", **SMALL, divergence=-1)
+
+
+def test_the_divergence_is_learned_from() -> None:
+    torch.manual_seed(3)
+    model = create("rnn-autoencoder", **SMALL, divergence=1.0).train()
+    labels = torch.tensor([[4, 5, 6, 7, 2], [9, 16, 2, IGNORE, IGNORE], [2, *[IGNORE] * 4]])
+    batch = Batch({}, {"labels": labels}, torch.tensor([5, 3, 1]), "tokens")
+    output = model(SOURCE, LENGTHS, TARGET)
+    loss = CrossEntropy()(output, batch)
+    torch.testing.assert_close(loss.total.detach(), loss.log["cross_entropy"] + output.divergence.detach().sum())
+    assert loss.log["divergence"] == output.divergence.detach().sum()
+    loss.total.backward()
+    assert bool(model.distribution.weight.grad.abs().sum(1).gt(0).all())
 
 
 @pytest.mark.parametrize("name", HIERARCHICAL)
