@@ -77,7 +77,7 @@ class RNNAutoencoder(nn.Module):
             return Output(self.writer(self.vectors(source, source_lengths), target))
         mean, log_variance = self.distribution(self.reader(source, source_lengths)).chunk(2, -1)
         vectors = mean + (0.5 * log_variance).exp() * torch.randn_like(mean) if self.training else mean
-        share = self.config.divergence * normal_divergence(mean, log_variance)
+        share = (self.config.divergence or 0.0) * normal_divergence(mean, log_variance)
         return Output(self.writer(vectors, target), divergence=share)
 
     def vectors(self, source: Int[Tensor, "B S"], source_lengths: Int[Tensor, "B"]) -> Float[Tensor, "B C"]:
