@@ -16,6 +16,7 @@ from rich.console import Console
 from tiny_bert import write_folder
 
 import foveate
+from foveate import models
 from foveate.cli import main
 from foveate.data import LabelledText, Splits
 from foveate.data.images import images_of_arrays
@@ -267,7 +268,11 @@ def test_a_recurrent_classifier_begins_from_the_words_of_a_bert(folder: Path, tm
     assert task.training.learning_rate == Classify.usual.learning_rate
 
 
-def test_recurrent_layers_that_do_not_fit(language_run: Path, tmp_path: Path) -> None:
+def test_recurrent_layers_that_do_not_fit(language_run: Path, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has another architecture than bert-base: name another --model"):
+        Classify(
+            start=folder, out=tmp_path, model="bert-base", architecture=models.config_class("rnn-classifier")(9, 2)
+        )
     task = Classify(start=language_run, out=tmp_path, model="rnn-acceptor", architecture={"width": 16})
     with pytest.raises(UserError, match=r"'recurrent\.layer\.weight_ih_l0' is \(56, 10\), but \(64, 10\) in the model"):
         task.build(vocabulary=1, classes=2)

@@ -10,6 +10,7 @@ from torch import nn
 
 from foveate import models
 from foveate.contracts import Tokenizer
+from foveate.errors import UserError
 from foveate.tasks.recipe import AS_USUAL, Recipe
 from foveate.tasks.start import PARTS_OF, FromWeights, open_start
 from foveate.training import Training
@@ -55,6 +56,8 @@ class FromLanguageModel(FromWeights):
         if self.start is not None and recipe.training is AS_USUAL and not self._from_part:
             recipe.training = FINE_TUNING
         cast("Recipe[Any]", super()).__post_init__()
+        if not isinstance(recipe.architecture, models.config_class(recipe.preset.family)):
+            raise UserError(f"{self.start} has another architecture than {recipe.model}: name another --model")
         if around := READ_AROUND.get(recipe.preset.family):
             if fresh:
                 recipe.architecture = replace(recipe.architecture, head=self.head)
