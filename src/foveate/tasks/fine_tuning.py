@@ -12,7 +12,7 @@ from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.tasks.recipe import AS_USUAL, Recipe
-from foveate.tasks.start import PARTS_OF, FromWeights, open_start
+from foveate.tasks.start import PARTS_OF, FromWeights
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -45,15 +45,12 @@ class FromLanguageModel(FromWeights):
     names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or from
     the embedding of a BERT."""
 
-    _from_part: ClassVar[bool] = False
-    """Whether the model is of another family than the trained weights."""
-
     def __post_init__(self) -> None:
         recipe = cast("Recipe[Any]", self)
         fresh = recipe.architecture is None or isinstance(recipe.architecture, Mapping)
         if fresh:
             recipe.architecture = self._begun(dict(recipe.architecture or {}))
-        if self.start is not None and recipe.training is AS_USUAL and not self._from_part:
+        if self.start is not None and recipe.training is AS_USUAL and not self._begins_from_part:
             recipe.training = FINE_TUNING
         cast("Recipe[Any]", super()).__post_init__()
         if not isinstance(recipe.architecture, models.config_class(recipe.preset.family)):
@@ -64,17 +61,22 @@ class FromLanguageModel(FromWeights):
             longest = recipe.architecture.max_length - around
             recipe.examples = replace(recipe.examples, max_length=min(recipe.examples.max_length, longest))
 
+    @property
+    def _begins_from_part(self) -> bool:
+        """Whether the model is of another family than the trained weights."""
+        begun, recipe = self.trained_body, cast("Recipe[Any]", self)
+        return begun is not None and (begun.family, models.preset(recipe.model).family) in PARTS_OF
+
     def _begun(self, given: dict[str, Any]) -> dict[str, Any]:
         """The sizes that are known already; the preset is chosen where none was named."""
         recipe: Any = self
-        if self.start is None:
+        begun = self.trained_body
+        if begun is None:
             return given
-        begun = open_start(self.start)
         if recipe.model == type(recipe).model and begun.family in recipe.families:
             recipe.model = begun.preset
         family = models.preset(recipe.model).family
-        self._from_part = (begun.family, family) in PARTS_OF
-        if self._from_part:
+        if self._begins_from_part:
             return begun.part_sizes(family, models.preset(recipe.model).values | given) | given
         return begun.sizes | given if recipe.model == begun.trained_as else given
 
