@@ -12,7 +12,8 @@ from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.tasks.recipe import AS_USUAL, Recipe
-from foveate.tasks.start import PARTS_OF, FromWeights
+from foveate.tasks.start import FromWeights
+from foveate.tasks.start_parts import PARTS_OF, part_sizes
 from foveate.training import Training
 
 FINE_TUNING = Training(
@@ -75,9 +76,8 @@ class FromLanguageModel(FromWeights):
             return given
         if recipe.model == type(recipe).model and begun.family in recipe.families:
             recipe.model = begun.preset
-        family = models.preset(recipe.model).family
         if self._begins_from_part:
-            return begun.part_sizes(family, models.preset(recipe.model).values | given) | given
+            return part_sizes(begun.family, begun.config, models.preset(recipe.model).values | given) | given
         return begun.sizes | given if recipe.model == begun.trained_as else given
 
     def build(self, **sizes: int) -> nn.Module:

@@ -23,6 +23,7 @@ from foveate.interop.weight_files import weight_files
 from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks.image_start import encoder_path, fill_image_encoder
+from foveate.tasks.start_parts import PARTS_OF, part_names
 from foveate.tasks.trained import describe
 from foveate.tensor_files import read_tensors, write_tensors
 from foveate.training import main_process
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
-
-PARTS_OF = {
-    ("rnn-language", "rnn-classifier"): {"reader.embedding.": "embedding.", "reader.recurrent.": "recurrent."},
-    ("bert", "rnn-classifier"): {"reader.embedding.": "embedding."},
-}
-"""Where a family can begin from a part of another one, (there, here): names of its tensors, and of those there."""
 
 ADAPTER = "adapter.safetensors"
 """The low-rank updates of a run, beside the weights that they are merged into."""
@@ -74,16 +69,11 @@ class Start:
 
     def fill_parts(self, model: nn.Module, parts: Mapping[str, str]) -> None:
         """Give a model of another family what both have: `parts` has beginnings of the model's names of tensors, and
-        what these begin with here. Its backward layers stay as they are where this body has none.
+        what these begin with here.
 
         Raises UserError where they do not fit.
         """
-        names = {}
-        for name in model.state_dict():
-            for own, there in parts.items():
-                found = there + name.removeprefix(own)
-                if name.startswith(own) and not (name.endswith("_reverse") and found not in self.body):
-                    names[name] = found
+        names = part_names(model.state_dict(), parts, self.body)
         self._fill(model, names)
 
     def _fill(self, model: nn.Module, names: Mapping[str, str]) -> None:
@@ -107,15 +97,6 @@ class Start:
             if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
                 return name
         raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
-
-    def part_sizes(self, family: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a config of another family, with these values, that the part that it begins from decides."""
-        if self.family != "rnn-language":
-            return {"embedding": self.config.width} if (self.family, family) in PARTS_OF else {}
-        kept = {name: getattr(self.config, name) for name in ("embedding", "layers", "cell", "width")}
-        if values.get("bidirectional", True):  # then layers above the first would read what no language model has
-            kept |= {"layers": 1, "width": 2 * self.config.width}
-        return kept
 
     @property
     def sizes(self) -> dict[str, Any]:
