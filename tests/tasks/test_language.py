@@ -16,13 +16,14 @@ import foveate
 from foveate.data import Splits
 from foveate.data.prose import Passage
 from foveate.errors import UserError
-from foveate.tasks.continuations import Composing, Continuation, condition_of, continue_texts
+from foveate.tasks.continuations import Composing, condition_of, continue_texts
 from foveate.tasks.language import Language
 from foveate.tasks.looking import open_model
 from foveate.tasks.perplexity import Perplexity, perplexity
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.prose_text import LanguageText
 from foveate.tasks.trained import NoOptions, Trained
+from foveate.tasks.written import Written
 
 QUIET = Console(file=StringIO(), width=200)
 
@@ -32,7 +33,7 @@ def learned(recipe: Language, console: Console) -> Predictor:
     return recipe.learn(Splits(*map(recipe.passages, (found.train, found.dev, found.test))), console)
 
 
-def written(author: Predictor, text: str = "", condition: str | None = None, seed: int = 1, **decoding) -> Continuation:
+def written(author: Predictor, text: str = "", condition: str | None = None, seed: int = 1, **decoding) -> Written:
     return author.run(text, Composing(replace(author.task.decoding, **decoding), seed, condition))
 
 
@@ -76,7 +77,7 @@ def test_it_goes_on_from_a_beginning(author: Predictor) -> None:
     found = written(author, "The whale", method="greedy")
     assert found.text.startswith("The whale ")
     assert any(found.text.startswith(f"The whale {deed}") for deed in tiny_prose.DEEDS)
-    assert found.prompt == "The whale"
+    assert found.input == "The whale"
     assert found.line == found.text
     drawn = author.answer([""] * 20, Composing(author.task.decoding, condition="sea"))
     nouns = [noun.split()[1] for noun in tiny_prose.SAYINGS["land"]]
@@ -106,7 +107,7 @@ def test_beginnings_are_read_in_batches_and_answered_in_order(
 
     monkeypatch.setattr(author.model, "prefill", noted)
     greedy = continue_texts(author, texts, Composing(replace(author.task.decoding, method="greedy")), budget=20)
-    assert [one.prompt for one in greedy] == texts
+    assert [one.input for one in greedy] == texts
     assert [one.text for one in greedy] == [written(author, text, method="greedy").text for text in texts]
     assert [rows for rows, _ in shapes[:2]] == [1, 3]
     assert shapes[1][1] < 20 < shapes[0][1]

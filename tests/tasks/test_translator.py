@@ -18,7 +18,8 @@ from foveate.data import train_bpe
 from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.translations import Translating, Translation, alignment, translate
+from foveate.tasks.translations import Translating, alignment, translate
+from foveate.tasks.written import Written
 
 SENTENCES = ["big house", "", "red cat dog sea", "   ", "moon"]
 
@@ -31,7 +32,7 @@ def copy(trained, tmp_path: Path) -> Path:
 
 def test_run(trained) -> None:
     found = trained.translator.run("big house")
-    assert found.source == "big house"
+    assert found.input == "big house"
     assert found.text == "grand maison"
     assert not trained.translator.model.training
     assert found.ended
@@ -43,9 +44,9 @@ def test_many_sentences_come_back_in_their_order(trained) -> None:
     """Empty ones stay empty; batches are of like length, and what stands in one changes nothing in another."""
     translator = trained.translator
     found = translate(translator, SENTENCES, Translating())
-    assert [prediction.source for prediction in found] == SENTENCES
+    assert [prediction.input for prediction in found] == SENTENCES
     assert [bool(prediction.text) for prediction in found] == [True, False, True, False, True]
-    assert found[1] == Translation("", "", 0.0)
+    assert found[1] == Written("", "", 0.0)
     for sentence, prediction in zip(SENTENCES, found, strict=True):
         alone = translator.run(sentence)
         assert alone.text == prediction.text

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -17,6 +17,7 @@ from foveate.errors import UserError, quoted, unknown
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.text_task import TOKENS_TOGETHER
 from foveate.tasks.trained import Writing, check_positions
+from foveate.tasks.written import Written
 
 
 @dataclass
@@ -29,29 +30,9 @@ class Composing(Writing):
     numbers, parted by commas."""
 
 
-@dataclass
-class Continuation:
-    """A beginning and what the model wrote after it."""
-
-    prompt: str
-    text: str
-    """Both together."""
-    log_prob: float
-    """The log-probability of what was written, in nats."""
-    ended: bool = True
-    """False if the length limit was reached before the model ended the passage."""
-    others: list[str] = field(default_factory=list)
-    """More such texts, if more than one was asked for."""
-
-    @property
-    def line(self) -> str:
-        """All texts, parted by tabs."""
-        return "\t".join([self.text, *self.others])
-
-
 def continue_texts(
     predictor: Predictor, texts: Sequence[str], options: Composing, budget: int = TOKENS_TOGETHER
-) -> list[Continuation]:
+) -> list[Written]:
     """Each text with what the model wrote after it; `budget` is the tokens of beginnings that are read together.
 
     Raises TextError for a beginning that is longer than the positions that the model has learned.
@@ -113,8 +94,8 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _continued(tokenizer: Tokenizer, prompt: str, tokens: Sequence[int], found: Sequence[Hypothesis]) -> Continuation:
+def _continued(tokenizer: Tokenizer, prompt: str, tokens: Sequence[int], found: Sequence[Hypothesis]) -> Written:
     """The prompt as it was given, and after it what the tokens say that follow its own."""
     before, *wholes = tokenizer.decode([tokens, *([*tokens, *one.tokens] for one in found)])
     text, *others = [prompt.rstrip() + whole[len(before) :] for whole in wholes]
-    return Continuation(prompt, text, found[0].log_prob, found[0].ended, others)
+    return Written(prompt, text, found[0].log_prob, found[0].ended, others)

@@ -17,7 +17,7 @@ from foveate.data.language_processor import LanguageProcessor
 from foveate.data.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.continuations import Composing, Continuation, continue_texts
+from foveate.tasks.continuations import Composing, continue_texts
 from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
@@ -27,6 +27,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import Start
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unlearned
+from foveate.tasks.written import Written
 from foveate.training import Batches, Training
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
@@ -124,7 +125,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
                 console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
         return super().examples_to_validate(predictor, check, console)
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Composing) -> list[Continuation]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Composing) -> list[Written]:
         """Each text with what the model wrote after it. An empty one is written from the start."""
         options.check()
         return continue_texts(predictor, texts, options)

@@ -1,7 +1,7 @@
 """What every task does, whatever its page says: it finds its examples, trains a model of them and saves it.
 
 A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.TASKS`. What it can say is in
-`tasks/page.py`; `tasks/classify_image.py` is the shortest example.
+`tasks/page.py`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -25,11 +25,11 @@ from foveate.tasks.trained import Evaluation, without_too_long
 from foveate.tasks.translations import (
     Measuring,
     Translating,
-    Translation,
     alignment,
     translate,
     translations,
 )
+from foveate.tasks.written import Written
 from foveate.training import Batches, Validation
 from foveate.viewer import plot_alignments
 from foveate.viewer.protocol import Input, LookResult
@@ -108,7 +108,7 @@ class Translate(PairTask[Architecture]):
             thorough=lambda _: self.measure(predictor, others, thorough).metrics,
         )
 
-    def answer(self, predictor: Predictor, texts: Sequence[str], options: Translating) -> list[Translation]:
+    def answer(self, predictor: Predictor, texts: Sequence[str], options: Translating) -> list[Written]:
         """The translation of each text, searched for as the options say."""
         options.check()
         return translate(predictor, texts, options)
@@ -150,9 +150,9 @@ class Translate(PairTask[Architecture]):
             notes=notes,
         )
 
-    def picture(self, predictor: Predictor, prediction: Translation) -> Any:
+    def picture(self, predictor: Predictor, prediction: Written) -> Any:
         """Where the translation looked in its source."""
-        found = alignment(predictor, prediction.source, prediction.text)
+        found = alignment(predictor, prediction.input, prediction.text)
         return None if found is None else plot_alignments([found])
 
     def look(

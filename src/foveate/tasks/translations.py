@@ -1,7 +1,7 @@
 """Translations: how a translator searches for them, and where it looked."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from foveate.sight import look
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.quality import check_tokenize
 from foveate.tasks.trained import Writing, check_positions
+from foveate.tasks.written import Written
 from foveate.viewer import Alignment
 
 TOKENS_TOGETHER = 4096
@@ -51,36 +52,17 @@ class Measuring(Translating):
         check_tokenize(self.tokenize)
 
 
-@dataclass
-class Translation:
-    """A translation, and what else the search found."""
-
-    source: str
-    text: str
-    log_prob: float
-    """The log-probability of the tokens of `text`, in nats."""
-    ended: bool = True
-    """False if the search reached the length limit before the model ended the sentence."""
-    others: list[str] = field(default_factory=list)
-    """The next best translations, if more than one was asked for."""
-
-    @property
-    def line(self) -> str:
-        """All translations, parted by tabs."""
-        return "\t".join([self.text, *self.others])
-
-
 def translate(
     predictor: Predictor, sentences: Sequence[str], options: Translating, training: bool = False
-) -> list[Translation]:
+) -> list[Written]:
     """The translation of each sentence; an empty one gives an empty translation."""
     found = dict(translations(predictor, sentences, options, training))
-    return [found.get(place) or Translation(sentence, "", 0.0) for place, sentence in enumerate(sentences)]
+    return [found.get(place) or Written(sentence, "", 0.0) for place, sentence in enumerate(sentences)]
 
 
 def translations(
     predictor: Predictor, sentences: Sequence[str], options: Translating, training: bool = False
-) -> Iterator[tuple[int, Translation]]:
+) -> Iterator[tuple[int, Written]]:
     """Each translation with its sentence's place, as soon as its batch is done. Batches are of like length.
 
     Where the model is still in `training`, its weights are used as they are now, not as they were laid out for a CPU.
@@ -98,7 +80,7 @@ def translations(
     for (rows, _), found in zip(groups, answers, strict=True):
         texts = [processor.target.decode([one.tokens for one in each]) for each in found]
         for row, each, (best, *others) in zip(rows, found, texts, strict=True):
-            yield places[row], Translation(sentences[places[row]], best, each[0].log_prob, each[0].ended, others)
+            yield places[row], Written(sentences[places[row]], best, each[0].log_prob, each[0].ended, others)
 
 
 def translation_inputs(predictor: Predictor, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
