@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from foveate.nn import DepthwiseConv2d, depthwise
+from foveate.nn import DepthwiseConv2d
+from foveate.nn import depthwise as module
+from foveate.nn.depthwise import depthwise
 
 
 def gradients(layer: nn.Module, x: Tensor, weights: Tensor) -> list[Tensor]:
@@ -37,18 +39,38 @@ def test_as_torch(size: tuple[int, int, int, int], kernel: int, layout: torch.me
 
 
 def test_only_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few images of large maps, evaluation and a fixed layer take torch's way."""
-    monkeypatch.setattr(depthwise, "gradient_of_weights", lambda *_: pytest.fail("computed by products of places"))
+    """Few images of large maps take oneDNN's way, and so does a fixed layer."""
+    monkeypatch.setattr(module, "gradient_of_weights", lambda *_: pytest.fail("computed by products of places"))
     torch.manual_seed(2)
     for size in ((2, 3, 5, 5), (97, 3, 17, 19)):
-        ours, theirs = pair(3, 3)
+        ours, theirs = pair(3, 5)
         x, weights = torch.randn(size, dtype=torch.float64), torch.randn(size, dtype=torch.float64)
         torch.testing.assert_close(gradients(ours, x, weights), gradients(theirs, x, weights))
     many = torch.randn(31, 3, 2, 2, dtype=torch.float64, requires_grad=True)
-    gradients(ours.eval(), many.detach(), many.detach())
-    ours.train().requires_grad_(False)
+    ours.requires_grad_(False)
     ours(many).sum().backward()
     assert many.grad is not None
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 2, 1), (5, 2, 0), (5, 1, 1), (3, 1, 0)])
+@pytest.mark.parametrize("half", [False, True])
+def test_strides_and_paddings(kernel: int, stride: int, padding: int, half: bool) -> None:
+    torch.manual_seed(4)
+    precision = torch.bfloat16 if half else torch.float64
+    x, weight = torch.randn(3, 5, 11, 7, dtype=precision), torch.randn(5, 1, kernel, kernel, dtype=precision)
+    found = []
+    for way in (depthwise, torch.nn.functional.conv2d):
+        inputs, weights = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        groups = {} if way is depthwise else {"groups": 5}
+        output = way(inputs, weights, None, stride, padding, **groups)
+        output.backward(torch.ones_like(output))
+        assert inputs.grad is not None
+        assert weights.grad is not None
+        found.append([output.detach(), inputs.grad, weights.grad])
+    for ours, theirs in zip(*found, strict=True):
+        assert ours.dtype == precision
+        near = {"rtol": 0.03, "atol": 0.03 * float(theirs.abs().max())} if half else {}
+        torch.testing.assert_close(ours, theirs, **near)
 
 
 def test_in_bfloat16() -> None:

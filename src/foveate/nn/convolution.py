@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.nn.depthwise import depthwise
 from foveate.nn.dropout import StochasticDepth
 
 Activation = Callable[[Tensor], Tensor]
@@ -72,10 +73,12 @@ class SamePaddedConv2d(nn.Conv2d):
             max(kernel - (size - 1) % stride - 1, 0)
             for size, kernel, stride in zip(x.shape[2:], self.kernel_size, self.stride, strict=True)
         )
-        if (rows, columns) == (2 * self.padding[0], 2 * self.padding[1]):
-            return super().forward(x)
-        x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
-        return F.conv2d(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
+        padding = int(self.padding[0])
+        if (rows, columns) != (2 * padding, 2 * padding):
+            x, padding = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)), 0
+        if self.groups == self.in_channels == self.out_channels:
+            return depthwise(x, self.weight, self.bias, self.stride[0], padding)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class ChannelNorm(nn.LayerNorm):

@@ -1,11 +1,11 @@
 """Self-attention between pooled places of a feature map (MViTv2, Li et al. 2022, https://arxiv.org/abs/2112.01526)."""
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import RelativeGridKeys, attend
+from foveate.nn.depthwise import depthwise
 
 EPSILON = 1e-6
 """What its layer norms add to the variance."""
@@ -65,5 +65,5 @@ class HeadPooling(nn.Module):
         heads = x.shape[-1] // len(self.weight)
         # One convolution for all heads: as it is, the map is in the fastest order for it, channels last.
         weight = self.weight.repeat(heads, 1, 1, 1)
-        pooled = F.conv2d(x.permute(0, 3, 1, 2), weight, None, self.stride, 1, groups=x.shape[-1]).permute(0, 2, 3, 1)
+        pooled = depthwise(x.permute(0, 3, 1, 2), weight, None, self.stride, 1).permute(0, 2, 3, 1)
         return self.norm(pooled.unflatten(-1, (heads, -1))).permute(0, 3, 1, 2, 4)
