@@ -127,7 +127,9 @@ SOUNDS = {
 ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
 
-ELSEWHERE = {"clip", "darqn", "elmo", "hierarchical-autoencoder", "sagan", "sar", "text-to-image", "walker"}
+ELSEWHERE = {
+    *("clip", "darqn", "elmo", "hierarchical-autoencoder", "mdarqn", "sagan", "sar", "text-to-image", "walker"),
+}
 """Families that are given more than examples row by row; their own tests hold all of this."""
 
 AS_THEY_ARE = {"roberta-base", "roberta-large"}

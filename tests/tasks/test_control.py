@@ -13,7 +13,7 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, encode_views, scale_pixels
+from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views, scale_pixels
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
@@ -258,3 +258,37 @@ def test_symbols_say_what_stands_on_each_tile(tmp_path: Path) -> None:
     images = read_recordings([write_episodes(tmp_path / "images", 1, 1)])
     with pytest.raises(UserError, match="has images alone: learn from them with --views pixels"):
         processor.batch([images[0]], None)
+
+
+@NEEDS_MINIGRID
+def test_depth_says_how_near_things_are() -> None:
+    """A red ball two tiles ahead of the agent is two of nine steps away."""
+    codes = np.ones((1, 7, 7, 3), np.uint8)
+    codes[0, 3, 4] = 6, 0, 0
+    ((grey, depth),) = encode_views(codes, "grey-depth")
+    assert channels_of("grey-depth") == 2
+    tile = depth[32:40, 24:32]
+    assert np.allclose(tile, 1 - 2 / 9)
+    assert (depth == -1).sum() == depth.size - tile.size
+    colour = scale_pixels(draw_views(codes))[0, :, 36, 28]
+    assert grey[36, 28] == pytest.approx(colour @ [0.299, 0.587, 0.114], abs=1e-6)
+
+
+@NEEDS_MINIGRID
+def test_an_agent_of_two_streams_learns_and_is_drawn(tmp_path: Path, capsys) -> None:
+    training = Training(steps=2, warmup=1, validate_every=2, precision="float32")
+    examples = Episodes(
+        objective="q", world="minigrid/Empty-5x5", actions=3, batch=32, validation_examples=2, views="grey-depth"
+    )
+    small = {"widths": (8, 8, 8), "width": 16}
+    task = Control(examples=examples, model="mdarqn-tiny", architecture=small, out=tmp_path / "run", training=training)
+    task.learn(console=CONSOLE)
+    agent = foveate.load(tmp_path / "run")
+    acted = agent.run("minigrid/Empty-5x5")
+    levels, views, weights = watch_episode(agent, acted)
+    assert len(levels) == len(views) == len(weights) == len(acted.actions)
+    assert np.allclose(weights.sum((1, 2)), 1, atol=1e-5)
+    found = agent.task.look(agent, "minigrid/Empty-5x5", 100)
+    for stream in (0, 1):
+        sites = [site for site in found.sight.sites if site.startswith(f"streams.{stream}")]
+        assert sum(found.sight[site].shape[2] for site in sites) == len(acted.actions)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from foveate.errors import UserError, unknown
 
@@ -26,13 +26,19 @@ ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 MOVES = 3
 """The first of the actions, which turn and move."""
 
-Views = Literal["pixels", "symbols"]
+Views = Literal["pixels", "symbols", "grey-depth"]
 
 SYMBOLS = (11, 6, 3)
 """How many kinds, colours and states of a tile there are."""
 
 AGENT = (3, 6)
 """Column and row of the agent in its own view."""
+
+NOTHING = 2
+"""Kinds below this one are of tiles that are not seen, and of empty ones."""
+
+LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+"""What red, green and blue count for in a grey image."""
 
 
 class GridLevel:
@@ -60,7 +66,7 @@ class GridLevel:
         return self._seen["image"]
 
     def observe(self) -> dict[str, np.ndarray]:
-        """The view as `pixels`, (3, 56, 56) from -1 to 1 or (20, 7, 7) of symbols."""
+        """The view as `pixels`: (3, 56, 56) or, grey and depth, (2, 56, 56) from -1 to 1, or (20, 7, 7) of symbols."""
         return {"pixels": encode_views(self.codes[None], self.views)[0]}
 
     def act(self, action: int) -> bool:
@@ -105,16 +111,27 @@ def bot_episode(name: str, seed: int, noise: float = 0.0) -> tuple[str, UInt8[np
 
 def channels_of(views: Views) -> int:
     """The channels of encoded views."""
-    return 3 if views == "pixels" else sum(SYMBOLS)
+    return {"pixels": 3, "grey-depth": 2, "symbols": sum(SYMBOLS)}[views]
 
 
 def encode_views(codes: UInt8[np.ndarray, "T 7 7 3"], views: Views) -> np.ndarray:
-    """Views as a model reads them (T, c, h, w): images from -1 to 1, or a 1 for the kind, colour and state of each
-    tile."""
+    """Views as a model reads them (T, c, h, w): images from -1 to 1, in colour or as grey and depth, or a 1 for the
+    kind, colour and state of each tile."""
     if views == "pixels":
         return scale_pixels(draw_views(codes))
+    if views == "grey-depth":
+        grey = scale_pixels(draw_views(codes)).transpose(0, 2, 3, 1) @ LUMINANCE
+        return np.stack([grey, _depths(codes)], 1)
     parts = [np.eye(count, dtype=np.float32)[codes[..., place]] for place, count in enumerate(SYMBOLS)]
     return np.concatenate(parts, -1).transpose(0, 3, 2, 1)
+
+
+def _depths(codes: UInt8[np.ndarray, "T 7 7 3"]) -> Float32[np.ndarray, "T 56 56"]:
+    """How near to the agent that is which stands on each tile, by steps: 1 at its own tile, -1 where nothing stands."""
+    columns, rows = np.indices(codes.shape[1:3])
+    steps = abs(columns - AGENT[0]) + abs(rows - AGENT[1])
+    depths = np.where(codes[..., 0] < NOTHING, -1, 1 - steps / steps.max()).astype(np.float32)
+    return depths.transpose(0, 2, 1).repeat(TILE, 1).repeat(TILE, 2)
 
 
 def scale_pixels(pixels: UInt8[np.ndarray, "T h w c"]) -> np.ndarray:

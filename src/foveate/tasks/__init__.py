@@ -79,7 +79,7 @@ TASKS: dict[str, Row] = {
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
-    "control": Row("foveate.tasks.control", "Control", ("darqn",)),
+    "control": Row("foveate.tasks.control", "Control", ("darqn", "mdarqn")),
     "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),

@@ -29,8 +29,8 @@ class Episodes(Examples):
     objective: Literal["imitation", "q"] = "imitation"
     """Imitate recorded episodes; or act in levels of a --world and learn from the rewards, by double Q-learning."""
     views: Views = "pixels"
-    """How levels of minigrid are seen: as images of 56 x 56 pixels, or as symbols, the kind, colour and state of each
-    of the 7 x 7 tiles."""
+    """How levels of minigrid are seen: as images of 56 x 56 pixels, in colour or as grey and depth, or as symbols, the
+    kind, colour and state of each of the 7 x 7 tiles."""
     world: str | None = None
     """Q-learning: the world, such as minigrid/Empty-Random-6x6."""
     actions: int = len(ACTIONS)

@@ -1,5 +1,7 @@
 """DARQN, beside its equations written out for one world and one step at a time."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,6 +10,7 @@ from foveate import models
 from foveate.contracts import Actor
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
+from foveate.models.multimodal.mdarqn import MDARQN, MDARQNConfig
 
 TOKENS = torch.tensor([[4, 5, 6], [9, 3, 0], [0, 0, 0]])
 LENGTHS = torch.tensor([3, 2, 0])
@@ -65,6 +68,37 @@ def test_equals_the_equations_with_gradients(model) -> None:
     found, expected = (torch.autograd.grad(logits.square().sum(), parameters) for logits in (output, naive))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-4)
+
+
+def test_streams_are_agents_whose_outputs_are_averaged() -> None:
+    torch.manual_seed(7)
+    config = MDARQNConfig(11, 5, 3, (5, 3), (2, 1), (7, 19), False, 23, streams=(1, 2))
+    model, pixels = MDARQN(config).eval(), torch.randn(3, 4, 3, 13, 17)
+    output = model(TOKENS, LENGTHS, pixels).logits
+    naive = torch.stack(
+        [
+            (
+                naive_logits(model.streams[0], TOKENS[row, :length], pixels[row, :, :1])
+                + naive_logits(model.streams[1], TOKENS[row, :length], pixels[row, :, 1:])
+            )
+            / 2
+            for row, length in enumerate(LENGTHS)
+        ]
+    )
+    torch.testing.assert_close(output, naive, atol=2e-5, rtol=0)
+    parameters = [*model.parameters()]
+    found, expected = (torch.autograd.grad(logits.square().sum(), parameters) for logits in (output, naive))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=2e-4)
+    assert isinstance(model, Actor)
+    with torch.no_grad():
+        state = model.start(TOKENS, LENGTHS)
+        model.step({"pixels": pixels[:, 0]}, state)
+        state.reorder(rows := torch.tensor([2, 0, 0, 1]))
+        step = model.step({"pixels": pixels[rows, 1]}, state)
+    torch.testing.assert_close(step, output[rows, 1], atol=1e-5, rtol=0)
+    with pytest.raises(UserError, match=r"streams of 1 and 2 channels need observations of 3, not 4: learn with"):
+        MDARQN(replace(config, channels=4))
 
 
 def test_steps_after_rows_changed_places(model) -> None:

@@ -24,6 +24,14 @@ FAMILIES = (
         },
     ),
     Family(
+        "mdarqn",
+        "foveate.models.multimodal.mdarqn",
+        {
+            "mdarqn": (10_544_448, "Two DARQNs, one of grey and one of depth images (Qureshi et al. 2017)"),
+            "mdarqn-tiny": (3_358_432, "Two DARQNs for grey and depth views of 7 x 7 tiles of 8 pixels"),
+        },
+    ),
+    Family(
         "rnn-captioner",
         "foveate.models.multimodal.rnn_captioner",
         {

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -64,14 +64,12 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
             f'{make_title(text)!r} is no level: the input is a world and a seed, such as "babyai/GoToLocal 7"'
         )
     acted = predictor.run(parts[1], Acting(int(parts[2] or 1)))
-    sight, views, (rows, columns) = look_at_steps(predictor, acted, sites)
+    sight, views, (rows, columns), streams = look_at_steps(predictor, acted, sites)
     check_length(rows * columns, max_length, "a view", "places")
-    steps: dict[int, list[int]] = {}
-    for step, (number, _) in enumerate(same_views(views)):
-        steps.setdefault(number, []).append(step)
     names: dict[str, SidePair] = {}
     for site in sight.sites:
-        same = steps[int(site.partition("#")[2] or 1) - 1]
+        stream, number = _place(site)
+        same = [step for step, (view, _) in enumerate(streams[stream]) if view == number]
         actions = [f"{step + 1}. {ACTIONS[acted.actions[step]]}" for step in same]
         names[site] = (actions, Image.of(views[same[0]], rows, columns))
     notes = [_known(sight, predictor, name), f"Actions: {acted.line.replace(chr(9), ' | ')}", *sight.notes]
@@ -79,25 +77,43 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
 
 
 def watch_episode(predictor: Predictor, acted: "Acted") -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns)."""
+    """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns), the mean of
+    all streams."""
     world = GridLevel(acted.level.world, acted.level.seed)
     levels = []
     for action in acted.actions:
         levels.append(world.picture())
         world.act(action)
-    sight, views, (rows, columns) = look_at_steps(predictor, acted)
-    maps = {number: sight[site].weights().mean(1)[0] for number, site in enumerate(sight.sites)}
-    found = [maps[number][row].view(rows, columns).cpu().numpy() for number, row in same_views(views)]
-    return levels, views, np.stack(found)
+    sight, views, grid, streams = look_at_steps(predictor, acted)
+    maps = {_place(site): sight[site].weights().mean(1)[0].cpu().numpy() for site in sight.sites}
+    found = [
+        np.stack([maps[stream, view][row] for view, row in seen]) for stream, seen in enumerate(streams)
+    ]  # (T, rows * columns) of each stream
+    return levels, views, np.mean(found, 0).reshape(-1, *grid)
 
 
-def look_at_steps(
-    predictor: Predictor, acted: "Acted", sites: Sequence[str] | None = None
-) -> tuple[Sight, np.ndarray, tuple[int, int]]:
-    """A sight of the model in an episode, the views (T, h, w, 3), and the rows and columns of the grid.
+class Watched(NamedTuple):
+    """What was seen in an episode."""
 
-    The sight has a site for each view that differs from those before it; see `same_views`.
-    """
+    sight: Sight
+    """It has a site for each view of a stream that differs from those before it; see `same_views`."""
+    views: np.ndarray
+    """What the agent was shown, in colour (T, h, w, 3)."""
+    grid: tuple[int, int]
+    """Rows and columns that the agent attends to."""
+    streams: list[list[tuple[int, int]]]
+    """For each stream of the model `same_views` of what it reads."""
+
+
+def _place(site: str) -> tuple[int, int]:
+    """The stream of a site, and the number of its view."""
+    path, _, number = site.partition("#")
+    stream = int(path.split(".")[1]) if path.startswith("streams.") else 0
+    return stream, int(number or 1) - 1
+
+
+def look_at_steps(predictor: Predictor, acted: "Acted", sites: Sequence[str] | None = None) -> Watched:
+    """A sight of the model in an episode."""
     model: Any = predictor.model
     world = GridLevel(acted.level.world, acted.level.seed, predictor.processor.views)
     seen, views = [], []
@@ -109,7 +125,9 @@ def look_at_steps(
     inputs = predictor.processor.inputs([acted.instruction])
     with torch.inference_mode(), look(model, sites=sites) as sight:
         model(**predictor.on_device(inputs), **observed)
-    return sight, np.stack(views), model.grid_size(*observed["pixels"].shape[-2:])
+    parts = observed["pixels"][0].cpu().split(getattr(model.config, "streams", observed["pixels"].shape[2]), 1)
+    streams = [same_views(part.numpy()) for part in parts]
+    return Watched(sight, np.stack(views), model.grid_size(*observed["pixels"].shape[-2:]), streams)
 
 
 def same_views(views: np.ndarray) -> list[tuple[int, int]]:
