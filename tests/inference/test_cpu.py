@@ -4,6 +4,7 @@ import copy
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -15,7 +16,14 @@ from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
 from foveate.inference.cpu import Int8Linear, PackedLinear, optimize_for_cpu
-from foveate.nn import DecoderBlock, FeedForward, MultiHeadAttention, Residual, cpu_has_bfloat16
+from foveate.nn import (
+    DecoderBlock,
+    FeedForward,
+    MultiHeadAttention,
+    Residual,
+    TransformerBlock,
+    cpu_has_bfloat16,
+)
 from foveate.special_tokens import LEARNED
 
 x86 = pytest.mark.skipif(
@@ -98,6 +106,17 @@ def test_a_packed_model_computes_the_same_at_once_and_in_steps(kind: dict) -> No
         state = faster.start(**inputs)
         steps = [faster.step(tokens, state) for tokens in target.unbind(1)]
         torch.testing.assert_close(torch.stack(steps, 1), expected, rtol=1e-4, atol=1e-4)
+
+
+@x86
+def test_keys_without_a_bias_among_queries_with_one() -> None:
+    """As in Whisper."""
+    torch.manual_seed(3)
+    attention = MultiHeadAttention(12, 2, key_bias=False).eval()
+    block = TransformerBlock(attention, FeedForward(12, 7), partial(Residual, 12, "pre", 0.0)).eval()
+    x = torch.randn(3, 5, 12)
+    with torch.no_grad():
+        torch.testing.assert_close(optimize_for_cpu(block.eval())(x), block(x), rtol=0, atol=1e-5)
 
 
 @x86

@@ -1,39 +1,20 @@
 """The speller of Listen, Attend and Spell beside speechbrain's attentional decoder, with the same weights."""
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from speechbrain_decoder import INSTALLED, attentional_decoder
+from torch import Tensor
 
 from foveate import create
 
-FOUND = importlib.util.find_spec("speechbrain")
-
 pytestmark = pytest.mark.skipif(
-    FOUND is None, reason="speechbrain is not installed (pip install --no-deps speechbrain)"
+    not INSTALLED, reason="speechbrain is not installed (pip install --no-deps speechbrain)"
 )
 
 WIDTH, EMBEDDING, VOCABULARY, LAYERS = 12, 10, 17, 2
-
-
-@pytest.fixture
-def decoder(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
-    """speechbrain's decoder. It needs no torchaudio, which its package imports, nor what the package itself does."""
-    assert FOUND is not None
-    for name, path in (("torchaudio", []), ("speechbrain", list(FOUND.submodule_search_locations or []))):
-        module = ModuleType(name)
-        vars(module)["__path__"] = path
-        monkeypatch.setitem(sys.modules, name, module)
-    kind = importlib.import_module("speechbrain.nnet.RNN").AttentionalRNNDecoder
-    sizes = {"hidden_size": WIDTH, "attn_dim": WIDTH, "enc_dim": WIDTH, "input_size": EMBEDDING, "num_layers": LAYERS}
-    made: nn.Module = kind("lstm", "content", **sizes)
-    return made.double().eval()
 
 
 def pairs(speller: Any, other: Any) -> Iterator[tuple[Tensor, Tensor]]:
@@ -50,8 +31,10 @@ def pairs(speller: Any, other: Any) -> Iterator[tuple[Tensor, Tensor]]:
     yield speller.combine.bias, other.proj.bias
 
 
-def test_the_speller_as_speechbrain(decoder: Any) -> None:
+def test_the_speller_as_speechbrain() -> None:
     """speechbrain projects the context, which does nothing here, and has no tanh behind the last layer."""
+    sizes = {"hidden_size": WIDTH, "attn_dim": WIDTH, "enc_dim": WIDTH, "input_size": EMBEDDING, "num_layers": LAYERS}
+    decoder = attentional_decoder()("lstm", "content", **sizes).double().eval()
     sizes = {"bands": 7, "vocabulary": VOCABULARY, "width": WIDTH, "embedding": EMBEDDING, "layers": LAYERS}
     model: Any = create("las", **sizes, score="additive").double().eval()
     with torch.no_grad():

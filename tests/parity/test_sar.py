@@ -1,74 +1,17 @@
-"""SAR beside mmocr's, with the same weights; mmocr's base classes, which need mmengine and mmcv, are stood for by
-small ones."""
+"""SAR beside mmocr's, with the same weights."""
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from mmocr_sar import INSTALLED, mmocr_sar
 from torch import Tensor, nn
 
 from foveate import create
 
-FOUND = importlib.util.find_spec("mmocr")
-
-pytestmark = pytest.mark.skipif(FOUND is None, reason="mmocr is not installed (pip install --no-deps mmocr)")
-
-RECOGNIZER = "mmocr.models.textrecog"
-
-
-class Registry:
-    """Registers nothing."""
-
-    def register_module(self) -> Any:
-        return lambda kind: kind
-
-
-class Encoder(nn.Module):
-    def __init__(self, init_cfg: object = None) -> None:
-        super().__init__()
-
-
-class Decoder(nn.Module):
-    def __init__(self, dictionary: SimpleNamespace, max_seq_len: int, **others: object) -> None:
-        super().__init__()
-        self.dictionary, self.max_seq_len = dictionary, max_seq_len
-
-
-@pytest.fixture
-def sar(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
-    """mmocr's encoder and decoder."""
-    assert FOUND is not None
-    assert FOUND.submodule_search_locations is not None
-    root = Path(FOUND.submodule_search_locations[0])
-    stubs: dict[str, dict[str, Any]] = {
-        "mmocr": {"__path__": [str(root)]},
-        "mmocr.registry": {"MODELS": Registry()},
-        "mmocr.structures": {"TextRecogDataSample": SimpleNamespace},
-        "mmocr.models": {"__path__": [str(root / "models")]},
-        "mmocr.models.common": {"__path__": []},
-        "mmocr.models.common.dictionary": {"Dictionary": SimpleNamespace},
-        RECOGNIZER: {"__path__": [str(root / "models" / "textrecog")]},
-        f"{RECOGNIZER}.encoders": {"__path__": [str(root / "models" / "textrecog" / "encoders")]},
-        f"{RECOGNIZER}.encoders.base": {"BaseEncoder": Encoder},
-        f"{RECOGNIZER}.decoders": {"__path__": [str(root / "models" / "textrecog" / "decoders")]},
-        f"{RECOGNIZER}.decoders.base": {"BaseDecoder": Decoder},
-    }
-    for name, values in stubs.items():
-        module = ModuleType(name)
-        vars(module).update(values)
-        monkeypatch.setitem(sys.modules, name, module)
-    encoder = importlib.import_module(f"{RECOGNIZER}.encoders.sar_encoder").SAREncoder
-    decoder = importlib.import_module(f"{RECOGNIZER}.decoders.sar_decoder").ParallelSARDecoder
-    yield encoder, decoder
-    for name in (f"{RECOGNIZER}.encoders.sar_encoder", f"{RECOGNIZER}.decoders.sar_decoder"):
-        del sys.modules[name]
-
+pytestmark = pytest.mark.skipif(not INSTALLED, reason="mmocr is not installed (pip install --no-deps mmocr)")
 
 WIDTH, CHANNELS, VOCABULARY = 6, 17, 13
 
@@ -97,14 +40,15 @@ def pairs(model: Any, encoder: Any, decoder: Any) -> Iterator[tuple[Tensor, Tens
     yield model.output.bias, decoder.prediction.bias
 
 
-def test_sar_as_mmocr(sar: tuple[Any, Any]) -> None:
+def test_sar_as_mmocr() -> None:
     """The last layer of mmocr's reads the vector of the whole word too, which the paper's does not: its weights are 0
     here, and so are the biases that mmocr's convolutions have."""
     model: Any = randomized(create("sar", channels=1, widths=(7, 11, 13, CHANNELS), width=WIDTH, vocabulary=VOCABULARY))
     words = SimpleNamespace(num_classes=VOCABULARY, start_idx=1, padding_idx=0)
     sizes = {"d_model": CHANNELS, "d_enc": WIDTH, "d_k": WIDTH}
-    encoder = sar[0](**sizes).double().eval()
-    decoder = sar[1](words, pred_concat=True, **sizes).double().eval()
+    with mmocr_sar() as (read, write):
+        encoder = read(**sizes).double().eval()
+        decoder = write(words, pred_concat=True, **sizes).double().eval()
     with torch.no_grad():
         for part in (decoder.conv3x3_1.bias, decoder.conv1x1_2.bias, decoder.prediction.weight):
             part.zero_()
@@ -113,7 +57,7 @@ def test_sar_as_mmocr(sar: tuple[Any, Any]) -> None:
     columns = torch.tensor([11, 7, 1])  # of the grid; the images are four times as wide
     samples = [{"valid_ratio": (int(count) - 0.5) / 11} for count in columns]
     grid = model.backbone.grid(PIXELS).detach()
-    holistic = encoder(grid, [SampleOf(**one) for one in samples])
+    holistic = encoder(grid, samples)
     inputs = torch.cat([holistic[:, None], decoder.embedding(TARGET)], 1)
     expected = decoder._2d_attention(inputs, grid, holistic[:, None], [one["valid_ratio"] for one in samples])[:, 1:]
     found = model(PIXELS, columns * 4 - 1, TARGET).logits
@@ -126,10 +70,6 @@ def test_sar_as_mmocr(sar: tuple[Any, Any]) -> None:
         part.grad = gradient
     for own, other in pairs(model, GradientsOf(encoder), GradientsOf(decoder)):
         torch.testing.assert_close(own.grad, other, atol=1e-9, rtol=0)
-
-
-class SampleOf(dict):
-    """What mmocr knows of an image."""
 
 
 class GradientsOf:

@@ -137,10 +137,11 @@ class JointSelfAttention(MultiHeadAttention):
         parts: tuple[Any, ...] = (attention.query, attention.key, attention.value)
         self.widths = [part.out_features for part in parts]
         weight = torch.cat([part.weight for part in parts])
-        biases: list[Tensor] = [part.bias for part in parts if part.bias is not None]
-        self.joint = nn.Linear(weight.shape[1], weight.shape[0], bool(biases), device="meta")  # weights are set below
+        biased = any(part.bias is not None for part in parts)
+        self.joint = nn.Linear(weight.shape[1], weight.shape[0], biased, device="meta")  # weights are set below
         self.joint.weight = nn.Parameter(weight, requires_grad=False)
-        if biases:
+        if biased:
+            biases = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
             self.joint.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
         self.group = attention.group
         self.output, self.score, self.dropout = attention.output, attention.score, attention.dropout

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from foveate.data.whisper_features import SECONDS, WhisperFeatures
 from foveate.decoding import Generation, generate
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import header_of, read_folder
 from foveate.models.speech.whisper import Whisper
 from foveate.sight import look
@@ -128,7 +130,7 @@ class WhisperTranscriber:
         for first in range(0, len(sounds), WINDOWS):
             some = sounds[first : first + WINDOWS]
             source = torch.stack([torch.from_numpy(self.features(sound)) for sound in some]).to(self._device)
-            generator = SoundGenerator(self.model, source, self.values)
+            generator = SoundGenerator(self._optimized, source, self.values)
             prompts = [self.tokens.prompt(code, options.translate) for code in self._languages(generator, options)]
             most = min(MOST_TOKENS, self.model.config.max_length - len(prompts[0]))
             with torch.inference_mode():
@@ -147,7 +149,7 @@ class WhisperTranscriber:
         numbers = torch.tensor(sorted(codes), device=self._device)
         starts = torch.full((count,), self.tokens.start, device=self._device)
         with torch.inference_mode():
-            logits = self.model.step(starts, generator.state())
+            logits = generator.model.step(starts, generator.state())
         return [codes[int(one)] for one in numbers[logits[:, numbers].argmax(1)]]
 
     def _times(self, windows: Sequence[Window]) -> list[TimedWord]:
@@ -219,6 +221,11 @@ class WhisperTranscriber:
             rows=rows,
             notes=[f"{len(right):,} {dataset.unit}; case and punctuation are not compared"],
         )
+
+    @cached_property
+    def _optimized(self) -> Any:
+        """The model as it runs fastest on a CPU."""
+        return optimize_for_cpu(self.model)
 
     @property
     def _device(self) -> torch.device:
