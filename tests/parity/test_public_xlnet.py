@@ -167,6 +167,15 @@ def test_vectors(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     torch.testing.assert_close(first, torch.stack([one[0] for one in hidden]), **CLOSE)
 
 
+@pytest.mark.parametrize("head", ["words", "none"])
+def test_no_onnx(head: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    folder_of(head, tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(tmp_path), "--to", "onnx", "--out", str(tmp_path / "onnx")])
+    assert ended.value.code == 2
+    assert "an XLNet is not written as ONNX: language models, BERTs and" in capsys.readouterr().err
+
+
 def test_tags_of_words(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     theirs = folder_of("tokens", tmp_path)
     with torch.no_grad():

@@ -150,6 +150,34 @@ def test_the_command_line(made: tuple[Path, nn.Module], shots: Path, capsys: pyt
     assert set(ways) == {"gzip", "bz2", "this model"}
 
 
+def test_several_draws_come_with_the_likeliest_first(
+    made: tuple[Path, nn.Module], capsys: pytest.CaptureFixture
+) -> None:
+    texts, generation = ["the keeper", "climbed up"], Generation(max_new_tokens=4, temperature=1.0)
+    task = foveate.load(made[0])
+    found = task.answer(texts, Completing(generation, n_best=3))
+    for text, one in zip(texts, found, strict=True):
+        drawn = [one, *one.others]
+        assert len(drawn) == 3
+        assert [each.log_prob for each in drawn] == sorted((each.log_prob for each in drawn), reverse=True)
+        assert len({each.text for each in drawn}) > 1
+        assert one.line.split("\t") == [text + each.text for each in drawn]
+        tokens = task.tokenizer.encode([text])[0]
+        for each in drawn:
+            whole = torch.tensor([[*tokens, *(task.tokenizer.number(name.lstrip("·")) for name in each.tokens)]])
+            with torch.no_grad():
+                scores = made[1](whole).logits.log_softmax(-1)[0, len(tokens) - 1 : -1]
+            expected = scores.gather(1, whole[0, len(tokens) :, None]).sum()
+            assert each.log_prob == pytest.approx(float(expected), abs=1e-3)
+    main(["run", str(made[0]), "the keeper", "--n-best", "3", "--temperature", "1", "--max-new-tokens", "4", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["log_prob"] >= told["others"][0]["log_prob"] >= told["others"][1]["log_prob"]
+    assert {*told["others"][1]} == {"text", "ended", "log_prob", "tokens"}
+    parts: list[str] = []
+    task.stream(texts[:1], Completing(generation, n_best=2), parts.append)
+    assert parts[0].count("the keeper") == 2
+
+
 def test_an_exported_folder_is_one_of_transformers(made: tuple[Path, nn.Module], tmp_path: Path) -> None:
     main(["export", str(made[0]), "--out", str(tmp_path / "out")])
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
@@ -344,6 +372,8 @@ def test_a_missing_shard(tmp_path: Path) -> None:
         ("the", {"prompting": Prompting(form="{input}")}, "must have {input} once, and end with {output}"),
         ("the", {"prompting": Prompting(calibrate="batch")}, "--calibrate is about the scores of --choices"),
         ("the", {"system": "a"}, "--system is a part of a chat"),
+        ("the", {"n_best": 2}, "--n-best counts draws: give a --temperature above 0"),
+        ("the", {"n_best": 0}, "n_best is 0, but must be at least 1"),
     ],
 )
 def test_mistakes_of_users(copied: Path, text: str, options: dict, message: str) -> None:

@@ -9,7 +9,7 @@ import tyro
 
 from foveate.data.public_tokenizer import REPLACEMENT, PublicTokenizer
 from foveate.decoding import Generation
-from foveate.errors import UserError
+from foveate.errors import UserError, at_least
 from foveate.inference.linear_layers import Precision
 from foveate.tasks.completion.prompts import Prompting
 from foveate.training.settings import check_seed
@@ -31,6 +31,8 @@ class Completing:
     """Give the text to a model that was trained to chat, as a user's message; print its reply."""
     system: str | None = None
     """With --chat: what the system tells the model before the message."""
+    n_best: int = 1
+    """Outputs that are drawn for each text. The one with the highest log-probability comes first, tabs part them."""
     seed: int = 1
     """Seed of random draws."""
     precision: Precision = "float32"
@@ -47,6 +49,9 @@ class Completing:
         self.generation.check()
         self.prompting.check()
         check_seed(self.seed)
+        at_least(1, "n_best", self.n_best)
+        if self.n_best > 1 and (not self.generation.temperature or self.prompting.choices):
+            raise UserError("--n-best counts draws: give a --temperature above 0, such as 0.7, and no --choices")
         if self.system is not None and not self.chat:
             raise UserError("--system is a part of a chat: give --chat too")
         if self.chat and (self.prompting.shots or self.prompting.choices):
@@ -67,6 +72,14 @@ class Completion:
     """False if the greatest number of tokens was reached."""
     alone: bool = False
     """Print only what was written, as in a chat."""
+    others: list["Completion"] = field(default_factory=list)
+    """What was written in further draws, the likeliest first."""
+
+    @classmethod
+    def best(cls, drawn: Sequence["Completion"]) -> "Completion":
+        """The likeliest of several for one prompt, with the others."""
+        first, *others = sorted(drawn, key=lambda one: -one.log_prob)
+        return replace(first, others=others)
 
     @property
     def log_prob(self) -> float:
@@ -75,14 +88,17 @@ class Completion:
 
     @property
     def line(self) -> str:
-        return self.text if self.alone else self.prompt + self.text
+        return "\t".join((one.text if one.alone else one.prompt + one.text) for one in (self, *self.others))
 
     def json_values(self) -> dict[str, Any]:
-        """Prompt, text, and the log-probability of each token."""
+        """Prompt, text, and the log-probability of each token; the same of further draws."""
+        others = {"others": [one._written() for one in self.others]} if self.others else {}
+        return {"prompt": self.prompt, **self._written(), **others}
+
+    def _written(self) -> dict[str, Any]:
         pairs = zip(self.tokens, self.log_probs, strict=True)
         tokens = [{"token": token, "log_prob": value} for token, value in pairs]
-        found = {"prompt": self.prompt, "text": self.text, "ended": self.ended, "log_prob": self.log_prob}
-        return {**found, "tokens": tokens}
+        return {"text": self.text, "ended": self.ended, "log_prob": self.log_prob, "tokens": tokens}
 
 
 class TextStream:

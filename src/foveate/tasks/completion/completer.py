@@ -104,7 +104,8 @@ class Completer:
         model = self.in_precision(options.precision)
         if options.prompting.choices:
             return ChoiceScorer(model, self.tokenizer, options.prompting).answer(texts)
-        prompts = self._prompts(texts, options, before)
+        each = options.n_best
+        prompts = [prompt for prompt in self._prompts(texts, options, before) for _ in range(each)]
         generator = torch.Generator(self.model.embedding.weight.device).manual_seed(options.seed)
         stop = options.generation.stop
         if options.prompting.used and not stop:
@@ -126,13 +127,18 @@ class Completer:
                 stream.end()
                 tokens = self.tokenizer.pieces(output.tokens)
                 ended, alone = output.ended or stream.stopped, options.chat or options.prompting.used
-                found[place] = Completion(texts[place], stream.text, tokens, output.log_probs, ended, alone)
-        return [found[place] for place in range(len(texts))]
+                found[place] = Completion(texts[place // each], stream.text, tokens, output.log_probs, ended, alone)
+        drawn = [found[place] for place in range(len(prompts))]
+        return [Completion.best(drawn[place : place + each]) for place in range(0, len(drawn), each)]
 
     def stream(
         self, texts: Sequence[str], options: Completing, show: Show, before: Sequence[Message] = ()
     ) -> Sequence[Completion | Choice]:
         """`answer` to the only text, with each part shown as it is written, the prompt first."""
+        if options.n_best > 1:
+            found = self.answer(texts, options, before=before)
+            show(f"{found[0].line}\n")
+            return found
         alone = options.chat or options.prompting.used
         if not alone:
             show(texts[0])
