@@ -392,6 +392,17 @@ def test_a_choice_that_merges_with_the_prompt(tmp_path: Path) -> None:
         scorer.scores(["b"])
 
 
+def test_a_text_that_was_read_as_a_choice(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    with pytest.raises(SystemExit) as exit:
+        main(["run", str(copied), "--choices", "a", "b", "the text"])
+    assert exit.value.code == 2
+    told = "is empty, and 'the text' was read as one of the --choices: give texts before --choices, or in --file\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
 def test_shots_of_another_form(tmp_path: Path) -> None:
     path = tmp_path / "shots.tsv"
     path.write_text("a\tb\nno tab\n")

@@ -153,7 +153,7 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     elif asked.file is None and sys.stdin is None:
         raise UserError("no text: standard input is closed, and neither sentences nor a file are given")
     else:
-        sentences = read_lines(asked.file or sys.stdin.buffer)
+        sentences = read_lines(asked.file) if asked.file else _piped_lines(asked)
     if asked.text or asked.file is not None:
         return _groups(sentences)
     if sys.stdin.isatty():
@@ -163,6 +163,19 @@ def _chunks(asked: Run) -> Iterator[list[str]]:
     if hasattr(asked.options, "seed"):  # what is drawn must not depend on how fast lines come
         return _groups(sentences, 1)
     return groups_as_they_come(sentences, CHUNK)
+
+
+def _piped_lines(asked: Run) -> Iterator[str]:
+    """The lines of standard input. Raises UserError where it is empty, with the reason if an option took the text."""
+    try:
+        yield from read_lines(sys.stdin.buffer)
+    except UserError as error:
+        choices = getattr(getattr(asked.options, "prompting", None), "choices", ())
+        if not choices:
+            raise
+        raise UserError(
+            f"{error}, and '{choices[-1]}' was read as one of the --choices: give texts before --choices, or in --file"
+        ) from None
 
 
 def _regular(stream: Any) -> bool:
