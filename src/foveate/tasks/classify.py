@@ -19,7 +19,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask
 from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import NoOptions, Reading, unlearned
+from foveate.tasks.trained import NoOptions, Reading, unseen_labels
 from foveate.training import Batches, Training
 
 
@@ -134,7 +134,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
 
     def notes(self, predictor: Predictor, examples: Sequence[Labelled]) -> list[str]:
         labels = predictor.processor.labels
-        return [f"{len(labels)} labels", *unlearned("labels", [example.label for example in examples], labels)]
+        return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
     def reading(self, predictor: Predictor, text: str) -> Reading:
         return read_whole_text(predictor.model, predictor.processor.tokenizer, text)

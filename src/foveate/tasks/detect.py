@@ -25,7 +25,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unlearned
+from foveate.tasks.trained import unseen_labels
 from foveate.training import Objective, Training
 from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 from foveate.viewer.detections import plot_detections
@@ -166,7 +166,7 @@ class Detect(FromEncoder, Task[Architecture]):
 
     def notes(self, predictor: Predictor, examples: Sequence[BoxedImage]) -> list[str]:
         labels = [label for example in examples for label in example.labels]
-        return unlearned("classes", labels, predictor.processor.labels)
+        return unseen_labels("classes", labels, predictor.processor.labels)
 
     def picture(self, predictor: Predictor, prediction: FoundObjects) -> Any:
         """The boxes over the image, and for each of the surest objects where its query looked in the last layer."""

@@ -16,7 +16,7 @@ from foveate.tasks.labelling import check_labels, choose_label, label_baseline, 
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
-from foveate.tasks.trained import NoOptions, unlearned
+from foveate.tasks.trained import NoOptions, unseen_labels
 
 
 @runtime_checkable
@@ -137,7 +137,7 @@ class LabelFiles(Task[Architecture]):
         return label_baseline(predictor.processor.labels, [one.label for one in examples])
 
     def notes(self, predictor: Predictor, examples: Sequence[LabelledFile]) -> list[str]:
-        return unlearned("labels", [one.label for one in examples], predictor.processor.labels)
+        return unseen_labels("labels", [one.label for one in examples], predictor.processor.labels)
 
     def decide(self, predictor: Predictor, contents: Sequence[Any], places: Sequence[str]) -> list[FileDecision]:
         """The decision about what is in each of the files at `places`."""

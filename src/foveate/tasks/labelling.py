@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from foveate.errors import UserError
 from foveate.tasks.measures import accuracy, macro_f1
-from foveate.tasks.trained import Evaluation, unlearned
+from foveate.tasks.trained import Evaluation, unseen_labels
 
 
 @runtime_checkable
@@ -63,5 +63,5 @@ def evaluate_labels(
         figures={examples: len(right), "ways": figures},
         headings=["labels by", "accuracy", "macro F1"],
         rows=[[name, *(f"{value:.2f}" for value in row.values())] for name, row in figures.items()],
-        notes=[f"{len(right):,} {examples}, {len(labels)} labels", *unlearned("labels", right, labels)],
+        notes=[f"{len(right):,} {examples}, {len(labels)} labels", *unseen_labels("labels", right, labels)],
     )

@@ -26,7 +26,7 @@ from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_docu
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import Start
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
-from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unlearned
+from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unseen_labels
 from foveate.tasks.written import Written
 from foveate.training import Batches, Training
 
@@ -121,7 +121,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
 
     def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
         if conditions := predictor.processor.conditions:
-            for note in unlearned("conditions", [passage.condition for passage in check], conditions):
+            for note in unseen_labels("conditions", [passage.condition for passage in check], conditions):
                 console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
         return super().examples_to_validate(predictor, check, console)
 
@@ -153,7 +153,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
         words, conditions = self.examples.passage_words, predictor.processor.conditions
         notes = [f"passages of at most {words} words, each with its end"]
         if conditions:
-            notes += unlearned("conditions", [passage.condition for passage in examples], conditions)
+            notes += unseen_labels("conditions", [passage.condition for passage in examples], conditions)
         unknown = predictor.processor.tokenizer.special.unknown
         if unknown_tokens := sum(row.count(unknown) for row in _sequences(predictor, examples)):
             notes.append(f"{unknown_tokens:,} tokens are unknown, and foretold without their letters")

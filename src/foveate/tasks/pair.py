@@ -26,7 +26,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
 from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import NoOptions, Reading, check_positions, unlearned
+from foveate.tasks.trained import NoOptions, Reading, check_positions, unseen_labels
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 
@@ -152,7 +152,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
 
     def notes(self, predictor: Predictor, examples: Sequence[LabelledPair]) -> list[str]:
         labels = predictor.processor.labels
-        return [f"{len(labels)} labels", *unlearned("labels", [example.label for example in examples], labels)]
+        return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
     def reading(self, predictor: Predictor, text: str) -> Reading:
         processor: LabelledPairProcessor = predictor.processor

@@ -15,7 +15,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
-from foveate.tasks.trained import Evaluation, Prediction, describe, opened, said
+from foveate.tasks.trained import Evaluation, Prediction, describe, load_run, recipe_value
 from foveate.training.folder_lock import lock_to_save
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Predictor:
 
         Raises UserError where there is nothing to measure on.
         """
-        said(self.description, "examples")  # without it defaults would stand for what was trained
+        recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
         task = self.task
         dataset = task.examples_to_measure(data, options)
         console.print(dataset.report, markup=False, highlight=False)
@@ -127,7 +127,7 @@ class Predictors:
 
     def load(self, folder: Path | str, device: str = "cpu") -> Predictor:
         """The predictor of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
-        found = opened(folder, device)
+        found = load_run(folder, device)
         task = self.kind.from_json(describe(found.files).recipe, found.where)
         processor: SavedProcessor = self.kind.processor.load(found.files.folder)
         self._check_sizes(processor, found.description.architecture, found.where)

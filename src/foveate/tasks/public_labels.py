@@ -23,7 +23,7 @@ from foveate.tasks.labelling import choose_label, evaluate_labels, label_metrics
 from foveate.tasks.pair_text import split_pair
 from foveate.tasks.public_reader import PublicReader, open_reader
 from foveate.tasks.tag import Tagging
-from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions, unlearned
+from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions, unseen_labels
 
 NEXT = ("next", "not next")
 """What the labels of BERT's next-sentence head are called, if the folder has no names of its own."""
@@ -191,7 +191,7 @@ class PublicTagger(PublicLabeller):
             rows=[[self.description["recipe"]["model"], *(f"{value:.2f}" for value in metrics.values())]],
             notes=[
                 f"{len(right):,} words, {len(self.labels)} tags",
-                *unlearned("tags", right, dict.fromkeys(self.labels, 0)),
+                *unseen_labels("tags", right, dict.fromkeys(self.labels, 0)),
             ],
         )
 

@@ -11,7 +11,7 @@ from foveate.tasks.measures import accuracy
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.task import Examples
 from foveate.tasks.texts import check_vocabulary
-from foveate.tasks.trained import unlearned
+from foveate.tasks.trained import unseen_labels
 
 
 @dataclass
@@ -37,7 +37,7 @@ class DecidesAnswers:
     """What tasks of questions say of the examples to measure on."""
 
     def notes(self, predictor: Predictor, examples: Sequence[Any]) -> list[str]:
-        return unlearned("answers", [one.answer for one in examples], predictor.processor.answers)
+        return unseen_labels("answers", [one.answer for one in examples], predictor.processor.answers)
 
 
 def frequent_answers(questions: Dataset[Any], most: int) -> dict[str, int]:

@@ -25,7 +25,7 @@ from foveate.tasks.nearest_images import nearest_writing
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unlearned
+from foveate.tasks.trained import unseen_labels
 from foveate.tasks.word_reading import BATCH, Search, read_words
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
@@ -148,7 +148,7 @@ class Read(FromCharacters, Task[Architecture]):
 
     def notes(self, predictor: Predictor, examples: Sequence[WordImage]) -> list[str]:
         characters = [character for one in examples for character in one.label]
-        return unlearned("characters", characters, predictor.processor.characters)
+        return unseen_labels("characters", characters, predictor.processor.characters)
 
     def baselines(
         self, predictor: Predictor, examples: Sequence[WordImage], options: Search

@@ -20,7 +20,7 @@ from foveate.tasks.measures import accuracy, macro_f1
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
-from foveate.tasks.trained import NoOptions, Reading, check_positions, unlearned
+from foveate.tasks.trained import NoOptions, Reading, check_positions, unseen_labels
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
 
@@ -154,7 +154,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
         unknown = len(_unknown_words(lexicon, examples))
         return [
             f"{len(right):,} words, {len(set(right))} tags; {unknown:,} unknown words, which the training text lacks",
-            *unlearned("tags", right, lexicon.tags),
+            *unseen_labels("tags", right, lexicon.tags),
         ]
 
     def reading(self, predictor: Predictor, text: str) -> Reading:

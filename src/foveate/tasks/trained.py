@@ -154,7 +154,7 @@ def describe(found: bundle.Bundle) -> Description:
     return from_dict(Description, found.description, str(found.folder / bundle.CONFIG))
 
 
-def said(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
+def recipe_value(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
     """What the recipe in a folder's description says under these names, a value of this kind.
 
     Raises UserError where somebody took it out, or put something else in.
@@ -171,7 +171,7 @@ def said(description: dict[str, Any], *names: str, kind: Any = object) -> Any:
 
 def check_unchanged(description: dict[str, Any]) -> None:
     """Raise UserError where the text that a model was trained on is not there any more as it was."""
-    learned = {str(Path(name)) for name in said(description, "examples", "data", kind=list | tuple)}
+    learned = {str(Path(name)) for name in recipe_value(description, "examples", "data", kind=list | tuple)}
     for name, before in description.get("contents", {}).items():
         path = Path(name)
         if name in learned and (path.is_file() or path.is_dir()) and digest(path) != before:
@@ -207,7 +207,7 @@ def without_too_long(
     return fitting
 
 
-def unlearned(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:
+def unseen_labels(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:
     """A note, where some of what is said of the examples of a text is nothing that a model could tell apart."""
     others = Counter(one for one in right if one not in known)
     if not others:
@@ -216,7 +216,7 @@ def unlearned(kind: str, right: Sequence[str], known: Collection[str]) -> list[s
     return [f"{others.total():,} of {len(right):,} have {kind} that the model did not learn: {named}"]
 
 
-def opened(folder: Path | str, device: str) -> Opened:
+def load_run(folder: Path | str, device: str) -> Opened:
     """The model of a run folder, on a device ("auto": a GPU if there is one).
 
     Raises UserError, one line, for whatever is missing or damaged.

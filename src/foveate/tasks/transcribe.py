@@ -20,7 +20,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unlearned
+from foveate.tasks.trained import unseen_labels
 from foveate.tasks.transcripts import (
     Search,
     TimedSearch,
@@ -153,7 +153,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
         count = sum(one.seconds > longest for one in examples)
         long = [f"{count:,} are longer than any in training ({longest:.1f} seconds)"] if count else []
         characters = [character for one in examples for character in one.label]
-        return [*long, *unlearned("characters", characters, predictor.processor.characters)]
+        return [*long, *unseen_labels("characters", characters, predictor.processor.characters)]
 
     def picture(self, predictor: Predictor, prediction: Transcript) -> Any:
         """The spectrogram, and below it where the model looked when it wrote each character.
