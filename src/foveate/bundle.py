@@ -115,6 +115,8 @@ def newest_checkpoint(folder: Path) -> Path | None:
     if (folder / CONFIG).is_file() or not (folder / UNFINISHED / CONFIG).is_file():
         return None
     for path in sorted((folder / CHECKPOINTS).glob("step-*.safetensors"), reverse=True):
+        if not path.stem.removeprefix("step-").isdecimal():
+            continue
         with suppress(UserError):
             read_metadata(path)
             return path

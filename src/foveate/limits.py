@@ -13,7 +13,7 @@ FILE = 128 * 2**20
 TABLE = 2**30
 """Bytes of a file that lists a user's examples in one JSON or XML document, such as COCO's."""
 
-ARRAYS = 2**29
+ARRAYS = 2**27
 """Bytes of the arrays in one file, as they are in memory."""
 
 DEPTH = 100

@@ -50,6 +50,36 @@ def test_a_training_that_ended_with_an_answer(trained: Trained, tmp_path: Path, 
     assert "<td>training.seed</td>" in page
 
 
+STRANGE = [
+    {"step": 1, "seconds": "x", "epoch": [1], "loss": True},
+    {"step": 2, "loss": 10**400, "validation": {"bleu": "high", "\ud800": None, "chrf": 10**400}},
+    {"step": 3, "loss": float("inf"), "validation": [1], "final": [1]},
+    {"step": 10**400, "loss": 1.0},
+    {"step": 4, "final": {"compared": [3]}},
+    {"step": 5, "final": {"kept": ["x"], "compared": {"a": 5, "b": {"bleu": 1.0}}}},
+    {"step": 6, "validation": {f"metric {number}": number for number in range(500)}},
+    {"step": 7, "validation": {f"metric {number}": number for number in range(500)}, "seconds": float("nan")},
+]
+
+
+def test_rows_with_something_else_in_them(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Of what is no number, nothing is drawn; of very many metrics, the first ones."""
+    deep = '{"step": 8, "loss": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*map(json.dumps, STRANGE), deep]))
+    out, err = told(capsys, "report", tmp_path, "--out", tmp_path / "report.html")
+    assert (out.split(",")[0], err) == (f"wrote {tmp_path / 'report.html'}: 7 rows of metrics", "")
+    page = (tmp_path / "report.html").read_text()
+    assert "7 steps, ? epochs; kept: [&#x27;x&#x27;]" in page
+    assert page.count("<img") == 37, "40 names of metrics, of which three have one value or none"
+
+
+def test_a_file_of_metrics_that_is_sparse(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with (tmp_path / "metrics.jsonl").open("wb") as file:
+        file.truncate(10 * 2**30)
+    _, err = told(capsys, "report", tmp_path, "--out", tmp_path / "report.html")
+    assert err == f"foveate: {tmp_path / 'metrics.jsonl'} has 10,240 MiB; the limit is 256 MiB\n"
+
+
 @pytest.mark.parametrize("text", [None, "", "no json\n", '{"no": "step"}\n'])
 def test_what_is_no_training(text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     if text is not None:

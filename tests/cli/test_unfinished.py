@@ -50,6 +50,10 @@ def test_a_damaged_newest_checkpoint_is_passed_over(stopped: Path, tmp_path: Pat
     folder = tmp_path / "run"
     shutil.copytree(stopped, folder)
     (folder / "checkpoints" / "step-00000009.safetensors").write_bytes(b"damaged")
+    for name in ("step-last", "step-²", "step-99 (copy)"):
+        shutil.copy(
+            folder / "checkpoints" / "step-00000003.safetensors", folder / "checkpoints" / f"{name}.safetensors"
+        )
     newest = bundle.newest_checkpoint(folder)
     assert newest is not None
     assert newest.name == "step-00000003.safetensors"

@@ -48,6 +48,20 @@ def test_other_formats_by_the_extra(kind: str, tmp_path: Path) -> None:
     assert np.abs(sound.samples - tone(0.5, 8000)).mean() < 0.01
 
 
+def test_hours_of_silence_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compressed, they are a small file; of a sound that is too long, the beginning is decoded."""
+    monkeypatch.setattr(sounds, "MOST_SAMPLES", 200_000)
+    monkeypatch.setattr(sounds, "AT_ONCE", 1_000)
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros((2_000_000, 3), np.float32), 192_000, format="FLAC")
+    read = []
+    own = soundfile.SoundFile.read
+    monkeypatch.setattr(soundfile.SoundFile, "read", lambda *args, **more: read.append(own(*args, **more)) or read[-1])
+    with pytest.raises(UserError, match=r"long\.flac has more than 200,000 samples: cut it"):
+        decode_sound(file.getvalue(), "long.flac")
+    assert sum(map(len, read)) == 201_000
+
+
 def test_other_formats_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str, *rest: Any) -> Any:
         if name == "soundfile":

@@ -9,7 +9,7 @@ import torch
 
 from foveate.errors import UserError
 from foveate.interop.gguf import read_gguf
-from foveate.interop.pretrained.smollm2 import halves_from_pairs
+from foveate.interop.pretrained.smollm2 import convert, halves_from_pairs
 
 
 def text(value: str) -> bytes:
@@ -32,6 +32,44 @@ def written(path: Path, tensors: list[tuple[str, tuple[int, ...], int, bytes]], 
         data += content + bytes(-len(content) % 32)
     path.write_bytes(head + bytes(-len(head) % 32) + data)
     return path
+
+
+def entry(name: str, kind: int, value: bytes) -> bytes:
+    """A GGUF file with one entry of metadata."""
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text(name) + struct.pack("<I", kind) + value
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is truncated or damaged"),
+        (entry("general.alignment", 4, struct.pack("<I", 0)), "has the alignment 0, which cannot be"),
+        (entry("general.alignment", 8, text("x")), "has the alignment 'x', which cannot be"),
+        (entry("general.alignment", 6, struct.pack("<f", float("nan"))), "has the alignment nan, which cannot be"),
+        (entry("many", 9, struct.pack("<IQ", 4, 2**63)), "is truncated or damaged"),
+        (entry("many", 9, struct.pack("<IQ", 8, 2**63)), "is truncated or damaged"),
+        (entry("deep", 9, struct.pack("<IQ", 9, 1) * 50_000), "is truncated or damaged"),
+        (entry("text", 8, struct.pack("<Q", 2**64 - 1)), "is truncated or damaged"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 2**63, 0), "is truncated or damaged"),
+    ],
+)
+def test_a_header_that_claims_what_is_not_there(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_gguf(tmp_path / "a.gguf")
+
+
+@pytest.mark.parametrize("shape", [(31,), (2**40, 2**30), (2**63, 2)])
+def test_a_tensor_that_is_not_whole(shape: tuple[int, ...], tmp_path: Path) -> None:
+    file = read_gguf(written(tmp_path / "a.gguf", [("w", shape, 8, bytes(34))]))
+    with pytest.raises(UserError, match=r"no whole number of blocks of 32|'w' is not whole"):
+        file.tensor("w")
+
+
+def test_a_file_of_another_model(tmp_path: Path) -> None:
+    file = read_gguf(written(tmp_path / "a.gguf", [("w", (1,), 0, bytes(4))], width=3))
+    with pytest.raises(UserError, match="the GGUF file holds no Llama with a byte-level tokenizer: 'attention"):
+        convert(file, tmp_path)
 
 
 def test_numbers_of_each_type_and_metadata(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from transformers import AutoModelForSequenceClassification
 
 import foveate
 from foveate.cli import main
+from foveate.errors import UserError
+from foveate.interop.peft_adapter import write_adapter
+from foveate.models.text.bert import BertConfig
 from foveate.tasks.classify import Classify, Text
 from foveate.training import Training
 
@@ -51,3 +54,19 @@ def test_runs_without_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         main(["export", str(tmp_path / "run"), "--to", "peft", "--out", str(tmp_path / "adapter")])
     assert "was not trained with --lora" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("updates", "message"),
+    [
+        ({}, "the adapter has no updates"),
+        ({"layers.0.self.query.down": torch.zeros(3)}, "has the tensor 'layers.0.self.query.down', which is no update"),
+        ({"nothing.down": torch.zeros(3, 20)}, "has the tensor 'nothing.down', which is no update"),
+        ({"layers.0.self.query.side": torch.zeros(3, 20)}, "query.side', which is no update"),
+    ],
+)
+def test_an_adapter_with_something_else_in_it(updates: dict, message: str, tmp_path: Path) -> None:
+    config = BertConfig(vocabulary=31, head="text", classes=2, pooling="first", **SIZES)
+    with pytest.raises(UserError, match=message):
+        write_adapter(tmp_path, tmp_path, config, {}, updates, 1.0)
+    assert not any(tmp_path.iterdir())

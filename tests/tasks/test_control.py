@@ -1,5 +1,7 @@
 """Control from end to end: recorded episodes of a user's own, and levels of BabyAI to act in."""
 
+import io
+import zipfile
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -172,6 +174,9 @@ def test_an_agent_of_another_world(folder: Path) -> None:
         agent.run("babyai/GoToLocal")
 
 
+EPISODE = {"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(2, int)}
+
+
 @pytest.mark.parametrize(
     ("arrays", "complaint"),
     [
@@ -180,11 +185,41 @@ def test_an_agent_of_another_world(folder: Path) -> None:
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(3, int)}, r"and \(3,\)"),
         ({"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.array([0, -1])}, "numbers from 0 to 999"),
         ({"pixels": np.array([{}], object), "actions": np.zeros(1, int)}, "is no episode"),
+        ({**EPISODE, "actions": np.array([0, 10**9])}, "actions must be whole numbers from 0 to 999"),
+        ({"pixels": np.zeros((2, 0, 8, 3), np.uint8), "actions": np.zeros(2, int)}, r"not uint8 \(2, 0, 8, 3\)"),
+        (
+            {"pixels": np.zeros((100_001, 1, 1, 1), np.uint8), "actions": np.zeros(100_001, np.uint8)},
+            "has 100,001 steps; an episode has at most 100,000",
+        ),
+        ({**EPISODE, "instruction": np.arange(3)}, "the instruction must be one text of at most 10,000 characters"),
+        ({**EPISODE, "instruction": np.array("go " * 4_000)}, "the instruction must be one text"),
     ],
 )
 def test_damaged_episodes(tmp_path: Path, arrays, complaint) -> None:
     np.savez(tmp_path / "1.npz", **arrays)
     with pytest.raises(UserError, match=complaint):
+        read_recordings([tmp_path])
+
+
+@pytest.mark.parametrize("number", [0xD800, 0x110000])
+def test_an_instruction_of_what_is_no_character(tmp_path: Path, number: int) -> None:
+    np.savez(tmp_path / "1.npz", **EPISODE, instruction=np.array("go zz"))
+    content = (tmp_path / "1.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "1.npz", "w") as made, zipfile.ZipFile(io.BytesIO(content)) as whole:
+        for name in whole.namelist():
+            part = whole.read(name)
+            made.writestr(name, part.replace("zz".encode("utf-32-le"), np.array([number] * 2, "<u4").tobytes()))
+    with pytest.raises(UserError, match=r"is no Unicode|is not UTF-8"):
+        read_recordings([tmp_path])
+
+
+def test_a_header_without_end(tmp_path: Path) -> None:
+    """It is compressed to a thousandth, and would be read before it is looked at."""
+    with zipfile.ZipFile(tmp_path / "1.npz", "w", zipfile.ZIP_DEFLATED) as made, made.open("pixels.npy", "w") as file:
+        file.write(b"\x93NUMPY\x02\x00" + (2**27).to_bytes(4, "little"))
+        for _ in range(2**7):
+            file.write(bytes(2**20))
+    with pytest.raises(UserError, match=r"pixels\.npy takes more than 128 MiB, the limit"):
         read_recordings([tmp_path])
 
 

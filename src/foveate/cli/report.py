@@ -1,7 +1,6 @@
 """`foveate report RUN`: one page about a training."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +10,16 @@ import tyro
 from foveate import bundle, tasks
 from foveate.cli.folders import check_no_part, check_place
 from foveate.cli.parse import parse
-from foveate.errors import UserError, one_line
+from foveate.errors import UserError, one_line, printable, show_value
 from foveate.files import written
+from foveate.training import read_rows
+from foveate.training.writers import Row
 from foveate.viewer.curves import draw
 from foveate.viewer.report import Section, flat, report_page
 
 METRICS = "metrics.jsonl"
-LARGEST = 2**28
-"""Bytes of a file of metrics that is read."""
+MOST_METRICS = 40
+"""Metrics that are drawn and listed."""
 
 OF_TRAINING = {
     "loss": "loss",
@@ -59,37 +60,44 @@ def main(arguments: Sequence[str]) -> None:
     print(f"wrote {one_line(asked.out)}: {len(rows):,} rows of metrics, {asked.out.stat().st_size / 1e6:.1f} MB")
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path) -> list[Row]:
     """The rows of a training; an incomplete last line of one that runs is left out."""
     if not path.is_file():
         raise UserError(f"{path.parent} has no {METRICS}: it is no training of foveate's")
-    if path.stat().st_size > LARGEST:
-        raise UserError(f"{path} is larger than {LARGEST / 1e6:,.0f} MB")
-    rows = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
-            rows.append(row)
+    rows = read_rows(path)
     if not rows:
         raise UserError(f"{path} has no rows yet")
     return rows
 
 
-def _summary(rows: Sequence[dict[str, Any]]) -> str:
+def _summary(rows: Sequence[Row]) -> str:
     last = rows[-1]
-    told = f"{last['step']:,} steps, {last.get('epoch', '?')} epochs, {last.get('seconds', 0) / 60:,.1f} minutes"
-    final = next((row["final"] for row in reversed(rows) if "final" in row), None)
-    return f"{told}; kept: {final['kept']}" if final else f"{told}; not ended"
+    epoch, seconds = last.get("epoch"), last.get("seconds")
+    told = f"{last['step']:,} steps, {epoch if _number(epoch) else '?'} epochs"
+    told += f", {seconds / 60:,.1f} minutes" if _number(seconds) else ""
+    final = _final(rows)
+    return f"{told}; kept: {show_value(final.get('kept'))}" if final else f"{told}; not ended"
 
 
-def _curves(rows: Sequence[dict[str, Any]]) -> list[tuple[str, Any]]:
+def _final(rows: Sequence[Row]) -> dict[str, Any]:
+    """What was noted in the end; empty where the training has not ended."""
+    return next((final for row in reversed(rows) if (final := _table(row.get("final")))), {})
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """A table with names that can be written; empty for anything else."""
+    return (
+        {printable(name.encode("utf-8", "replace").decode()): one for name, one in value.items()}
+        if isinstance(value, dict)
+        else {}
+    )
+
+
+def _curves(rows: Sequence[Row]) -> list[tuple[str, Any]]:
     """A picture of each number of the training, and of each metric of the validations."""
     known = {name: [(row["step"], row[name]) for row in rows if _number(row.get(name))] for name in OF_TRAINING}
-    checked = [(row["step"], row["validation"]) for row in rows if isinstance(row.get("validation"), dict)]
-    for name in dict.fromkeys(name for _, metrics in checked for name in metrics):
+    checked = [(row["step"], metrics) for row in rows if (metrics := _table(row.get("validation")))]
+    for name in _names(metrics for _, metrics in checked):
         known[name] = [(step, metrics[name]) for step, metrics in checked if _number(metrics.get(name))]
     pictures = []
     for name, points in known.items():
@@ -100,13 +108,12 @@ def _curves(rows: Sequence[dict[str, Any]]) -> list[tuple[str, Any]]:
     return pictures
 
 
-def _measured(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+def _measured(rows: Sequence[Row]) -> list[list[str]]:
     """A row for each validation, and for what was compared in the end."""
-    found = [(f"step {row['step']:,}", row["validation"]) for row in rows if isinstance(row.get("validation"), dict)]
-    final: dict[str, Any] = next((row["final"] for row in reversed(rows) if isinstance(row.get("final"), dict)), {})
-    found += [(f"in the end: {name}", metrics) for name, metrics in final.get("compared", {}).items()]
-    names = list(dict.fromkeys(name for _, metrics in found for name in metrics))
-    body = [[when, *(f"{metrics[name]:.4g}" if name in metrics else "" for name in names)] for when, metrics in found]
+    found = [(f"step {row['step']:,}", metrics) for row in rows if (metrics := _table(row.get("validation")))]
+    found += [(f"in the end: {name}", _table(one)) for name, one in _table(_final(rows).get("compared")).items()]
+    names = _names(metrics for _, metrics in found)
+    body = [[when, *(_shown(metrics.get(name)) for name in names)] for when, metrics in found]
     return [["", *(name.replace("_", " ") for name in names)], *body] if found else []
 
 
@@ -119,5 +126,15 @@ def _answers(asked: Report) -> Section:
     return Section("Answers", [[text, answer.line] for text, answer in found], pictures)
 
 
+def _names(tables: Iterable[dict[str, Any]]) -> list[str]:
+    """The names in some tables, the first ones of very many."""
+    return list(dict.fromkeys(name for one in tables for name in one))[:MOST_METRICS]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if _number(value) else "" if value is None else show_value(value)
+
+
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and value == value
+    """Whether a value is a number that can be drawn."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

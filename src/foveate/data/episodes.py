@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import sys
 import zipfile
 import zlib
 from collections import Counter
@@ -18,12 +19,18 @@ from torch import Tensor
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
-from foveate.data.lines import Paths, as_paths
+from foveate.data.lines import Paths, as_paths, utf8
 from foveate.data.processor import Processor
 from foveate.data.routes import words_of
 from foveate.errors import UserError
 from foveate.limits import ARRAYS
 from foveate.special_tokens import LEARNED
+
+MOST_STEPS = 100_000
+"""Actions of the longest episode."""
+
+LONGEST_INSTRUCTION = 10_000
+"""Characters."""
 
 DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
 """What zipfile and numpy raise for a damaged file."""
@@ -94,19 +101,31 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
         _check_sizes(file)
         with np.load(file, allow_pickle=False) as archive:
             pixels, actions = archive["pixels"], archive["actions"]
-            instruction = str(archive["instruction"]) if "instruction" in archive else ""
+            instruction = archive["instruction"] if "instruction" in archive else np.array("")
     except UserError:
         raise
     except DAMAGED as error:
         raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
-    if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not len(actions):
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not pixels.size:
         raise UserError(
             f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "
             f"not {pixels.dtype} {pixels.shape} and {actions.shape}"
         )
+    if len(actions) > MOST_STEPS:
+        raise UserError(f"{file} has {len(actions):,} steps; an episode has at most {MOST_STEPS:,}")
     if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
         raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
-    return pixels, actions, instruction
+    return pixels, actions, _text(instruction, file)
+
+
+def _text(instruction: np.ndarray, file: Path) -> str:
+    """Raises UserError for what is no single text, and for one that is too long or no Unicode."""
+    if instruction.ndim or instruction.dtype.kind != "U" or instruction.nbytes > 4 * LONGEST_INSTRUCTION:
+        raise UserError(f"{file}: the instruction must be one text of at most {LONGEST_INSTRUCTION:,} characters")
+    numbers = np.frombuffer(instruction.astype(instruction.dtype.newbyteorder("=")).tobytes(), np.uint32)
+    if numbers.size and numbers.max() > sys.maxunicode:  # numpy passes them on to Python, unlooked at
+        raise UserError(f"{file}: the instruction is no Unicode")
+    return utf8(str(instruction))
 
 
 def _check_sizes(file: Path) -> None:
@@ -114,13 +133,13 @@ def _check_sizes(file: Path) -> None:
     than it has: numpy would allocate what is claimed."""
     with zipfile.ZipFile(file) as archive:
         for part in archive.infolist():
+            if part.file_size > ARRAYS:
+                raise UserError(f"{file}: {part.filename} takes more than {ARRAYS // 2**20:,} MiB, the limit")
             with archive.open(part) as opened:
                 version = np.lib.format.read_magic(opened)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, _, kind = read(opened)
                 claimed = math.prod(shape) * kind.itemsize
-                if claimed > ARRAYS or part.file_size > ARRAYS:
-                    raise UserError(f"{file}: {part.filename} takes more than {ARRAYS // 2**20:,} MiB, the limit")
                 if claimed != part.file_size - opened.tell():
                     raise ValueError(f"{part.filename} has another size than its header says")
 

@@ -19,6 +19,12 @@ ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".mp3")
 LONGEST = 600
 """Seconds of the longest sound that is read."""
 
+MOST_SAMPLES = 30_000_000
+"""Samples of a channel of the longest sound: ten minutes at 48 kHz, and some more."""
+
+AT_ONCE = 2**16
+"""Samples of each channel that are decoded at once: a compressed file may have hours of many channels."""
+
 LARGEST = 512 * 2**20
 """Bytes of the largest file that is read."""
 
@@ -67,6 +73,8 @@ def decode_sound(data: bytes, name: str) -> Sound:
     channels, rate = decode_wav(data, name, LONGEST) if is_wav(data) else _decode_by_soundfile(data, name)
     if not len(channels):
         raise UserError(f"{name} has no samples")
+    if len(channels) > MOST_SAMPLES:
+        raise UserError(f"{name} has more than {MOST_SAMPLES:,} samples: cut it, or convert it to a lower rate")
     samples = channels.mean(1)
     if not np.isfinite(samples).all():
         raise UserError(f"{name} has samples that are not numbers (NaN or infinite)")
@@ -75,7 +83,8 @@ def decode_sound(data: bytes, name: str) -> Sound:
     return Sound(samples, rate)
 
 
-def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N C"], int]:
+def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N 1"], int]:
+    """The mean of the channels; of a sound that is too long, the beginning."""
     try:
         import soundfile
     except (ImportError, OSError):  # OSError without the library that it is made of
@@ -84,8 +93,13 @@ def _decode_by_soundfile(data: bytes, name: str) -> tuple[Float32[np.ndarray, "N
         ) from None
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
-            check_length(file.frames, file.samplerate, LONGEST, name)
-            return file.read(LONGEST * file.samplerate, dtype="float32", always_2d=True), file.samplerate
+            rate = file.samplerate
+            check_length(file.frames, rate, LONGEST, name)
+            count, parts = 0, [np.zeros(0, np.float32)]
+            while count <= MOST_SAMPLES and len(part := file.read(AT_ONCE, dtype="float32", always_2d=True)):
+                parts.append(part.mean(1))
+                count += len(part)
+            return np.concatenate(parts)[:, None], rate
     except UserError:
         raise
     except (RuntimeError, ValueError, TypeError) as error:  # its own error is a RuntimeError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from foveate.errors import UserError
+from foveate.errors import UserError, show_value
 
 Bytes = np.ndarray
 """Of the type uint8."""
@@ -70,8 +70,10 @@ class GGUF:
     _data: Bytes
 
     def tensor(self, name: str) -> Float[np.ndarray, "..."]:
-        """A tensor in single precision."""
+        """A tensor in single precision. Raises UserError where it is not whole."""
         (kind, start), shape = self._places[name], self.shapes[name]
+        if math.prod(shape) % kind.numbers:
+            raise UserError(f"the GGUF file is damaged: '{name}' is no whole number of blocks of {kind.numbers}")
         size = math.prod(shape) // kind.numbers * kind.bytes
         blocks = self._data[start : start + size]
         if len(blocks) < size:
@@ -81,11 +83,13 @@ class GGUF:
 
 def read_gguf(path: Path) -> GGUF:
     """The content of a file. Raises UserError for a damaged file, another version or a type that is not read."""
-    data = np.memmap(path, np.uint8, "r")
+    data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
     reader = _Reader(data, path)
     try:
         return reader.read()
-    except (struct.error, IndexError, KeyError, UnicodeDecodeError):
+    except UserError:
+        raise
+    except (struct.error, LookupError, ValueError, TypeError, ArithmeticError, RecursionError):
         raise UserError(f"{path} is truncated or damaged ({len(data):,} bytes)") from None
 
 
@@ -112,7 +116,9 @@ class _Reader:
                 known = ", ".join(kind.name for kind in TYPES.values())
                 raise UserError(f"{self.path}: '{name}' has the tensor type {code}; foveate reads {known}")
             places[name] = TYPES[code], start
-        alignment = int(metadata.get("general.alignment", 32))
+        alignment = metadata.get("general.alignment", 32)
+        if not isinstance(alignment, int) or not 1 <= alignment <= 2**20:
+            raise UserError(f"{self.path} has the alignment {show_value(alignment)}, which cannot be")
         begin = -(-self.at // alignment) * alignment
         return GGUF(metadata, shapes, places, self.data[begin:])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.files import written
 from foveate.interop.keys import bert
 from foveate.models.text.bert import BertConfig
@@ -39,9 +39,15 @@ def write_adapter(
     tensors, layers, ranks = {}, set(), set()
     for name, tensor in updates.items():
         layer, _, side = name.rpartition(".")
+        if layer not in names or side not in SIDES or tensor.ndim != 2:
+            raise UserError(f"the adapter has the tensor '{one_line(name)}', which is no update of a layer")
         layers.add(names[layer])
         ranks.add(tensor.shape[0 if side == "down" else 1])
         tensors[f"{PREFIX}{names[layer]}.{SIDES[side]}.weight"] = tensor.contiguous()
+    if len(ranks) != 1:
+        raise UserError(
+            "the adapter has no updates" if not ranks else f"the adapter has updates of ranks {sorted(ranks)}"
+        )
     (rank,) = ranks
     head = {theirs for ours, theirs in names.items() if ours.startswith("head.")}
     for name, tensor in bert.transformers(config, state).items():

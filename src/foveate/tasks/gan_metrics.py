@@ -3,14 +3,13 @@
 N  images    h, w  height and width
 """
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import PIL.Image
 
 from foveate.errors import UserError
+from foveate.training import read_rows
 from foveate.viewer.figures import plot_curves, save_figure
 
 THUMBNAIL = 7
@@ -56,7 +55,7 @@ def draw_scales(folder: Path, out: Path) -> None:
     file = folder / "metrics.jsonl"
     if not file.is_file():
         raise UserError(f"there is no {file}: the curve is drawn from what the training noted there")
-    rows: list[dict[str, Any]] = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(file)
     names = sorted({name for row in rows for name in row if name.startswith("scale_")})
     if not names:
         raise UserError(f"{file} has no scales: this model has no self-attention")

@@ -7,7 +7,7 @@ from foveate.training.objectives import CrossEntropy, Loss, Objective
 from foveate.training.parallel import main_process
 from foveate.training.settings import Training
 from foveate.training.validation import Validation
-from foveate.training.writers import Callback
+from foveate.training.writers import Callback, read_rows
 
 __all__ = [
     "Batches",
@@ -20,5 +20,6 @@ __all__ = [
     "Training",
     "Validation",
     "main_process",
+    "read_rows",
     "train",
 ]

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.files import parse_json
 from foveate.tensor_files import read_metadata, read_tensors, write_tensors
 from foveate.training.folder_lock import check_folder
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
@@ -61,7 +62,7 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""
         names = [path.stem.removeprefix("step-") for path in self.folder.glob("step-*.safetensors")]
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def save(self, placement: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         """Write a checkpoint, then remove those that are no longer needed. Called by all processes."""
@@ -192,7 +193,7 @@ class Checkpoints:
         if metadata.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of this version of foveate")
         try:
-            fixed, progress = (json.loads(metadata[part]) for part in ("fixed", "progress"))
+            fixed, progress = (parse_json(metadata[part], path) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
         except UserError:
             raise

@@ -7,11 +7,15 @@ from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 
-from foveate.errors import UserError, printable
+from foveate.errors import MOST, UserError, printable
 from foveate.files import strict_json, written
+from foveate.limits import check_file
 from foveate.training.folder_lock import METRICS
 
 Row = dict[str, Any]
+
+LARGEST = 2**28
+"""Bytes of a file of metrics that is read."""
 
 Callback = Callable[[Row], object]
 """A function of a user's own that is called with each row of `metrics.jsonl`, by the main process."""
@@ -105,17 +109,30 @@ def writers(
     return [*found, *(Called(function, console) for function in callbacks)]
 
 
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file of metrics that are whole: each has a step; others, such as the last one of a process that was
+    killed, are left out. Raises UserError for a file that cannot be read."""
+    return [row for line in _lines(path) if (row := _row(line)) is not None]
+
+
+def _row(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    step = row.get("step") if isinstance(row, dict) else None
+    return row if type(step) is int and 0 <= step < MOST else None
+
+
 def _lines(path: Path) -> list[str]:
     """The lines of a file, which may be damaged."""
+    check_file(path, LARGEST)
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; remove it to continue") from None
 
 
 def _is_before(line: str, step: int) -> bool:
-    try:
-        row = json.loads(line)
-        return row["step"] <= step and "final" not in row
-    except (ValueError, TypeError, KeyError):  # an incomplete line of a killed process
-        return False
+    row = _row(line)
+    return row is not None and row["step"] <= step and "final" not in row

