@@ -82,6 +82,7 @@ SHORT = wav(tone(0.1, 8000), 8000)
     [
         (wav(np.zeros(0), 8000), "x has no samples"),
         (wav(np.full(800, 0.2), 8000), "x is silent"),
+        (wav(tone(0.1, 8000), 2**32 - 1, 8), "x claims 4,294,967,295 samples a second; the limit is 1,000,000"),
         (wav(np.array([0.1, np.nan, 0.2]), 8000, 32, 3), r"x has samples that are not numbers \(NaN or infinite\)"),
         (SHORT[:40], "x is no .wav file of integers .* it is truncated"),
         (SHORT[:20] + b"\x02" + SHORT[21:], "x is no .wav file .* its header says format 2, 16 bits, 1 channels, 8000"),
@@ -89,7 +90,7 @@ SHORT = wav(tone(0.1, 8000), 8000)
         (b"OggS and more", "x cannot be read as a sound: .*"),
         (b"", "x cannot be read as a sound: .*"),
     ],
-    ids=["no samples", "silence", "NaN", "truncated", "compressed", "too long", "broken ogg", "empty"],
+    ids=["no samples", "silence", "rate", "NaN", "truncated", "compressed", "too long", "broken ogg", "empty"],
 )
 def test_what_cannot_be_used(data: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sounds, "LONGEST", 3)
@@ -114,6 +115,32 @@ def test_resampled() -> None:
         high = tone(1, rate, 0.45 * rate) * (rate > wanted)
         found = resample((tone(1, rate) + high).astype(np.float32), rate, wanted)
         assert np.allclose(found, tone(1, wanted), atol=1e-3)
+
+
+@pytest.mark.parametrize(("rate", "wanted"), [(48_000, 16_000), (44_100, 16_000), (11_113, 16_000), (96_001, 7_919)])
+def test_a_long_sound_at_another_rate(rate: int, wanted: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prime number of samples takes no more memory than others; at its end, there is silence."""
+    monkeypatch.setattr(sounds, "LONG", 1_000)
+    lengths = []
+    own = np.fft.rfft
+    monkeypatch.setattr(np.fft, "rfft", lambda values: lengths.append(len(values)) or own(values))
+    samples = tone(0.5, rate)[:-1].astype(np.float32)
+    found = resample(samples, rate, wanted)
+    assert len(found) == round(len(samples) * wanted / rate)
+    inner = slice(len(found) // 10, -len(found) // 10)
+    np.testing.assert_allclose(found[inner], tone(0.5, wanted)[: len(found)][inner], atol=0.01)
+    assert max(factors(lengths[0])) < 1_000
+
+
+def factors(number: int) -> list[int]:
+    """Its prime factors."""
+    found, prime = [1], 2
+    while number > 1:
+        while number % prime == 0:
+            found.append(prime)
+            number //= prime
+        prime += 1
+    return found
 
 
 def test_spectrogram_as_whispers() -> None:

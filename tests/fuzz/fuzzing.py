@@ -34,7 +34,7 @@ from foveate.tasks import task_class
 from foveate.tasks.completion.multiple_choice import read_questions
 
 SECONDS = 15
-"""The longest that a try may take."""
+"""The longest that a try may compute: other programs may keep it waiting."""
 
 MEGABYTES = 2048
 """How much memory a try may add."""
@@ -264,7 +264,7 @@ SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
 
 def attempt(read: Callable[[Subjects, random.Random, Path], None], subjects: Subjects, seed: int) -> str | None:
     """What is wrong with how a reader takes a damaged file; None if nothing is."""
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     told, caught = io.StringIO(), None
     with TemporaryDirectory() as place, redirect_stderr(told), redirect_stdout(io.StringIO()):
         try:
@@ -279,7 +279,7 @@ def attempt(read: Callable[[Subjects, random.Random, Path], None], subjects: Sub
             caught = traceback.format_exc()
     if caught is None and len(told.getvalue().splitlines()) > 1:
         caught = f"several lines: {told.getvalue()!r}"
-    if caught is None and (seconds := time.monotonic() - began) > SECONDS:
+    if caught is None and (seconds := time.process_time() - began) > SECONDS:
         caught = f"{seconds:.0f} seconds"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return f"{grown:,.0f} MB of memory" if caught is None and grown > MEGABYTES else caught

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.images import class_folders
 from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.sounds import ENDINGS, Sound, read_sound
 from foveate.errors import UserError
@@ -75,8 +76,7 @@ def sounds_below(folder: Path) -> list[Path]:
 
 
 def _of_folder(folder: Path) -> list[tuple[Path, str]]:
-    classes = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    files = [(file, place.name) for place in classes for file in sounds_below(place)]
+    files = [(file, label) for label, place in class_folders(folder) for file in sounds_below(place)]
     if not files:
         raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
     return files

@@ -5,6 +5,7 @@ WAV files are read by `foveate.data.wav`; ogg, flac and mp3 need the extra "audi
 
 import io
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,12 @@ LONGEST = 600
 
 MOST_SAMPLES = 30_000_000
 """Samples of a channel of the longest sound: ten minutes at 48 kHz, and some more."""
+
+HIGHEST_RATE = 1_000_000
+"""Samples of a second that a file may claim. Microphones have at most a fifth of it."""
+
+LONG = 2**20
+"""Samples from which on a sound is padded before its rate is changed, so that it takes little memory."""
 
 AT_ONCE = 2**16
 """Samples of each channel that are decoded at once: a compressed file may have hours of many channels."""
@@ -73,6 +80,8 @@ def decode_sound(data: bytes, name: str) -> Sound:
     channels, rate = decode_wav(data, name, LONGEST) if is_wav(data) else _decode_by_soundfile(data, name)
     if not len(channels):
         raise UserError(f"{name} has no samples")
+    if rate > HIGHEST_RATE:
+        raise UserError(f"{name} claims {rate:,} samples a second; the limit is {HIGHEST_RATE:,}")
     if len(channels) > MOST_SAMPLES:
         raise UserError(f"{name} has more than {MOST_SAMPLES:,} samples: cut it, or convert it to a lower rate")
     samples = channels.mean(1)
@@ -112,8 +121,29 @@ def resample(samples: Float32[np.ndarray, "N"], rate: int, wanted: int) -> Float
     if rate == wanted:
         return samples
     count = max(1, round(len(samples) * wanted / rate))
+    if len(samples) > LONG:
+        return _resample_padded(samples, Fraction(wanted, rate).limit_denominator(1000))[:count]
+    return _resample(samples, count)
+
+
+def _resample_padded(samples: Float32[np.ndarray, "N"], ratio: Fraction) -> Float32[np.ndarray, "M"]:
+    """With silence at the end, so that both lengths have small factors: of a large prime, a Fourier transform takes
+    many times the memory."""
+    parts = _smooth(-(-len(samples) // ratio.denominator))
+    padded = np.zeros(parts * ratio.denominator, np.float32)
+    padded[: len(samples)] = samples
+    return _resample(padded, parts * ratio.numerator)
+
+
+def _smooth(least: int) -> int:
+    """The first number from `least` on whose prime factors are 2, 3 and 5."""
+    odd = (3**three * 5**five for three in range(20) for five in range(14))
+    return min(part << (-(-least // part) - 1).bit_length() for part in odd)
+
+
+def _resample(samples: Float32[np.ndarray, "N"], count: int) -> Float32[np.ndarray, "M"]:
     waves = np.fft.rfft(samples)
-    kept = np.zeros(count // 2 + 1, complex)
+    kept = np.zeros(count // 2 + 1, waves.dtype)
     common = min(len(kept), len(waves))
     kept[:common] = waves[:common]
     return (np.fft.irfft(kept, count) * (count / len(samples))).astype(np.float32)
