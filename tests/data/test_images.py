@@ -1,5 +1,6 @@
 """Labelled images: what is read, what is left out, and what is said about what cannot be read."""
 
+import os
 from operator import length_hint
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from foveate.data import decoded_images
 from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches
 from foveate.data.decoded_images import decode
-from foveate.data.image_decoding import DamagedImage, read_image, read_sizes
+from foveate.data.image_decoding import DamagedImage, read_image, read_sizes, turn_upright
 from foveate.data.image_processor import ImageProcessor, choose_format, normalize
 from foveate.data.images import ImageFormat, LabelledImage, labelled_images, report_damaged
 from foveate.errors import UserError
@@ -158,6 +159,49 @@ def test_images_of_16_bits_are_grey_and_others_are_refused(tmp_path: Path) -> No
         PIL.Image.new(mode, (5, 5)).save(tmp_path / "odd.tif")
         with pytest.raises(DamagedImage, match=r"odd\.tif has pixels of a kind that is not read: save it with 8 or 16"):
             read_image(tmp_path / "odd.tif")
+
+
+def test_a_jpeg_of_a_thousand_scans(tmp_path: Path) -> None:
+    path = draw(tmp_path / "a.jpg")
+    PIL.Image.new("RGB", (64, 64)).save(path, progressive=True)
+    data = path.read_bytes()
+    assert read_image(path).size == (64, 64)
+    last = data[data.rfind(b"\xff\xda") : -2]
+    path.write_bytes(data[:-2] + 1_000 * last + data[-2:])
+    with pytest.raises(DamagedImage, match=r"a.jpg has more than 100 scans, which would take long to decode"):
+        read_image(path)
+    path.write_bytes(data + 1_000 * last)  # what follows the image, such as a film, is not decoded
+    assert read_image(path).size == (64, 64)
+
+
+def test_metadata_that_are_damaged_say_nothing(tmp_path: Path) -> None:
+    for metadata in (b"II*\0\xff\xff\xff\xff", b"nothing", b"II*\0\x08\0\0\0\xff\xff" + b"\x12\x01" * 99):
+        path = tmp_path / "a.jpg"
+        PIL.Image.new("RGB", (11, 7)).save(path, exif=b"Exif\0\0" + metadata)
+        assert turn_upright(read_image(path)).size == (11, 7)
+        assert read_sizes(path) == ((11, 7), (11, 7))
+
+
+def test_files_that_are_no_images_are_not_read(tmp_path: Path) -> None:
+    """Pipes, and what claims to be larger than any image."""
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(UserError, match=r"could not read .*pipe.png: it is no regular file"):
+        read_image(tmp_path / "pipe.png")
+    with (tmp_path / "sparse.png").open("wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(UserError, match=r"sparse.png has 1,024 MiB; the limit is 512 MiB"):
+        read_image(tmp_path / "sparse.png")
+
+
+def test_a_label_that_is_not_utf8(tmp_path: Path) -> None:
+    place = os.fsencode(tmp_path / "shop") + b"/caf\xe9"
+    try:
+        os.makedirs(place)
+    except OSError:
+        pytest.skip("this disk has no such names")
+    draw(tmp_path / "a.png").rename(os.fsdecode(place) + "/a.png")
+    with pytest.raises(UserError, match=r"the text 'caf.udce9' is not UTF-8"):
+        labelled_images(tmp_path / "shop")
 
 
 def test_a_format_that_pillow_gives_to_a_program_is_refused(tmp_path: Path) -> None:

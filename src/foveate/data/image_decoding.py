@@ -11,7 +11,10 @@ import numpy as np
 import PIL.Image
 from PIL.Image import Transpose
 
+from foveate.data import jpeg_scans
+from foveate.data.jpeg_scans import has_too_many_scans
 from foveate.errors import UserError
+from foveate.limits import check_file
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 """What files are decoded as, whatever their names: Pillow gives other formats, such as EPS, to programs."""
@@ -34,6 +37,9 @@ SIDEWAYS = (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Tra
 
 NOT_READ = ("F", "LAB", "HSV")
 """Pillow's modes of images whose pixels have no agreed range, or that it does not convert."""
+
+LARGEST_FILE = 2**29
+"""Bytes of the largest file of an image."""
 
 LARGEST_IMAGE = 50_000_000
 """Pixels of the largest image that is decoded."""
@@ -63,7 +69,7 @@ def turn_upright(image: PIL.Image.Image) -> PIL.Image.Image:
 
 def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
     """How an image is to be turned; None for damaged metadata too."""
-    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, OSError):
+    with warnings.catch_warnings(), suppress(Exception):  # Pillow raises many
         warnings.simplefilter("ignore")
         return TRANSPOSE_BY_ORIENTATION.get(read_metadata().get(ORIENTATION, 1))
     return None
@@ -73,6 +79,8 @@ def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
     what is no image or too large."""
     with _opened(path) as image:
+        if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
+            raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")
         image.load()
     return image
 
@@ -95,6 +103,7 @@ def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
 def _opened(path: Path) -> Iterator[PIL.Image.Image]:
     """The image of a file; whatever is wrong with it is a UserError."""
     try:
+        check_file(path, LARGEST_FILE)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of valid files with odd metadata
             with PIL.Image.open(path, formats=FORMATS) as image:
@@ -107,7 +116,7 @@ def _opened(path: Path) -> Iterator[PIL.Image.Image]:
         raise UserError(f"there is no file {path}") from None
     except PIL.Image.DecompressionBombError:
         raise DamagedImage(f"{path} has more than {LARGEST_IMAGE:,} pixels: too many to decode") from None
-    except (OSError, SyntaxError, ValueError) as error:
-        if isinstance(error, UserError):
-            raise
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
         raise DamagedImage(f"{path} cannot be read as an image: {' '.join(str(error).split())}") from None

@@ -11,10 +11,11 @@ import PIL.Image
 from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
-from foveate.data.image_decoding import DamagedImage, flat, read_image, turn_upright
-from foveate.data.lines import Paths, as_paths, read_sentences
+from foveate.data.image_decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
+from foveate.data.lines import Paths, as_paths, read_sentences, utf8
 from foveate.errors import UserError
 from foveate.files import is_file
+from foveate.limits import check_file
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """File names that are taken for images in a folder."""
@@ -121,14 +122,19 @@ def _count(examples: Sequence[LabelledImage]) -> str:
     return shown + (f" and {len(counts) - 5} labels more" if len(counts) > 5 else "")
 
 
+def class_folders(folder: Path) -> list[tuple[str, Path]]:
+    """The folders in a folder, each with its label. Raises UserError for a name that is not UTF-8."""
+    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
+    return [(utf8(place.name), place) for place in places]
+
+
 def images_below(folder: Path) -> list[Path]:
     """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
     return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
 
 
 def _of_folder(folder: Path) -> list[LabelledImage]:
-    classes = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
-    examples = [image_of_file(file, place.name) for place in classes for file in images_below(place)]
+    examples = [image_of_file(file, label) for label, place in class_folders(folder) for file in images_below(place)]
     if not examples:
         raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
     return examples
@@ -152,4 +158,6 @@ def _of_table(path: Path) -> list[LabelledImage]:
 
 
 def image_of_file(path: Path, label: str = "") -> LabelledImage:
+    """Raises UserError for a file that is too large."""
+    check_file(path, LARGEST_FILE)
     return LabelledImage(str(path), label, lambda: read_image(path), path)

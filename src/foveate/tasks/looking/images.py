@@ -15,7 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from foveate.data import jpeg_scans
 from foveate.data.image_decoding import flat, turn_upright
+from foveate.data.jpeg_scans import has_too_many_scans
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
@@ -158,12 +160,14 @@ def open_image(file: File) -> PIL.Image.Image:
                 raise UserError(
                     f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
                 )
+            if picture.format in jpeg_scans.FORMATS and has_too_many_scans(file.data):
+                raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
             return flat(turn_upright(picture)).convert("RGB")
     except PIL.UnidentifiedImageError:
         raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
-    except (OSError, SyntaxError, ValueError, PIL.Image.DecompressionBombError) as error:
-        if isinstance(error, UserError):
-            raise
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
         raise UserError(f"{file.name} is damaged: {error}") from None
 
 
