@@ -362,6 +362,17 @@ def test_a_missing_shard(tmp_path: Path) -> None:
         foveate.load(folder)
 
 
+def test_a_pickle_comes_with_the_command_that_converts_it(copied: Path) -> None:
+    (copied / "model.safetensors").rename(copied / "pytorch_model.bin")
+    with pytest.raises(UserError, match="which may run code when it is opened") as told:
+        foveate.load(copied)
+    opened = f"transformers.LlamaForCausalLM.from_pretrained('{copied}').save_pretrained('{copied}')"
+    assert str(told.value).endswith(f'save the model again with python -c "import transformers; {opened}"')
+    configure(copied, architectures=None)
+    with pytest.raises(UserError, match=r"transformers\.AutoModel\.from_pretrained"):
+        foveate.load(copied)
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -51,9 +51,18 @@ def no_weights(folder: Path) -> UserError:
     if pickled := sorted(path.name for pattern in PICKLED for path in folder.glob(pattern)):
         return UserError(
             f"{folder} has its weights only as {pickled[0]}, which may run code when it is opened; "
-            "foveate reads model.safetensors: save the model again with save_pretrained"
+            f"foveate reads model.safetensors: save the model again with {_conversion(folder)}"
         )
     return UserError(f"{folder} has no model.safetensors: there are no weights")
+
+
+def _conversion(folder: Path) -> str:
+    """The command that writes safetensors, for where the pickle is trusted."""
+    values = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
+    named = values.get("architectures")
+    kind = named[0] if isinstance(named, list) and named and str(named[0]).isidentifier() else "AutoModel"
+    code = f"import transformers; transformers.{kind}.from_pretrained('{folder}').save_pretrained('{folder}')"
+    return f'python -c "{code}"'
 
 
 @dataclass
