@@ -32,6 +32,22 @@ def test_mo(tmp_path, order, charset):
     assert set(read_catalogue(path)) == {*EXPECTED, Message(("", "Summer", False), "Summer", "Été")}
 
 
+@pytest.mark.parametrize(("charset", "message"), [("punycode", "which is none of texts"), ("klingon", "unknown enc")])
+def test_mo_of_what_is_no_encoding(tmp_path, charset, message):
+    path = write_mo(tmp_path / "fish.mo", MESSAGES, "ISO-8859-1", "<")
+    path.write_bytes(path.read_bytes().replace(b"ISO-8859-1", charset.encode().ljust(10)))
+    with pytest.raises(UserError, match=f"cannot read the catalogue .*{message}"):
+        list(read_catalogue(path))
+
+
+@pytest.mark.parametrize("name", ["fish.mo", "fish.po"])
+def test_a_sparse_catalogue_is_not_read(tmp_path, name):
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(10 * 2**30)
+    with pytest.raises(UserError, match=r"has 10,240 MiB; the limit is 128 MiB"):
+        list(read_catalogue(tmp_path / name))
+
+
 def test_po(tmp_path):
     text = """msgid "Open"
 msgstr "Ouvrir"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from foveate.data.bert_tokenizer import BertTokenizer
+from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.tokenizers import TRAINERS, load_tokenizer, train_bpe, train_characters, train_words
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
@@ -191,3 +193,13 @@ def test_lower_case_is_that_of_python(cut):
     texts = ["ΟΔΟΣ ΣΟΦΟΣ, Σ ΑΣ'Α ΑΣ' σοφοσ ΠΑΣ", "İstanbul Straße"] * 2
     tokenizer = cut(texts, 97, True)
     assert tokenizer.decode(tokenizer.encode(texts)) == [text.lower() for text in texts]
+
+
+@pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "vocab.txt"])
+def test_a_sparse_vocabulary_is_not_read(name: str, tmp_path):
+    for other in ("vocab.json", "merges.txt"):
+        (tmp_path / other).write_text("{}" if other == "vocab.json" else "")
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(10 * 2**30)
+    with pytest.raises(UserError, match=rf"{name} has 10,240 MiB; the limit is 128 MiB"):
+        (BertTokenizer if name == "vocab.txt" else PublicTokenizer).load(tmp_path)

@@ -10,6 +10,7 @@ import json
 import random
 import resource
 import shutil
+import struct
 import sys
 import time
 import traceback
@@ -30,6 +31,7 @@ from foveate.cli import main
 from foveate.data.image_decoding import read_image
 from foveate.data.sounds import read_sound
 from foveate.errors import UserError, one_line
+from foveate.interop.gguf import read_gguf
 from foveate.tasks import task_class
 from foveate.tasks.completion.multiple_choice import read_questions
 
@@ -183,6 +185,26 @@ class Subjects:
         damage_file(place / "tone.wav", draw)
         read_sound(place / "tone.wav").at(16_000)
 
+    def metrics(self, draw: random.Random, place: Path) -> None:
+        """The rows of a training, of which a page is made."""
+        measured = {"bleu": 1.5, "loss": 2.0}
+        rows: list[dict] = [{"step": step, "epoch": 1, "seconds": 2.5, "loss": 3.0} for step in (1, 2)]
+        rows += [{"step": 3, "validation": measured}, {"step": 4, "final": {"kept": "4", "compared": {"a": measured}}}]
+        number = draw.randrange(len(rows))
+        lines = [damage_json(json.dumps(row), draw) if row is rows[number] else json.dumps(row) for row in rows]
+        (place / "metrics.jsonl").write_bytes(damage_bytes("\n".join(lines).encode(), draw))
+        main(["report", str(place), "--out", str(place / "report.html")])
+
+    def gguf(self, draw: random.Random, place: Path) -> None:
+        """A file of two tensors and a text; each number of its header may be another."""
+        text = struct.pack("<Q", 4) + b"name"
+        head = b"GGUF" + struct.pack("<IQQ", 3, 2, 1) + text + struct.pack("<I", 8) + text
+        head += text + struct.pack("<IQQIQ", 2, 3, 2, 0, 0) + text + struct.pack("<IQIQ", 1, 32, 8, 32)
+        (place / "a.gguf").write_bytes(damage_bytes(head + bytes(-len(head) % 32 + 32 + 34), draw))
+        file = read_gguf(place / "a.gguf")
+        for name in file.shapes:
+            file.tensor(name)
+
     def public_run(self, draw: random.Random, place: Path) -> None:
         self._public(draw, place, draw.choice(["gpt2", "llama", "whisper"]), "run")
 
@@ -257,6 +279,8 @@ SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "image": Subjects.image,
     "sound": Subjects.sound,
     "examples": Subjects.examples,
+    "metrics": Subjects.metrics,
+    "gguf": Subjects.gguf,
     "public-run": Subjects.public_run,
     "public-look": Subjects.public_look,
 }

@@ -10,6 +10,7 @@ from foveate.data.library_panics import UNREADABLE, told_in_one_line
 from foveate.data.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
 
 TOKENIZER, VOCABULARY, CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
@@ -135,6 +136,7 @@ def _number(tokenizer: Tokenizer, names: Sequence[str]) -> int | None:
 
 def _word_pieces(vocabulary: Path, lowercase: bool) -> Tokenizer:
     """BERT's tokenizer (WordPiece, Schuster and Nakajima 2012) with the vocabulary of a file, one entry a line."""
+    check_file(vocabulary)
     entries = vocabulary.read_text(encoding="utf-8").split("\n")
     table: Any = {entry: number for number, entry in enumerate(entries) if entry}
     tokenizer = Tokenizer(models.WordPiece(vocab=table, unk_token="[UNK]"))

@@ -3,6 +3,7 @@
 Nothing of a catalogue is ever run: the formula in it by which a program chooses a plural form is not read.
 """
 
+import codecs
 import re
 import struct
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from typing import NamedTuple
 import polib
 
 from foveate.errors import UserError
+from foveate.limits import check_file
 
 LITTLE, BIG = b"\xde\x12\x04\x95", b"\x95\x04\x12\xde"
 """The first bytes of an .mo file, by the order of the bytes in its numbers."""
 
 CHARSET = re.compile(rb"charset=([\w.:-]+)")
+
+NO_CHARSETS = ("punycode", "idna", "undefined")
+"""What Python can decode and no catalogue is written in; punycode takes time that grows with the square of a text."""
 
 NOT_TRANSLATED = frozenset({"", "translator-credits", "Your names", "Your emails"})
 """Ids of entries that hold facts about the catalogue and its translators."""
@@ -36,6 +41,7 @@ def read_catalogue(path: Path) -> Iterator[Message]:
     Of a message with plural forms the last form goes with the English plural, and, where there are two forms, the first
     with the singular: what other forms stand for differs from language to language.
     """
+    check_file(path)
     try:
         entries = _read_po(path) if path.suffix == ".po" else _read_mo(path.read_bytes())
         for context, english, plural, forms in entries:
@@ -74,6 +80,8 @@ def _read_mo(content: bytes) -> Iterator[Entry]:
         key, value = (content[place[number + 1] : place[number + 1] + place[number]] for place in places)
         if not key:
             charset = match[1].decode() if (match := CHARSET.search(value)) else charset
+            if codecs.lookup(charset).name in NO_CHARSETS:
+                raise ValueError(f"its encoding is {charset}, which is none of texts")
         context, _, english = key.decode(charset, "replace").rpartition("\x04")
         english, _, plural = english.partition("\0")
         yield context, english, plural, value.decode(charset, "replace").split("\0")

@@ -13,6 +13,7 @@ from foveate.data.sentencepiece_model import MODEL, NAMES, load_sentencepiece
 from foveate.data.tokenizers import open_library
 from foveate.errors import UserError
 from foveate.files import read_json, written
+from foveate.limits import check_file
 from foveate.special_tokens import Role, SpecialTokens
 
 TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
@@ -157,7 +158,8 @@ def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iter
     With `digits`, each digit is a token of its own.
     """
     if isinstance(vocabulary, str):
-        vocabulary = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
+        vocabulary = read_json(Path(vocabulary))
+        check_file(Path(merges))
         lines = Path(merges).read_text(encoding="utf-8").split("\n")
         merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
         special = ["<|endoftext|>"] if "<|endoftext|>" in vocabulary else special
