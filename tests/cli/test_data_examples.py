@@ -11,7 +11,9 @@ import pytest
 from foveate import cli
 from foveate.data import Splits
 from foveate.data.labelled_sounds import LabelledSound
+from foveate.data.maps import read_map
 from foveate.data.sources import examples
+from foveate.tasks.looking.worlds import _WALK
 
 
 def opens(monkeypatch: pytest.MonkeyPatch, *test: Any) -> None:
@@ -40,6 +42,21 @@ def test_sounds_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "x" / "examples.tsv").read_text() == "1.wav\tone\n"
 
 
+def test_walks_have_a_map_and_an_input_to_look_at(tmp_path: Path) -> None:
+    """The map that is written is the one that was drawn; halls are made here, and nothing is fetched."""
+    first, second = examples.write_examples("halls", tmp_path / "a folder", 2)
+    route = next(iter(examples.open_source("halls", task="walk").test))
+    assert (first.name, second.name) == ("1.xml", "2.xml")
+    assert read_map(first) == route.walk_map
+    pose = ",".join(map(str, route.path[0]))
+    assert first.with_suffix(".txt").read_text() == f"{first} {pose} {route.instruction}\n"
+    assert _WALK.fullmatch(first.with_suffix(".txt").read_text().strip()).groups() == (
+        str(first),
+        pose,
+        route.instruction,
+    )
+
+
 def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]) -> None:
     there = str(tmp_path)
     assert fails("data", "brown") == "to write examples, give a name and --out FOLDER"
@@ -47,4 +64,4 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callab
     assert fails("data", "browm", "--out", there) == "unknown source 'browm'; did you mean brown?"
     assert fails("data", "brown", "--out", there, "--count", "0") == "count is 0, but must be at least 1"
     opens(monkeypatch, SimpleNamespace(words=("a",)))
-    assert fails("data", "brown", "--out", there).startswith("brown: its examples are no images or sounds")
+    assert fails("data", "brown", "--out", there).startswith("brown: its examples are no images, sounds or walks")

@@ -16,13 +16,13 @@ from foveate.interop.pretrained import PRETRAINED, weights
 
 @dataclass
 class Data:
-    """List the text that can be had by name; with NAME and `--out`, write test images or sounds of it as files.
+    """List the text that can be had by name; with NAME and `--out`, write test images, sounds or walks of it as files.
 
     Nothing is fetched before it is used.
     """
 
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None
-    """Images or sounds by name, of which to write some."""
+    """Images, sounds or walks by name, of which to write some."""
     out: Path | None = None
     """Folder to write them to, with a table of what is known of each, examples.tsv."""
     count: int = 1

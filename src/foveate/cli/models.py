@@ -1,12 +1,12 @@
 """`foveate models`: what can be trained."""
 
+import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.table import Table
 
 from foveate import models
 from foveate.cli.parse import parse
@@ -28,7 +28,6 @@ def main(arguments: Sequence[str]) -> None:
     options = parse(Models, arguments, "models")
     if options.task is not None and options.task not in TASKS:
         raise unknown("task", options.task, TASKS)
-    console = Console()
     known = models.presets()
     groups = {
         f"foveate train {task}": {name: preset for name, preset in known.items() if preset.family in row.families}
@@ -40,15 +39,26 @@ def main(arguments: Sequence[str]) -> None:
         others = {name: preset for name, preset in known.items() if name not in trained}
         groups["foveate.create, without a task"] = others
     for title, presets in groups.items():
-        table = Table(title=title, title_justify="left")
-        table.add_column("preset", no_wrap=True)
-        table.add_column("parameters", justify="right", no_wrap=True)
-        table.add_column("what it is")
-        for preset in presets.values():
-            table.add_row(preset.name, f"{_parameters(preset, options.vocabulary):,}", preset.summary)
         if presets:
-            console.print(table)
+            rows = [
+                (each.name, f"{_parameters(each, options.vocabulary):,}", each.summary) for each in presets.values()
+            ]
+            print(f"{title}\n{_table(rows)}\n")
     print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Names, parameters and summaries as wide as the terminal; a table of rich's takes four times as long."""
+    name, number = (max(len(row[column]) for row in rows) for column in (0, 1))
+    margin = name + number + 6
+    width = max(margin + 30, min(shutil.get_terminal_size().columns, 120))
+    lines = [
+        textwrap.fill(summary, width, initial_indent=" " * margin, subsequent_indent=" " * margin)
+        for *_, summary in rows
+    ]
+    return "\n".join(
+        f"  {row[0]:{name}}  {row[1]:>{number}}  {line[margin:]}" for row, line in zip(rows, lines, strict=True)
+    )
 
 
 def _parameters(preset: models.Preset, vocabulary: int) -> int:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
 from foveate.errors import UserError
+from foveate.files import written
 from foveate.xml_files import read_xml
 
 Place = tuple[int, int]
@@ -110,6 +112,22 @@ def read_map(path: Path) -> WalkMap:
     if len(items) > MOST_PLACES:
         raise UserError(f"{path} has {len(items):,} places; a map has at most {MOST_PLACES:,}")
     return make_map(root.get("name") or path.stem, items, edges)
+
+
+def write_map(path: Path, walk_map: WalkMap) -> None:
+    """Write a map as XML that `read_map` reads."""
+    root = ElementTree.Element("map", name=walk_map.name)
+    nodes, edges = ElementTree.SubElement(root, "nodes"), ElementTree.SubElement(root, "edges")
+    for (x, y), item in sorted(walk_map.items.items()):
+        ElementTree.SubElement(nodes, "node", x=str(x), y=str(y), item=item)
+    for one, halls in sorted(walk_map.halls.items()):
+        for hall in halls.values():
+            if one < hall.end:  # a hall leads both ways
+                ends = {"node1": f"{one[0]},{one[1]}", "node2": f"{hall.end[0]},{hall.end[1]}"}
+                ElementTree.SubElement(edges, "edge", {**ends, "floor": hall.floor, "wall": hall.wall})
+    ElementTree.indent(root)
+    with written(path) as unfinished:
+        ElementTree.ElementTree(root).write(unfinished, encoding="utf-8", xml_declaration=True)
 
 
 def _place(text: str) -> Place:

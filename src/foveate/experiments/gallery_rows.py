@@ -151,6 +151,26 @@ ROWS = (
         "docs/detection.md",
     ),
     Row(
+        "walk",
+        "The words of an instruction that each action on a map attends to",
+        (
+            "train walk halls --epochs 20 --threads 1 --out {out}/run",
+            "data halls --count 1 --out {out}/test",
+            "look {out}/run {out}/test/1.txt --out {out}/walk.html",
+        ),
+        ("walk.html",),
+        4,
+        "docs/walking.md",
+    ),
+    Row(
+        "degradation",
+        "Training and validation error of plain and residual nets of 20 and 56 layers",
+        ("bench degradation --out {out}",),
+        ("degradation.png",),
+        33,
+        "docs/degradation.md",
+    ),
+    Row(
         "words",
         "The words that a classifier of film reviews looks at",
         (

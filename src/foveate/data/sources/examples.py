@@ -1,10 +1,12 @@
-"""Examples of data by name as files: images and sounds to try a model on."""
+"""Examples of data by name as files: images, sounds and walks on maps to try a model on."""
 
 import shutil
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from foveate.data.maps import write_map
+from foveate.data.routes import Route
 from foveate.data.sources import SOURCES, open_source
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_writable
@@ -13,10 +15,10 @@ TABLE = "examples.tsv"
 
 
 def write_examples(name: str, folder: Path, count: int) -> list[Path]:
-    """Write the first test examples of a source of images or sounds: 1.png, 2.png, ... or 1.wav, ..., and a table of
-    what is known of each.
+    """Write the first test examples of a source: 1.png, 2.png, ... of images, 1.wav, ... of sounds, of walks 1.xml with
+    a map and 1.txt with the input for `foveate look`; and a table of what is known of each.
 
-    Raises UserError for an unknown source, and for one whose examples are no images or sounds.
+    Raises UserError for an unknown source, and for one with other examples.
     """
     at_least(1, "count", count)
     if name not in SOURCES:
@@ -24,7 +26,7 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     check_writable(folder)
     examples = list(islice(iter(open_source(name, task=SOURCES[name].tasks[0]).test), count))
     if not examples or not (hasattr(examples[0], "read") or hasattr(examples[0], "path")):
-        raise UserError(f"{name}: its examples are no images or sounds; to see text, open the cache's file")
+        raise UserError(f"{name}: its examples are no images, sounds or walks; to see text, open the cache's file")
     folder.mkdir(parents=True, exist_ok=True)
     paths, lines = [], []
     for number, example in enumerate(examples, 1):
@@ -35,6 +37,11 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
 
 
 def _write(example: Any, place: Path) -> Path:
+    if isinstance(example, Route):
+        path = place.with_suffix(".xml")
+        write_map(path, example.walk_map)
+        place.with_suffix(".txt").write_text(f"{path} {_known(example)}\n", encoding="utf-8")
+        return path
     if hasattr(example, "path"):  # a sound, which is a file already
         path = place.with_suffix(Path(example.path).suffix)
         shutil.copyfile(example.path, path)
@@ -45,7 +52,9 @@ def _write(example: Any, place: Path) -> Path:
 
 
 def _known(example: Any) -> str:
-    """The caption, the label or the labels of an example, in one line."""
+    """The caption, the label or the labels of an example, or pose and instruction of a walk, in one line."""
+    if isinstance(example, Route):
+        return f"{','.join(map(str, example.path[0]))} {example.instruction}"
     for field in ("captions", "label", "labels"):
         value = getattr(example, field, None)
         if value:

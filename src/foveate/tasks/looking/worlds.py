@@ -23,7 +23,7 @@ from foveate.viewer.sides import Image, SidePair
 if TYPE_CHECKING:
     from foveate.tasks.control import Acted
 
-_WALK = re.compile(r"\s*(\S+\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
+_WALK = re.compile(r"\s*(\S.*?\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
 
 _LEVEL = re.compile(r"\s*([\w-]+/[\w-]+)(?:\s+(\d+))?\s*")
 
