@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from foveate.tasks.public_bert import read_model
-from foveate.tasks.public_reader import PublicReader, TextRow
+from foveate.tasks.public_reader import PublicReader, TextRow, read_bert
 
 SHORTEST, LONGEST = 8, 128
 BATCHES = (8, 16, 32, 64)
@@ -36,7 +35,7 @@ def both(layers: int) -> tuple[PublicReader, nn.Module]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         (Path(folder) / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
-        model, tokenizer, _ = read_model(Path(folder), "text", "cpu")
+        model, tokenizer, _ = read_bert(Path(folder), "text", "cpu")
     return PublicReader(model, tokenizer, "bert", "token_types"), theirs
 
 
