@@ -64,7 +64,7 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
     random = torch.Generator().manual_seed(1)
     if isinstance(task, Completer):
         return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}
-    if task.description["family"] == "xlnet":
+    if getattr(task, "description", {}).get("family") == "xlnet":
         raise UserError("an XLNet is not written as ONNX: language models, BERTs and classifiers of images are")
     one_text = isinstance(task, Embedder | PublicClassifier | WordFiller) and not isinstance(task, PublicPairs)
     if one_text or _reads_whole_texts(task):
