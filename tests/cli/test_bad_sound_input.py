@@ -96,9 +96,9 @@ def test_the_batch_goes_on(task: str, runs: Path, tables: Path, bad: dict[Path, 
         (line,) = (line for line in err.splitlines() if str(path) in line)
         assert line.startswith(f"{path} {told}") if told else line == f"there is no file {path}"
     answers = [json.loads(line) for line in out.splitlines()]
-    key, answered = ("file", "text") if task == "transcribe" else ("place", "label")
-    assert [one[key] for one in answers] == [*map(str, bad), str(good)]
-    assert [bool(one.get(answered) is not None) for one in answers] == [False] * len(bad) + [True]
+    answered = "text" if task == "transcribe" else "label"
+    assert [one["place"] for one in answers] == [*map(str, bad), str(good)]
+    assert [one.get(answered) is not None for one in answers] == [False] * len(bad) + [True]
     main(["run", str(runs / task), *map(str, bad), str(good)])
     *empty, last = capsys.readouterr().out.splitlines()
     assert not any(empty)
