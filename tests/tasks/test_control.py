@@ -191,6 +191,7 @@ EPISODE = {"pixels": np.zeros((2, 8, 8, 3), np.uint8), "actions": np.zeros(2, in
             {"pixels": np.zeros((100_001, 1, 1, 1), np.uint8), "actions": np.zeros(100_001, np.uint8)},
             "has 100,001 steps; an episode has at most 100,000",
         ),
+        ({**EPISODE, "pixels": np.zeros((2, 8, 8, 65), np.uint8)}, "has images of 65 channels; at most 64 are read"),
         ({**EPISODE, "instruction": np.arange(3)}, "the instruction must be one text of at most 10,000 characters"),
         ({**EPISODE, "instruction": np.array("go " * 4_000)}, "the instruction must be one text"),
     ],

@@ -29,6 +29,9 @@ from foveate.special_tokens import LEARNED
 MOST_STEPS = 100_000
 """Actions of the longest episode."""
 
+MOST_CHANNELS = 64
+"""Channels of an image."""
+
 LONGEST_INSTRUCTION = 10_000
 """Characters."""
 
@@ -111,6 +114,8 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
             f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "
             f"not {pixels.dtype} {pixels.shape} and {actions.shape}"
         )
+    if pixels.shape[-1] > MOST_CHANNELS:
+        raise UserError(f"{file} has images of {pixels.shape[-1]:,} channels; at most {MOST_CHANNELS} are read")
     if len(actions) > MOST_STEPS:
         raise UserError(f"{file} has {len(actions):,} steps; an episode has at most {MOST_STEPS:,}")
     if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:

@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 """The environment variable that tells a process that torchrun, or `launch`, started it."""
 
+LAUNCHER = "FOVEATE_LAUNCHER"
+"""The environment variable with the number of the process that is `launch`: it may be gone before a process that it
+started can ask for its parent."""
+
 INTERVAL = 0.5
 """Seconds between two looks at whether the launcher is there."""
 
@@ -21,6 +25,7 @@ def launch(processes: int, arguments: Sequence[str]) -> int:
 
     A signal is handed on to the processes, which save their training.
     """
+    os.environ[LAUNCHER] = str(os.getpid())
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # torchrun repeats what a process said, in twenty lines
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from torch.distributed import run
@@ -41,7 +46,8 @@ def launch(processes: int, arguments: Sequence[str]) -> int:
 def end_with_launcher(environment: Mapping[str, str] = os.environ) -> None:
     """End this process, as by SIGTERM, when the launcher that started it has gone: nobody else would end it."""
     if BY_TORCHRUN in environment and threading.current_thread() is threading.main_thread():
-        threading.Thread(target=_watch, args=(os.getppid(),), name="foveate-launcher", daemon=True).start()
+        launcher = int(environment.get(LAUNCHER, os.getppid()))
+        threading.Thread(target=_watch, args=(launcher,), name="foveate-launcher", daemon=True).start()
 
 
 def _watch(launcher: int) -> None:
