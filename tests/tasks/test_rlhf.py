@@ -1,6 +1,8 @@
 """A reward model and a language model that learns to please it, from end to end on a few words."""
 
 import math
+import os
+import signal
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -25,7 +27,7 @@ from foveate.tasks.reward import Pairs, TrainReward, rewards
 from foveate.tasks.rlhf import Prompts, TrainRLHF
 from foveate.tasks.rollouts import distinct, write
 from foveate.tasks.tuning import Drawing
-from foveate.training import Training
+from foveate.training import Interrupted, Training
 from foveate.training.preferences import (
     BradleyTerry,
     ClippedPolicyGradient,
@@ -152,6 +154,15 @@ def test_ppo_takes_clipped_steps_on_the_same_texts(folders: tuple[Path, Path], t
     assert '"clipped"' in rows
     with pytest.raises(UserError, match="save_every is 6, but must be a multiple of the 4 passes"):
         tuning(folders, tmp_path / "a", method="ppo").check()
+
+
+def test_ppo_is_not_stopped_between_steps_on_the_same_texts(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """They would be written anew, by another model."""
+    task = tuning(folders, tmp_path / "run", method="ppo", passes=3)
+    task.training.log_every = 1
+    stop = [lambda row: os.kill(os.getpid(), signal.SIGINT) if row["step"] == 3 else None]
+    with pytest.raises(Interrupted, match="stopped after step 6;"):
+        task.learn(parts(task), CONSOLE, callbacks=stop)
 
 
 @pytest.mark.parametrize(

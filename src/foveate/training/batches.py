@@ -16,7 +16,10 @@ class Batches(Protocol):
 
     `operator.length_hint` (`len`, for instance) may give the number of batches of the first epoch. A schedule that ends
     with the epochs needs it to decrease during the first epoch. Later epochs are assumed to be as long as the one
-    before."""
+    before.
+
+    Batches that depend on the model and are given several times each, one after the other, tell how often by `passes`:
+    a training that is asked to stop does so before the next ones."""
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch (counted from 0) after the first `skip` ones."""

@@ -99,6 +99,7 @@ def train(
         taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
         with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
             run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
+            run.passes = getattr(batches, "passes", 1)
             for rate, group in step_batches(batches, progress, settings):
                 run.step(rate, group, interruption)
             run.end(interruption)
@@ -127,6 +128,8 @@ class _Run:
         self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
         self.metrics_log, self.display = metrics_log, display
         self.began = time.monotonic() - progress.seconds
+        self.passes = 1
+        """How often each batch comes, one after the other: the training is not stopped in between."""
         self.placement.working.train()
 
     def step(self, rate: float, group: list[Batch], interruption: Interruption) -> None:
@@ -136,6 +139,7 @@ class _Run:
         # All processes share one clock and one decision to stop.
         seconds, asked = self.processes.greatest([time.monotonic() - self.began, interruption.asked])
         progress.advance(update.weight, seconds)
+        asked = asked if progress.position % self.passes == 0 else 0
         self.metrics_log.add(update)
         self.display.tick(progress, self.metrics_log.loss)
         if progress.step == PACE and (line := self._minutes_inside_warmup()):
