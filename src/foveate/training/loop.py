@@ -98,8 +98,7 @@ def train(
         display = Display(console, settings, progress, validation.metric if validation else None, unit)
         taken = writers(folder, progress.step, settings.tensorboard, callbacks, console) if processes.main else []
         with closing(MetricsLog([*taken, display] if processes.main else [], progress.window)) as metrics_log:
-            run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings)
-            run.passes = getattr(batches, "passes", 1)
+            run = _Run(updater, checkpoints, validation, metrics_log, display, progress, settings, batches)
             for rate, group in step_batches(batches, progress, settings):
                 run.step(rate, group, interruption)
             run.end(interruption)
@@ -122,13 +121,14 @@ class _Run:
         display: Display,
         progress: Progress,
         settings: Training,
+        batches: Batches,
     ) -> None:
         self.updater, self.placement = updater, updater.placement
         self.processes, self.settings = updater.processes, settings
         self.checkpoints, self.validation, self.progress = checkpoints, validation, progress
         self.metrics_log, self.display = metrics_log, display
         self.began = time.monotonic() - progress.seconds
-        self.passes = 1
+        self.passes: int = getattr(batches, "passes", 1)
         """How often each batch comes, one after the other: the training is not stopped in between."""
         self.placement.working.train()
 
