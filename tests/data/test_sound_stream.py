@@ -66,8 +66,9 @@ def test_speech_without_a_silence_is_cut() -> None:
     assert max(sound.seconds for sound in found) <= 2.06
 
 
-def test_silence_alone_has_no_parts() -> None:
-    assert list(sounds_from_pipe(io.BytesIO(stream(-3.0)).read, 2.0)) == []
+def test_silence_alone_is_told() -> None:
+    with pytest.raises(UserError, match=r"^standard input is silent$"):
+        next(sounds_from_pipe(io.BytesIO(stream(-3.0)).read, 2.0))
 
 
 @pytest.mark.parametrize(

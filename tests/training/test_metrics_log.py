@@ -70,7 +70,7 @@ def test_a_damaged_file_keeps_the_rows_that_are_whole(tmp_path: Path):
     assert path.read_text(encoding="utf-8") == '{"step": 3}\n{"step": 5}\n'
     path.unlink()
     path.mkdir()
-    with pytest.raises(UserError, match=r"^cannot read .*metrics.jsonl: Is a directory; remove it to continue$"):
+    with pytest.raises(UserError, match=r"^could not read .*metrics.jsonl: it is a folder; remove it to continue$"):
         JsonLines(path, 6)
 
 

@@ -126,11 +126,13 @@ def _row(line: str) -> Row | None:
 
 def _lines(path: Path) -> list[str]:
     """The lines of a file, which may be damaged."""
-    check_file(path, LARGEST)
     try:
+        check_file(path, LARGEST)
         return path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except UserError as error:
+        raise UserError(f"{error}; remove it to continue") from None
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; remove it to continue") from None
+        raise UserError(f"could not read {path}: {error.strerror}; remove it to continue") from None
 
 
 def _is_before(line: str, step: int) -> bool:
