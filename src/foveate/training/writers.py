@@ -36,7 +36,10 @@ class JsonLines:
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
         if path.exists():
-            kept = [line for line in _lines(path) if _is_before(line, step)]
+            try:
+                kept = [line for line in _lines(path) if _is_before(line, step)]
+            except UserError as error:
+                raise UserError(f"{error}; remove it to continue") from None
             with written(path) as temporary:
                 temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
@@ -126,13 +129,11 @@ def _row(line: str) -> Row | None:
 
 def _lines(path: Path) -> list[str]:
     """The lines of a file, which may be damaged."""
+    check_file(path, LARGEST)
     try:
-        check_file(path, LARGEST)
         return path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except UserError as error:
-        raise UserError(f"{error}; remove it to continue") from None
     except OSError as error:
-        raise UserError(f"could not read {path}: {error.strerror}; remove it to continue") from None
+        raise UserError(f"could not read {path}: {error.strerror}") from None
 
 
 def _is_before(line: str, step: int) -> bool:
