@@ -113,7 +113,7 @@ def _measured(rows: Sequence[Row]) -> list[list[str]]:
     found = [(f"step {row['step']:,}", metrics) for row in rows if (metrics := _table(row.get("validation")))]
     found += [(f"in the end: {name}", _table(one)) for name, one in _table(_final(rows).get("compared")).items()]
     names = _names(metrics for _, metrics in found)
-    body = [[when, *(_shown(metrics.get(name)) for name in names)] for when, metrics in found]
+    body = [[when, *(_value_text(metrics.get(name)) for name in names)] for when, metrics in found]
     return [["", *(name.replace("_", " ") for name in names)], *body] if found else []
 
 
@@ -131,7 +131,7 @@ def _names(tables: Iterable[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for one in tables for name in one))[:MOST_METRICS]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"{value:.4g}" if _number(value) else "" if value is None else show_value(value)
 
 

@@ -78,7 +78,7 @@ def _turn(read_metadata: Callable[[], PIL.Image.Exif]) -> Transpose | None:
 def read_image(path: Path) -> PIL.Image.Image:
     """The decoded image of a file, of an animation the first. Raises UserError for a missing file, DamagedImage for
     what is no image or too large."""
-    with _opened(path) as image:
+    with _open_image(path) as image:
         if image.format in jpeg_scans.FORMATS and has_too_many_scans(path.read_bytes()):
             raise DamagedImage(f"{path} has more than {jpeg_scans.MOST} scans, which would take long to decode")
         image.load()
@@ -87,20 +87,20 @@ def read_image(path: Path) -> PIL.Image.Image:
 
 def read_size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
     """Width and height of the image of a file, and Pillow's mode, without decoding it. Raises as `read_image`."""
-    with _opened(path) as image:
+    with _open_image(path) as image:
         return image.size, image.mode
 
 
 def read_sizes(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
     """Width and height of the image of a file as it is stored, and as its metadata turn it. Raises as `read_image`."""
-    with _opened(path) as image:
+    with _open_image(path) as image:
         width, height = image.size
         turn = _turn(partial(PIL.Image.Image.getexif, image))  # that of PNG images would decode all pixels
         return (width, height), (height, width) if turn in SIDEWAYS else (width, height)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[PIL.Image.Image]:
+def _open_image(path: Path) -> Iterator[PIL.Image.Image]:
     """The image of a file; whatever is wrong with it is a UserError."""
     try:
         check_file(path, LARGEST_FILE)

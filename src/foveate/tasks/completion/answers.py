@@ -92,10 +92,10 @@ class Completion:
 
     def json_values(self) -> dict[str, Any]:
         """Prompt, text, and the log-probability of each token; the same of further draws."""
-        others = {"others": [one._written() for one in self.others]} if self.others else {}
-        return {"prompt": self.prompt, **self._written(), **others}
+        others = {"others": [one._text_values() for one in self.others]} if self.others else {}
+        return {"prompt": self.prompt, **self._text_values(), **others}
 
-    def _written(self) -> dict[str, Any]:
+    def _text_values(self) -> dict[str, Any]:
         pairs = zip(self.tokens, self.log_probs, strict=True)
         tokens = [{"token": token, "log_prob": value} for token, value in pairs]
         return {"text": self.text, "ended": self.ended, "log_prob": self.log_prob, "tokens": tokens}
