@@ -59,12 +59,9 @@ def test_a_tagger_beside_its_baselines(tagger: Path, tagged: Path, capsys) -> No
     assert "210 words, 5 tags; 0 unknown words" in table
 
 
-def test_a_look_at_a_tagger_that_attends(tagged: Path, tmp_path: Path, capsys) -> None:
-    folder, page = tmp_path / "run", tmp_path / "look.html"
-    flags = [*SMALL, "--architecture.heads", "2", "--architecture.feedforward", "8"]
-    main(["train", "tag", "--data", str(tagged), "--out", str(folder), "--model", "transformer-tagger", *flags])
-    assert "4 heads at 2 sites" in output(capsys, "look", folder, "they sail", "--out", page)
-    output(capsys, "run", folder, "they sail", "--picture", tmp_path / "where.png")
+def test_a_look_at_the_tagger_that_is_trained_by_default(tagger: Path, tmp_path: Path, capsys) -> None:
+    assert "4 heads at 1 site" in output(capsys, "look", tagger, "they sail", "--out", tmp_path / "look.html")
+    output(capsys, "run", tagger, "they sail", "--picture", tmp_path / "where.png")
     assert (tmp_path / "where.png").stat().st_size > 1000
 
 
@@ -100,4 +97,9 @@ def test_mistakes_end_with_one_line(
     assert "line 1: 0 tabs" in fails("train", "tag", "--data", tmp_path / "bad.tsv", "--out", tmp_path / "run")
     told = fails("train", "tag", "--data", data, data, "--out", tmp_path / "run")
     assert told == "tagged text is one file of word<TAB>tag lines; 2 files were given"
-    assert fails("run", tagger, "they sail", "--picture", tmp_path / "a.png").startswith("no picture to draw")
+
+
+def test_a_tagger_that_does_not_attend_has_no_picture(tagged: Path, tmp_path: Path, fails: Callable[..., str]) -> None:
+    recurrent = tmp_path / "run"
+    main(["train", "tag", "--model", "birnn-tagger", "--data", str(tagged), "--out", str(recurrent), *SMALL])
+    assert fails("run", recurrent, "they sail", "--picture", tmp_path / "a.png").startswith("no picture to draw")

@@ -77,7 +77,7 @@ def test_finish_makes_the_model(
 
 def test_a_task_on_a_page_too(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "tagged.txt").write_text("".join(f"{TAGGED}the\tDET\nw{n}\tNOUN\n\n" for n in range(20)))
-    flags = ["--steps", "2", "--architecture.width", "16", "--architecture.embedding", "16", "--threads", "1"]
+    flags = ["--steps", "2", "--architecture.width", "16", "--threads", "1"]
     main(["train", "tag", "--data", str(tmp_path / "tagged.txt"), "--out", str(tmp_path / "run"), *flags])
     stop(tmp_path / "run")
     capsys.readouterr()

@@ -42,6 +42,8 @@ def recipe(out: Path, **changes) -> Tag:
     )
     architecture = {"width": 32, "embedding": 16, "dropout": 0.0}
     text = Text(batch_tokens=256, validation_sentences=20)
+    if "start" not in changes:
+        changes = {"model": "birnn-tagger", **changes}
     return Tag(**{"examples": text, "out": out, "training": training, "architecture": architecture, **changes})
 
 

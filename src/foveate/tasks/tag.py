@@ -86,7 +86,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     )
 
     examples: Annotated[Text, tyro.conf.arg(name="")] = field(default_factory=Text)
-    model: str = "birnn-tagger"
+    model: str = "birnn-transformer-tagger"
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/tag")
     """Folder for the trained model; a training that it holds is resumed."""

@@ -183,7 +183,7 @@ FAMILIES = (
         "foveate.models.text.transformer_tagger",
         {
             "transformer-tagger": (3_388_948, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
-            "birnn-transformer-tagger": (3_488_276, "The same, which reads the output of a bidirectional LSTM"),
+            "birnn-transformer-tagger": (3_355_796, "One such block, which reads the output of a bidirectional LSTM"),
             "transformer-tagger-base": (31_407_120, "6 blocks, width 512, 8 heads"),
         },
     ),

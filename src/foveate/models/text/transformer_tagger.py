@@ -69,6 +69,6 @@ _SMALL = {
 
 PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tagger": _SMALL,
-    "birnn-transformer-tagger": {**_SMALL, "recurrent_layers": 1},
+    "birnn-transformer-tagger": {**_SMALL, "recurrent_layers": 1, "layers": 1},
     "transformer-tagger-base": {},
 }
