@@ -7,7 +7,7 @@ from foveate.attention.grid_masks import grid_window
 from foveate.attention.hooks import intercept
 from foveate.attention.length_masks import left_padding, padding, segments
 from foveate.attention.masks import Mask, around, causal, window
-from foveate.attention.memory import Memory, assign_rows
+from foveate.attention.memory import Memory, RowGroups, assign_rows
 from foveate.attention.monotonic import Monotonic
 from foveate.attention.positions import sinusoidal, sinusoidal_grid
 from foveate.attention.rank_masks import by_rank
@@ -32,6 +32,7 @@ __all__ = [
     "RelativeGridPosition",
     "RelativeKeys",
     "RelativePosition",
+    "RowGroups",
     "ScaledDot",
     "Score",
     "SegmentEncoding",

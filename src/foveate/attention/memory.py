@@ -1,9 +1,10 @@
 """Keys and values that several calls attend to: an encoded source, or a cache that grows by a token at each step."""
 
 import copy
+from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from foveate.attention.scores import Score
@@ -31,11 +32,29 @@ def assign_rows(rows: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
     return rows.masked_scatter(~stays, free.nonzero()[:, 0])
 
 
+@runtime_checkable
+class RowGroups(Protocol):
+    """Says which rows of queries share a row of a memory, as the beams of a source do."""
+
+    def gather(self, x: Shaped[Tensor, "R T C"]) -> Shaped[Tensor, "E N C"]:
+        """Queries of all rows as queries for each row of the memory."""
+
+    def scatter(self, y: Shaped[Tensor, "E N C"]) -> Shaped[Tensor, "R T C"]:
+        """The inverse of `gather`, for what attention found."""
+
+    def select(self, rows: Int[Tensor, "Q"]) -> tuple["RowGroups", Int[Tensor, "K"] | None]:
+        """The groups of these rows, in this order, and the old positions of the memory's rows that are left; None if
+        all are."""
+
+
 class Memory:
     """Keys, prepared once by the score, and their values. The leading dimension is the batch (or the beams).
 
     `keys` (..., S, P) and `values` (..., S, V) are views, valid until rows are reordered. Do not write into them.
     """
+
+    groups: RowGroups | None = None
+    """Which rows of queries share a row of this memory; None where each has its own."""
 
     def __init__(
         self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score, expected: int = 0
@@ -64,6 +83,14 @@ class Memory:
             raise unequal_lengths(k, v)
         self._keys.append(self.score.keys(k))
         self._values.append(v)
+
+    def gather(self, queries: Shaped[Tensor, "R T C"]) -> Shaped[Tensor, "E N C"]:
+        """The queries of all rows as queries for each row of the memory."""
+        return queries if self.groups is None else self.groups.gather(queries)
+
+    def scatter(self, output: Shaped[Tensor, "E N C"]) -> Shaped[Tensor, "R T C"]:
+        """The inverse of `gather`, for the output of attention."""
+        return output if self.groups is None else self.groups.scatter(output)
 
     def reorder(self, rows: Int[Tensor, "R"]) -> None:
         """Keep these rows of the batch, in this order. A row may be repeated or left out, as in beam search."""

@@ -8,7 +8,6 @@ from foveate.nn.attentive_decoder import (
     RecurrentDecoderState,
     concatenate_choices,
 )
-from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock, ParallelBlock, TransformerBlock
 from foveate.nn.boxes import box_centres, box_corners, generalized_iou
 from foveate.nn.conditional_norm import ConditionalBatchNorm
@@ -78,7 +77,6 @@ __all__ = [
     "AttentiveDecoder",
     "AttentiveDecoderState",
     "BahdanauDecoder",
-    "BeamSources",
     "BoxQueries",
     "ChannelNorm",
     "ContextDecoder",

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory, ScaledDot, Score, attend
 from foveate.errors import UserError
-from foveate.nn.beam_sources import BeamSources
 from foveate.nn.rotary import Rotation
 from foveate.nn.unequal_heads import UnequalOutput, UnequalProjection, widest
 
@@ -92,24 +91,22 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | Tensor | None = None,
         bias: Bias | Tensor | None = None,
         past: Memory | None = None,
-        beams: BeamSources | None = None,
         rotation: Rotation | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
         source_positions: Float[Tensor, "... S E"] | None = None,
     ) -> Float[Tensor, "B T O"]:
         """Attend from x to a source or a memory of it; without a source, to x itself (self-attention).
 
-        With `beams`, several rows of x share a row of the source. `past` is for self-attention step by step: the keys
-        and values of x are appended to it, and x attends to all of them. The `rotation` of x's positions turns queries
+        `past` is for self-attention step by step: the keys and values of x are appended to it, and x attends to all of
+        them. The `rotation` of x's positions turns queries
         and keys of self-attention. `positions` are added to x and `source_positions` to the source where they become
         queries and keys, and not where they become values (Carion et al. 2020).
         """
         if source is not None:
             if not isinstance(source, Memory):
                 source = self._memory(*self._keys_values(source, source_positions))
-            queries = self.query(_sum(x, positions))
-            queries = queries if beams is None else beams.gather(queries)
-            return self._attend(split_heads(queries, self.head_width), source, mask, bias, beams)
+            queries = source.gather(self.query(_sum(x, positions)))
+            return self._attend(split_heads(queries, self.head_width), source, mask, bias)
         queries, keys, values = self._project(x, positions)
         if rotation is not None:
             queries, keys = rotation(queries), rotation(keys)
@@ -125,7 +122,6 @@ class MultiHeadAttention(nn.Module):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-        beams: BeamSources | None = None,
     ) -> Tensor:
         dtype = queries.dtype
         if self.memory_dtype is not None:
@@ -136,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         output = attend(queries, memory, mask=mask, bias=bias, dropout=dropout)
         output = (output if self.group == 1 else output.flatten(1, 2)).transpose(1, 2).flatten(2)
         output = output if self.memory_dtype is None else output.to(dtype)
-        return self.output(output if beams is None else beams.scatter(output))
+        return self.output(memory.scatter(output))
 
     def _memory(self, keys: Tensor, values: Tensor) -> Memory:
         return Memory(self._shared(keys), self._shared(values), self.score)

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from foveate.attention import Bias, Mask, Memory
 from foveate.nn.attention import MultiHeadAttention
-from foveate.nn.beam_sources import BeamSources
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.residual import Residual
 from foveate.nn.rotary import Rotation
@@ -89,16 +88,15 @@ class DecoderBlock(nn.Module):
         source_mask: Mask | Tensor | None = None,
         past: Memory | None = None,
         bias: Bias | None = None,
-        beams: BeamSources | None = None,
         positions: Float[Tensor, "... T C"] | None = None,
         source_positions: Float[Tensor, "... S C"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """`mask` and `bias` are for self-attention, `source_mask` for attention to the source.
 
-        `past` is the memory of the tokens so far; those of x are appended. With `beams`, several rows of x share a row
-        of the source. `positions` of x and of the source are added to queries and keys, not to values.
+        `past` is the memory of the tokens so far; those of x are appended. `positions` of x and of the source
+        are added to queries and keys, not to values.
         """
         x = self.around_self(x, partial(self.self, mask=mask, bias=bias, past=past, positions=positions))
-        cross = partial(self.cross, source=source, mask=source_mask, beams=beams)
+        cross = partial(self.cross, source=source, mask=source_mask)
         x = self.around_cross(x, partial(cross, positions=positions, source_positions=source_positions))
         return self.around_feedforward(x, self.feedforward)

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from foveate.attention import Mask, Memory, RelativePosition, causal, padding, window
+from foveate.attention import Mask, Memory, RelativePosition, RowGroups, causal, padding, window
 from foveate.nn.attention import MultiHeadAttention
-from foveate.nn.beam_sources import BeamSources
 from foveate.nn.blocks import DecoderBlock
 from foveate.nn.feedforward import FeedForward
 from foveate.nn.residual import Residual
@@ -49,19 +47,27 @@ class DecoderStackState:
     past: list[Memory]
     source: list[Memory]
     source_lengths: Int[Tensor, "E"]
-    beams: BeamSources
-    """The source of each row. The beams of a source share its row in `source`, which is not copied when beams are
-    reordered."""
+    groups: RowGroups | None = None
+    """Which rows share a source; None where each has its own. Shared sources are not copied when rows are reordered."""
 
     @property
     def steps(self) -> int:
         """Number of tokens so far."""
         return self.past[0].length
 
+    def share(self, groups: RowGroups) -> None:
+        """Rows of one group attend to one row of the source."""
+        self.groups = groups
+        for memory in self.source:
+            memory.groups = groups
+
     def reorder(self, rows: Int[Tensor, "Q"]) -> None:
         for memory in self.past:
             memory.reorder(rows)
-        self.beams, sources = self.beams.select(rows)
+        sources: Int[Tensor, "K"] | None = rows
+        if self.groups is not None:
+            groups, sources = self.groups.select(rows)
+            self.share(groups)
         if sources is not None:
             for memory in self.source:
                 memory.reorder(sources)
@@ -102,7 +108,6 @@ class DecoderStack(nn.ModuleList):
             past=[block.self.memory(source[:, :0], expected) for block in self],
             source=[block.cross.memory(source) for block in self],
             source_lengths=source_lengths,
-            beams=BeamSources(torch.arange(len(source), device=source.device)),
         )
 
     def step(
@@ -112,5 +117,5 @@ class DecoderStack(nn.ModuleList):
         source_mask, bias = padding(state.source_lengths), distances.with_start(state.steps) if distances else None
         mask = None if self.window is None else window(self.window, state.steps)
         for block, past, source in zip(self, state.past, state.source, strict=True):
-            x = block(x, source, mask=mask, source_mask=source_mask, past=past, bias=bias, beams=state.beams)
+            x = block(x, source, mask=mask, source_mask=source_mask, past=past, bias=bias)
         return x

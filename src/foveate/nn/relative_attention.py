@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from foveate.attention import Bias, Mask, Memory, RelativeEncoding
 from foveate.errors import UserError
 from foveate.nn.attention import MultiHeadAttention, split_heads
-from foveate.nn.beam_sources import BeamSources
 from foveate.nn.two_stream import distance_waves
 
 
@@ -35,7 +34,6 @@ class RelativeAttention(MultiHeadAttention):
         memory: Memory,
         mask: Mask | Tensor | None,
         bias: Bias | Tensor | None,
-        beams: BeamSources | None = None,
     ) -> Tensor:
         """Queries are the last of the memory's columns; distances count these columns."""
         length, count = memory.length, queries.shape[2]
@@ -45,4 +43,4 @@ class RelativeAttention(MultiHeadAttention):
         # The bias reads the queries of attention, which have the content's offset already.
         offset = self.distance_offset - self.content_offset
         relative = RelativeEncoding(vectors, offset, self.head_width**-0.5, rows if length > count else None)
-        return super()._attend(queries + self.content_offset, memory, mask, relative, beams)
+        return super()._attend(queries + self.content_offset, memory, mask, relative)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from foveate import create
+from foveate.decoding.beam_sources import BeamSources
 from foveate.errors import UserError
 from foveate.nn.positions import RADIUS
 
@@ -134,6 +135,7 @@ def test_beams_of_one_sentence_share_its_memory() -> None:
     model = create("transformer-base", **SMALL).eval()
     with torch.no_grad():
         state = model.start(torch.tensor([[4, 5, 2], [6, 7, 2]]), torch.tensor([3, 3]))
+        state.share(BeamSources(torch.arange(2)))
         keys = state.source[0].keys.data_ptr()
         model.step(torch.tensor([1, 1]), state)
         state.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
@@ -145,13 +147,16 @@ def test_beams_of_one_sentence_share_its_memory() -> None:
         assert state.source[0].keys.shape[0] == 1
 
 
+@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("rows", [[1, 1, 0, 0], [0, 0, 1], [0, 1, 0, 1], [1]])
-def test_any_rows_of_any_sources_go_on(rows: list[int]) -> None:
+def test_any_rows_of_any_sources_go_on(rows: list[int], shared: bool) -> None:
     model = create("transformer-base", **SMALL).eval()
     source, lengths = torch.tensor([[4, 5, 2], [6, 2, 0]]), torch.tensor([3, 2])
     first, second = torch.tensor([1, 1]), torch.tensor([4, 5, 6, 7])[: len(rows)]
     with torch.no_grad():
         state = model.start(source, lengths)
+        if shared:
+            state.share(BeamSources(torch.arange(2)))
         model.step(first, state)
         state.reorder(torch.tensor(rows))
         logits = model.step(second, state)

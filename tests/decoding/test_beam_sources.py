@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from foveate.nn import BeamSources
+from foveate.decoding.beam_sources import BeamSources
 
 
 @pytest.mark.parametrize("sources", [[0, 1, 2], [0, 0, 1, 1], [2, 0, 1, 0, 0, 2], [1, 0], [0]])
