@@ -1,5 +1,6 @@
-"""Short names of options that people type often, or know from other tools."""
+"""Options as people type them: short names, which other tools have too, and lists given piece by piece."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 ALIASES = {
@@ -33,3 +34,29 @@ def short_names(known: Collection[str]) -> dict[str, str]:
         if name not in known
     }
     return {name: option for name, option in found.items() if option is not None}
+
+
+def repeated(arguments: Sequence[str]) -> bool:
+    """Whether an option is given twice."""
+    names = [word.partition("=")[0] for word in arguments if _is_option(word)]
+    return len(set(names)) < len(names)
+
+
+def gathered(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
+    """The arguments with all values of each option that takes a list (`--stop A --stop B`) where it is first given."""
+    parts: dict[str | int, list[str]] = {-1: []}
+    values = parts[-1]
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if _is_option(word) and name in lists:
+            values = parts.setdefault(name, [name])
+            values.extend([value] if equals else [])
+        elif _is_option(word):
+            values = parts[place] = [word]
+        else:
+            values.append(word)
+    return [word for part in parts.values() for word in part]
+
+
+def _is_option(word: str) -> bool:
+    return re.match("--?[a-z]", word) is not None

@@ -29,6 +29,11 @@ def known_options(text: str) -> set[str]:
     return set(re.findall(r"--[a-z][a-z0-9.-]*", text))
 
 
+def list_options(text: str) -> set[str]:
+    """Those options of a help text that take any number of values."""
+    return set(re.findall(r"(--[a-z][a-z0-9.-]*) \[", text))
+
+
 def short_help(text: str, names: Sequence[str], examples: Sequence[str]) -> str:
     """Of a full help text what stands before the options, those of these names and arguments without one; examples."""
     entries = dict(_entries(text))

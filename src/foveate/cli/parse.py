@@ -11,8 +11,8 @@ from typing import Any
 
 import tyro
 
-from foveate.cli.aliases import ALIASES, short_names, spelled_out
-from foveate.cli.help import full_help, known_options
+from foveate.cli.aliases import ALIASES, gathered, repeated, short_names, spelled_out
+from foveate.cli.help import full_help, known_options, list_options
 from foveate.errors import UserError
 
 _TEXT = "\ue000"
@@ -31,6 +31,8 @@ def parse(kind: Any, arguments: Sequence[str], command: str, default: Any = None
         tyro.cli(kind, args=["--help"], prog=f"foveate {command}", **keywords)
     if ALIASES.keys() & {word.partition("=")[0] for word in arguments}:
         arguments = spelled_out(arguments, known_options(full_help(kind, command, keywords)))
+    if repeated(arguments):
+        arguments = gathered(arguments, list_options(full_help(kind, command, keywords)))
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
