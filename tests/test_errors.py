@@ -34,3 +34,10 @@ def test_one_line() -> None:
     text = one_line("a\nb\r\nc\x0cd\x85e\u2028f\u2029g\x1b[2J")
     assert text == r"a\nb\r\nc\x0cd\x85e\u2028f\u2029g\x1b[2J"
     assert len(text.splitlines()) == 1
+
+
+def test_a_mistake_is_no_longer_than_people_read() -> None:
+    told = str(UserError(f"map.json has the place '{'x' * 9000}': give each place a name"))
+    assert len(told) < 1010
+    assert told.startswith("map.json has the place 'xxx")
+    assert told.endswith("xxx': give each place a name")

@@ -12,6 +12,9 @@ MOST = 2**53
 QUOTED = 60
 """So much of a text is shown where it is wrong."""
 
+LONGEST = 1000
+"""Characters of a mistake, at most: a file may hold a name of any length."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
@@ -22,6 +25,12 @@ class UserError(ValueError):
     """A mistake in what the user gave, told in one clear line; the command line prints it and exits with `status`."""
 
     status = 2
+
+    def __init__(self, message: object) -> None:
+        text = str(message)
+        if len(text) > LONGEST:  # what is wrong stands at the beginning, the remedy at the end
+            text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+        super().__init__(text)
 
 
 class OwnError(UserError):
