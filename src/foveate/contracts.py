@@ -151,22 +151,11 @@ class State(Protocol):
 class Generator(Protocol):
     """A model that writes one token after the other, whatever it reads."""
 
-    def prefill(self, **inputs: Tensor) -> tuple[Float[Tensor, "R N"], State]:
-        """Read the inputs, a prompt among them; the logits of each row's next token and the state after the prompt."""
+    def prefill(self, tokens: Int[Tensor, "R T"], **inputs: Tensor) -> tuple[Float[Tensor, "R N"], State]:
+        """Read the inputs and the `tokens` that each output begins with; the logits of the next ones and the state."""
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
         """Append one token to each row; the logits of the next one. Changes the state in place."""
-
-
-@runtime_checkable
-class StepDecoder(Protocol):
-    """A model that writes one token after the other."""
-
-    def start(self, **inputs: Tensor) -> State:
-        """Read the input (the source); the state before the first step, one row for each example."""
-
-    def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
-        """Feed one token, at first the start, to every row; the logits of the next one. Changes the state."""
 
 
 @runtime_checkable

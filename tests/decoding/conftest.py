@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from foveate import create
 from foveate.contracts import Hypothesis
+from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.special_tokens import LEARNED
 
 START, END = LEARNED.start, LEARNED.end
@@ -28,7 +29,7 @@ class Rows:
         self.examples, self.history = self.examples[rows], self.history[rows]
 
 
-class Scripted:
+class Scripted(EncoderDecoder):
     """A decoder whose logits are any function of the example and the tokens so far; it notes the rows of each step."""
 
     def __init__(self, vocabulary: int):

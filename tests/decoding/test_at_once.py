@@ -56,9 +56,10 @@ class Watched:
         self.threads: dict[int, int] = {}
         self.steps = 0
 
-    def start(self, **inputs: Tensor) -> Any:
+    def prefill(self, tokens: Tensor, **inputs: Tensor) -> Any:
         self.threads[threading.get_ident()] = torch.get_num_threads()
-        return self.model.start(**inputs)
+        logits, state = self.model.prefill(tokens, **inputs)
+        return logits * (torch.nan if self.broken else 1), state
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         self.steps += 1

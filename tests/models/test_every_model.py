@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from variants import ENDS, LENGTHS
 
-from foveate.contracts import Output, State, StepDecoder
+from foveate.contracts import Output, State
 from foveate.nn import skip_init
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 SCORED = "key.bias"
 """No gradient reaches what moves all keys alike: the softmax does not see it."""
@@ -21,7 +22,7 @@ BETWEEN_ZEROS = ("decoder.0.self.", "decoder.0.around_self.norm.weight")
 """In DETR, whose queries start from zeros, all values of the first layer are the same."""
 
 
-def steps(model: StepDecoder, inputs: dict[str, Tensor], state: State, targets: Tensor) -> Tensor:
+def steps(model: EncoderDecoder, inputs: dict[str, Tensor], state: State, targets: Tensor) -> Tensor:
     return torch.stack([model.step(tokens, state) for tokens in targets.unbind(1)], 1)
 
 
@@ -120,12 +121,15 @@ def test_each_example_as_if_it_were_alone(variant, inputs) -> None:
 
 def test_steps_equal_all_at_once(writer, inputs) -> None:
     model = writer.build()
-    assert isinstance(model, StepDecoder)
+    assert isinstance(model, EncoderDecoder)
     whole = model(**inputs).logits
     for gradients in (True, False):
         with torch.set_grad_enabled(gradients):
             found = steps(model, inputs, model.start(**source(inputs)), inputs["target"])
+            begun, state = model.prefill(inputs["target"][:, :2], **source(inputs))
+            after = model.step(inputs["target"][:, 2], state)
         torch.testing.assert_close(found, whole, atol=1e-5, rtol=0)
+        torch.testing.assert_close(torch.stack([begun, after], 1), found[:, 1:3])
 
 
 def test_steps_after_rows_changed_places(writer, inputs) -> None:

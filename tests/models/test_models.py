@@ -9,7 +9,7 @@ import torch
 
 import foveate
 from foveate import models
-from foveate.contracts import StepDecoder
+from foveate.contracts import Generator
 from foveate.errors import UserError
 from foveate.nn import attends
 
@@ -19,7 +19,7 @@ TRANSLATORS = [
     name
     for name, preset in models.presets().items()
     if models.sizes_of_data(preset.family) == [*VOCABULARIES]
-    and issubclass(models.family_module(preset.family).MODEL, StepDecoder)
+    and issubclass(models.family_module(preset.family).MODEL, Generator)
 ]
 
 

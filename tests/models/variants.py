@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from foveate import models
 from foveate.attention import Monotonic
-from foveate.contracts import StepDecoder
+from foveate.contracts import Generator
 from foveate.models.vision.detr import DETR
 from foveate.nn import FeatureMapAttention, Proposals
 
@@ -200,7 +200,7 @@ class Variant:
     @property
     def writes(self) -> bool:
         """Whether the model reads a source or an image and writes, one token after the other."""
-        return issubclass(self.model, StepDecoder) and "target" in self.inputs
+        return issubclass(self.model, Generator) and "target" in self.inputs
 
     @property
     def reads(self) -> bool:

@@ -25,10 +25,14 @@ class Forced:
     """A model that never ends."""
 
     def __init__(self, model: Any) -> None:
-        self.start, self._step = model.start, model.step
+        self._model = model
+
+    def prefill(self, tokens: Tensor, **inputs: Tensor) -> tuple[Tensor, State]:
+        state = self._model.start(**inputs)
+        return self.step(tokens[:, 0], state), state
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        logits = self._step(tokens, state)
+        logits = self._model.step(tokens, state)
         logits[:, END] = -torch.inf
         return logits
 

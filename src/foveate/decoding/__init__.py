@@ -1,4 +1,4 @@
-"""Decoding with any model that has the step protocol of `foveate.contracts`, and scoring of known outputs."""
+"""Decoding with any model that is a `Generator` (`foveate.contracts`), and scoring of known outputs."""
 
 from foveate.decoding.at_once import batches_at_once, decode_all
 from foveate.decoding.beam import beam

@@ -6,14 +6,13 @@ a batch each do not."""
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from foveate.attention import hooks
-from foveate.contracts import Generator, Hypothesis, State, StepDecoder
+from foveate.contracts import Generator, Hypothesis, State
 from foveate.decoding.settings import Decoding, decode_up_to, longest_outputs
 from foveate.special_tokens import SpecialTokens
 
@@ -27,7 +26,7 @@ def batches_at_once(device: torch.device) -> int:
 
 
 def decode_all(
-    model: Generator | StepDecoder,
+    model: Generator,
     batches: Sequence[dict[str, Tensor]],
     special: SpecialTokens,
     settings: Decoding,
@@ -55,7 +54,7 @@ def _one_by_one(inputs: dict[str, Tensor], settings: Decoding) -> bool:
 
 @torch.inference_mode()
 def _decode(
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     settings: Decoding,
@@ -68,7 +67,7 @@ def _decode(
 
 
 def _decode_at_once(
-    model: Generator | StepDecoder,
+    model: Generator,
     batches: Sequence[dict[str, Tensor]],
     special: SpecialTokens,
     settings: Decoding,
@@ -93,12 +92,11 @@ def _decode_at_once(
 class _Stoppable:
     """A model whose steps raise CancelledError after the event."""
 
-    def __init__(self, model: Generator | StepDecoder, stop: Event) -> None:
+    def __init__(self, model: Generator, stop: Event) -> None:
         self._model, self._stop = model, stop
 
-    def __getattr__(self, name: str) -> Any:
-        """`start` or `prefill`, whichever the model has."""
-        return getattr(self._model, name)
+    def prefill(self, tokens: Int[Tensor, "R T"], **inputs: Tensor) -> tuple[Float[Tensor, "R N"], State]:
+        return self._model.prefill(tokens, **inputs)
 
     def step(self, tokens: Int[Tensor, "R"], state: State) -> Float[Tensor, "R N"]:
         if self._stop.is_set():

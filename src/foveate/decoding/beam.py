@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.attention import assign_rows
-from foveate.contracts import Generator, Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
 from foveate.decoding.ranking import LONGEST, best, hypothesis, limits, log_probs, writable
 from foveate.errors import UserError
@@ -23,7 +23,7 @@ PENALTY = 4
 
 @torch.no_grad()
 def beam(
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],

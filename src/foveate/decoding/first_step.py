@@ -1,4 +1,4 @@
-"""The first step of decoding, for both kinds of models that write."""
+"""The first step of decoding: outputs begin with their prompt, or with the start token."""
 
 from typing import Protocol, runtime_checkable
 
@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.attention import RowGroups
-from foveate.contracts import Generator, State, StepDecoder
+from foveate.contracts import Generator, State
 from foveate.decoding.beam_sources import BeamSources
 from foveate.special_tokens import SpecialTokens
 
@@ -21,18 +21,16 @@ class SourceState(Protocol):
 
 
 def first_step(
-    model: Generator | StepDecoder, inputs: dict[str, Tensor], special: SpecialTokens
+    model: Generator, inputs: dict[str, Tensor], special: SpecialTokens
 ) -> tuple[Float[Tensor, "R N"], State]:
-    """The logits of each row's first token and the state: by `prefill`, or by `start` and a step.
+    """The logits of each row's next token and the state after the prompt, the input `tokens`, or the start token.
 
     Rows that continue one row share its source.
     """
-    if hasattr(model, "prefill"):
-        logits, state = model.prefill(**inputs)
-    else:
-        state = model.start(**inputs)
+    if "tokens" not in inputs:
         rows = next(iter(inputs.values()))
-        logits = model.step(torch.full((len(rows),), special.start, device=rows.device), state)
+        inputs = {"tokens": torch.full((len(rows), 1), special.start, device=rows.device), **inputs}
+    logits, state = model.prefill(**inputs)
     if isinstance(state, SourceState):
         state.share(BeamSources(torch.arange(len(logits), device=logits.device)))
     return logits, state

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import Generator, Hypothesis, State, StepDecoder
+from foveate.contracts import Generator, Hypothesis, State
 from foveate.decoding.first_step import first_step
 from foveate.decoding.ranking import hypothesis, limits, log_probs, writable
 from foveate.special_tokens import SpecialTokens
@@ -18,7 +18,7 @@ Choice = Callable[[Float[Tensor, "R N"]], Int[Tensor, "R"]]
 
 @torch.no_grad()
 def greedy(
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],
@@ -36,7 +36,7 @@ def _likeliest(logits: Float[Tensor, "R N"]) -> Int[Tensor, "R"]:
 
 
 def write(
-    model: Generator | StepDecoder,
+    model: Generator,
     logits: Float[Tensor, "R N"],
     state: State,
     special: SpecialTokens,

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from foveate.contracts import Generator, Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.first_step import first_step
 from foveate.decoding.greedy import write
 from foveate.decoding.ranking import best, limits, not_a_number
@@ -17,7 +17,7 @@ COLDEST, HOTTEST = 1e-37, 1e37
 
 @torch.no_grad()
 def sample(
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     max_length: int | Int[Tensor, "B"],

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from foveate.contracts import IGNORE, Batch, Output, StepDecoder
+from foveate.contracts import IGNORE, Batch, Generator, Output
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
 
@@ -28,16 +28,17 @@ def score(model: Callable[..., Output], batch: Batch) -> Float[Tensor, "B"]:
 
 
 @torch.no_grad()
-def step_scores(model: StepDecoder, batch: Batch, special: SpecialTokens) -> Float[Tensor, "B"]:
+def step_scores(model: Generator, batch: Batch, special: SpecialTokens) -> Float[Tensor, "B"]:
     """`score`, computed token by token as in decoding.
 
-    `start` gets the inputs whose names do not begin with "target".
+    `prefill` gets the start token and the inputs whose names do not begin with "target".
     """
-    state = model.start(**{name: value for name, value in batch.inputs.items() if not name.startswith("target")})
-    tokens = torch.full_like(batch.labels[:, 0], special.start)
-    total = torch.zeros(len(tokens), device=tokens.device)
-    for expected in batch.labels.unbind(1):
-        logits = model.step(tokens, state)
+    source = {name: value for name, value in batch.inputs.items() if not name.startswith("target")}
+    logits, state = model.prefill(torch.full_like(batch.labels[:, :1], special.start), **source)
+    fed = batch.labels.masked_fill(batch.labels == IGNORE, special.pad)
+    total = torch.zeros(len(logits), device=logits.device)
+    for place, expected in enumerate(batch.labels.unbind(1)):
+        if place:
+            logits = model.step(fed[:, place - 1], state)
         total = total - cross_entropy(logits.float(), expected, ignore_index=IGNORE, reduction="none")
-        tokens = expected.masked_fill(expected == IGNORE, special.pad)
     return total

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from foveate.contracts import Generator, Hypothesis, StepDecoder
+from foveate.contracts import Generator, Hypothesis
 from foveate.decoding.beam import beam, check_beam
 from foveate.decoding.greedy import greedy
 from foveate.decoding.ranking import LONGEST
@@ -79,7 +79,7 @@ class Decoding:
 
 
 def decode(
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     source_lengths: Int[Tensor, "B"],
@@ -113,7 +113,7 @@ def longest_outputs(
 
 def decode_up_to(
     longest: Int[Tensor, "B"],
-    model: Generator | StepDecoder,
+    model: Generator,
     inputs: dict[str, Tensor],
     special: SpecialTokens,
     settings: Decoding,

@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 
 from foveate.config import from_dict
-from foveate.contracts import Batch, StepDecoder
+from foveate.contracts import Batch, Generator
 from foveate.data import PairBatches, ParallelText, Splits, open_source
 from foveate.decoding import Decoding, step_scores
 from foveate.errors import UserError, at_least, unknown
@@ -222,7 +222,7 @@ def _speeds(translators: dict[str, Predictor], batch: Batch, options: AttentionO
         updaters[name]([batch], 0.0, 1)  # a learning rate of 0 does not change the weights
 
     def write(name: str) -> None:
-        step_scores(cast(StepDecoder, models[name].eval()), batch, special)
+        step_scores(cast(Generator, models[name].eval()), batch, special)
 
     training, writing = (
         {name: batch.total_weight / seconds for name, seconds in side_by_side(runs, options.repeats).items()}

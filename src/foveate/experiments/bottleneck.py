@@ -219,9 +219,7 @@ def _read(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
 def _write(model: Any, source: torch.Tensor, target: torch.Tensor) -> None:
     """Decode a translation of this length token by token, as in greedy search."""
     with torch.inference_mode():
-        state = model.start(source=source, source_lengths=torch.tensor([source.shape[1]]))
-        for tokens in target.unbind(1):
-            model.step(tokens, state)
+        model.prefill(target, source=source, source_lengths=torch.tensor([source.shape[1]]))
 
 
 def _times(

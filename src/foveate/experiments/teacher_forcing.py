@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import StepDecoder
+from foveate.contracts import Generator
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import legend_below, line, panels, powers_of_two
@@ -84,7 +84,7 @@ def _model(options: TeacherForcing, name: str) -> nn.Module:
     }
     values: dict[str, Any] = {size: value for size, value in sizes.items() if size in known}
     model = models.create(name, **values).eval() if {"src_vocab", "tgt_vocab"} <= known else None
-    if not isinstance(model, StepDecoder):  # a matcher reads two texts, for example
+    if not isinstance(model, Generator):  # a matcher reads two texts, for example
         raise UserError(f"{name} does not translate; `foveate train translate --help` lists models that do")
     return model
 
@@ -117,10 +117,7 @@ def _run(options: TeacherForcing, model: Any, length: int, mode: str) -> Run:
         return model(source, lengths, target).logits
 
     def stepped() -> Any:
-        state = model.start(source, lengths)
-        for tokens in target.unbind(1):
-            model.step(tokens, state)
-        return state
+        return model.prefill(target, source=source, source_lengths=lengths)[1]
 
     return forced if mode == "forced" else stepped
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from foveate import models
-from foveate.contracts import StepDecoder
+from foveate.contracts import Generator
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.special_tokens import LEARNED
@@ -86,7 +86,7 @@ def _translator(name: str) -> nn.Module:
     if "tgt_vocab" not in models.sizes_of_data(models.preset(name).family):
         raise UserError(f"{name} does not translate; `foveate train translate --help` lists models that do")
     model = models.create(name, src_vocab=100, tgt_vocab=100).eval()
-    assert isinstance(model, StepDecoder)
+    assert isinstance(model, Generator)
     return model
 
 
@@ -97,8 +97,8 @@ def _passes(model: Any, length: int) -> dict[str, Callable[[], object]]:
     target[:, 0] = LEARNED.start
 
     def stepped() -> Tensor:
-        state = model.start(source, lengths)
-        return torch.stack([model.step(tokens, state) for tokens in target.unbind(1)])
+        first, state = model.prefill(target[:, :1], source=source, source_lengths=lengths)
+        return torch.stack([first, *(model.step(tokens, state) for tokens in target[:, 1:].unbind(1))])
 
     return {"training": lambda: model(source, lengths, target), "test": stepped}
 

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from foveate.nn.attentive_decoder import RecurrentDecoderState
 from foveate.nn.dropout import Dropout
+from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.pooling import LastState
 from foveate.nn.recurrent import Recurrent, RecurrentState
 
@@ -27,7 +28,7 @@ class SentenceReader(nn.Module):
         return self.pooling(states, source_lengths, last[0][-1])
 
 
-class SentenceWriter(nn.Module):
+class SentenceWriter(EncoderDecoder, nn.Module):
     """Decodes a sentence from a vector c. It gives the first state and is an input of every step: R(s_j, [t_j; c]).
 
     A step decoder with the input `vectors` (B, C).

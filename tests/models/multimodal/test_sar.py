@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate import models
-from foveate.contracts import GridEncoder, StepDecoder
+from foveate.contracts import Generator, GridEncoder
 from foveate.decoding import beam, greedy
 from foveate.models.multimodal.sar import SAR, SARConfig
 from foveate.special_tokens import LEARNED
@@ -87,7 +87,7 @@ def test_columns_of_padding_are_never_seen(model) -> None:
 
 
 def test_decodes(model) -> None:
-    assert isinstance(model, StepDecoder)
+    assert isinstance(model, Generator)
     assert isinstance(model.backbone, GridEncoder)
     inputs = {"pixels": PIXELS, "widths": WIDTHS}
     assert [found.tokens for found in greedy(model, inputs, LEARNED, 6)] == [

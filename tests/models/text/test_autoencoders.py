@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from foveate import create
-from foveate.contracts import IGNORE, Batch, StepDecoder
+from foveate.contracts import IGNORE, Batch, Generator
 from foveate.data.prose_batches import paragraph_inputs
 from foveate.decoding import greedy
 from foveate.errors import UserError
@@ -43,7 +43,7 @@ def written(paragraphs: list[list[list[int]]]) -> Tensor:
 def test_steps_equal_all_at_once(cell: str, bidirectional: bool) -> None:
     model = create("rnn-autoencoder", **SMALL, cell=cell, bidirectional=bidirectional, layers=2).eval()
     whole = model(SOURCE, LENGTHS, TARGET).logits
-    assert isinstance(model, StepDecoder)
+    assert isinstance(model, Generator)
     assert whole.shape == (3, 5, 17)
     state = model.start(SOURCE, LENGTHS)
     for place in range(2):
@@ -107,7 +107,7 @@ def test_planned_one_by_one_as_all_at_once(name: str, cell: str) -> None:
     target = written(PARAGRAPHS)
     whole = model(**inputs, target=target).logits
     assert whole.shape == (5, 4, 17)
-    assert isinstance(model.writer, StepDecoder)
+    assert isinstance(model.writer, Generator)
     state, before = model.start(**inputs), torch.zeros(2, 12)
     read = model.reader(inputs["source"], inputs["source_lengths"])
     for rows in ([0, 3], [1, 4]):

@@ -26,6 +26,7 @@ from foveate.nn import (
     concatenate_choices,
     word_vectors,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -72,7 +73,7 @@ class CaptionOutput(Output):
     coverage: Float[Tensor, "B S"] | None = None
 
 
-class RNNCaptioner(nn.Module):
+class RNNCaptioner(EncoderDecoder, nn.Module):
     """Encodes an image and writes its caption token by token."""
 
     def __init__(self, config: RNNCaptionerConfig) -> None:

@@ -18,6 +18,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.models.vision.sizes import one_for_each_stage
 from foveate.nn import ConvNorm, Dropout, Recurrent, ResidualBlock, initialize_convolutions
+from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.recurrent import RecurrentState
 
 
@@ -59,7 +60,7 @@ class ReaderState:
         self.places = self.places[rows]
 
 
-class SAR(nn.Module):
+class SAR(EncoderDecoder, nn.Module):
     """Reads the word in an image, one character per step."""
 
     attends = True

@@ -31,6 +31,7 @@ from foveate.nn import (
     position_encoding,
     tie_output,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -76,7 +77,7 @@ class TransformerCaptionerConfig(HeadFields):
     """Rows of the learned table."""
 
 
-class TransformerCaptioner(nn.Module):
+class TransformerCaptioner(EncoderDecoder, nn.Module):
     """Encodes an image and writes its caption from left to right."""
 
     image_encoder: Any

@@ -18,6 +18,7 @@ from foveate.contracts import Choices
 from foveate.errors import at_least, check_literals
 from foveate.models.speech.output import SpeechOutput
 from foveate.nn import ContextDecoder, Dropout, PyramidalEncoder, Recurrent, RecurrentDecoderState
+from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.local_windows import AdvancingWindow
 
 
@@ -52,7 +53,7 @@ class LASConfig:
     """Share of the outputs of recurrent layers that is dropped in training."""
 
 
-class LAS(nn.Module):
+class LAS(EncoderDecoder, nn.Module):
     """Encodes a spectrogram and writes its transcript character by character."""
 
     def __init__(self, config: LASConfig) -> None:

@@ -30,6 +30,7 @@ from foveate.nn import (
     position_encoding,
     tie_output,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -60,7 +61,7 @@ class SpeechTransformerConfig(HeadFields):
     """Share of embeddings and layer outputs that is dropped in training."""
 
 
-class SpeechTransformer(nn.Module):
+class SpeechTransformer(EncoderDecoder, nn.Module):
     """Encodes a spectrogram and writes its transcript character by character."""
 
     def __init__(self, config: SpeechTransformerConfig) -> None:

@@ -28,6 +28,7 @@ from foveate.nn import (
     position_encoding,
     tie_output,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -58,7 +59,7 @@ class WhisperConfig:
     """Share of embeddings and layer outputs that is dropped in training."""
 
 
-class Whisper(nn.Module):
+class Whisper(EncoderDecoder, nn.Module):
     """Encodes a spectrogram and writes its transcript token by token."""
 
     source_positions: Tensor

@@ -17,6 +17,7 @@ from foveate.attention import Dot, Memory, attend, padding
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.nn import Dropout, GatedConvolution, LearnedPositions, Positioned
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 HALF = math.sqrt(0.5)
 """The sum of two parts, times this, varies as much as each of them."""
@@ -46,7 +47,7 @@ class ConvolutionalSeq2SeqConfig:
     """Share of embeddings, inputs of convolutions, and outputs that is dropped in training."""
 
 
-class ConvolutionalSeq2Seq(nn.Module):
+class ConvolutionalSeq2Seq(EncoderDecoder, nn.Module):
     """Encodes the source by convolutions and decodes the target by causal convolutions with attention."""
 
     encoder: Iterable["EncoderLayer"]

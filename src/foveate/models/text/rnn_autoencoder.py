@@ -15,6 +15,7 @@ from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import at_least, check_literals
 from foveate.nn import Recurrent, RecurrentDecoderState, SentenceReader, SentenceWriter
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -45,7 +46,7 @@ class RNNAutoencoderConfig:
     """Token that stands for a hidden word."""
 
 
-class RNNAutoencoder(nn.Module):
+class RNNAutoencoder(EncoderDecoder, nn.Module):
     """Encodes a sentence into a vector and decodes it."""
 
     def __init__(self, config: RNNAutoencoderConfig) -> None:

@@ -30,6 +30,7 @@ from foveate.nn import (
     tie_output,
     word_embeddings,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 from foveate.nn.local_windows import DiagonalWindow, LocalWindow, PredictedWindow
 from foveate.nn.maxout import Maxout
 
@@ -88,7 +89,7 @@ class RNNSeq2SeqConfig:
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
 
-class RNNSeq2Seq(nn.Module):
+class RNNSeq2Seq(EncoderDecoder, nn.Module):
     """Encodes the source and decodes the target token by token."""
 
     def __init__(self, config: RNNSeq2SeqConfig) -> None:

@@ -28,6 +28,7 @@ from foveate.nn import (
     tie_output,
     word_embeddings,
 )
+from foveate.nn.encoder_decoder import EncoderDecoder
 
 
 @dataclass
@@ -66,7 +67,7 @@ class TransformerConfig(HeadFields):
     """Share the target embedding with the output layer, or also with the source embedding (one vocabulary)."""
 
 
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder, nn.Module):
     """Encodes the source and decodes the target from left to right."""
 
     def __init__(self, config: TransformerConfig) -> None:
