@@ -33,7 +33,7 @@ class Choices:
     """Of the probabilities that it was drawn by, in nats, with gradients."""
     baseline: Float[Tensor, "B T"]
     """The reward that the model expected before it chose, with gradients that reach this expectation alone."""
-    lasting: bool
+    affects_later_steps: bool
     """Whether a choice also changes the steps after its own, so that their labels belong to its reward."""
     samples: int = 1
     """Choices of each step. T counts those of all: first one of each step, then another one of each, ..."""

@@ -187,7 +187,7 @@ def test_hard_attention_tells_of_its_choices(name: str) -> None:
     outputs, choices = layer(x, start())
     assert choices.log_prob.shape == choices.entropy.shape == choices.baseline.shape == (B, T)
     assert bool((choices.log_prob < 0).all())
-    assert choices.lasting == (name != "luong")
+    assert choices.affects_later_steps == (name != "luong")
     assert not torch.equal(layer(x, start())[0], outputs)
     for told in (choices.log_prob, choices.entropy):
         (gradient,) = torch.autograd.grad(told.sum(), layer.score.direction, retain_graph=True)
@@ -220,4 +220,4 @@ def test_choices_are_lasting_where_later_steps_depend_on_them(name: str, reaches
     layer.attend = watched
     outputs, _ = layer(torch.randn(B, T, E), state)
     (gradient,) = torch.autograd.grad(outputs[:, -1].sum(), contexts[0])
-    assert bool(gradient[:, 0].any()) == reaches == layer.lasting
+    assert bool(gradient[:, 0].any()) == reaches == layer.affects_later_steps

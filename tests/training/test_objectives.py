@@ -45,10 +45,10 @@ def test_logs_sums_that_count_no_padding():
     torch.testing.assert_close(log["cross_entropy"], by_hand)
 
 
-def chosen(log_prob: torch.Tensor, baseline: torch.Tensor | None = None, lasting: bool = True) -> Choices:
+def chosen(log_prob: torch.Tensor, baseline: torch.Tensor | None = None, affects_later_steps: bool = True) -> Choices:
     """Choices of which only the log-probability and the baseline play a role."""
     nothing = torch.zeros_like(log_prob)
-    return Choices(log_prob, nothing, nothing if baseline is None else baseline, lasting)
+    return Choices(log_prob, nothing, nothing if baseline is None else baseline, affects_later_steps)
 
 
 REWARDS = torch.tensor([[-1.0, -2.0], [-5.0, -7.0]])
@@ -56,7 +56,7 @@ COUNTS = torch.tensor([[True, True], [True, False]])
 
 
 @pytest.mark.parametrize(
-    ("lasting", "expected"),
+    ("affects_later_steps", "expected"),
     [
         # rewards to come: -3 and -2, -5 and nothing; expected were -4, -2 and -4.5; times the weight of 0.5
         (True, [[-0.5, 0.0], [0.25, 0.0]]),
@@ -64,10 +64,10 @@ COUNTS = torch.tensor([[True, True], [True, False]])
         (False, [[-1.5, 0.0], [0.25, 0.0]]),
     ],
 )
-def test_score_function_gradient_by_hand(lasting: bool, expected: list[list[float]]):
+def test_score_function_gradient_by_hand(affects_later_steps: bool, expected: list[list[float]]):
     log_prob = torch.full((2, 2), -0.7, requires_grad=True)
     baseline = torch.tensor([[-4.0, -2.0], [-4.5, 9.0]])
-    loss = reinforce(chosen(log_prob, baseline, lasting), REWARDS, COUNTS, weight=0.5, entropy_bonus=0.0)
+    loss = reinforce(chosen(log_prob, baseline, affects_later_steps), REWARDS, COUNTS, weight=0.5, entropy_bonus=0.0)
     loss.total.backward()
     torch.testing.assert_close(log_prob.grad, torch.tensor(expected))
 
@@ -82,7 +82,7 @@ def test_the_baseline_learns_to_expect_the_reward():
 
 def test_entropy_has_its_bonus():
     entropy = torch.tensor([[0.5, 1.0], [2.0, 4.0]], requires_grad=True)
-    choices = Choices(torch.zeros(2, 2), entropy, torch.zeros(2, 2), lasting=True)
+    choices = Choices(torch.zeros(2, 2), entropy, torch.zeros(2, 2), affects_later_steps=True)
     loss = reinforce(choices, REWARDS, COUNTS, weight=1.0, entropy_bonus=0.25)
     loss.total.backward()
     torch.testing.assert_close(entropy.grad, torch.tensor([[-0.25, -0.25], [-0.25, 0.0]]))
@@ -123,7 +123,7 @@ def test_hard_choices_learn_to_look_where_the_label_is_likely():
     for _ in range(40):
         distribution = torch.distributions.Categorical(logits=preference)
         places = distribution.sample((17, 3))
-        choices = chosen(distribution.log_prob(places), torch.full((17, 3), -0.3), lasting=False)
+        choices = chosen(distribution.log_prob(places), torch.full((17, 3), -0.3), affects_later_steps=False)
         objective = CrossEntropy(choice_weight=1.0)
         (gradient,) = torch.autograd.grad(objective(Output(evidence[places], choices), batch).total, preference)
         preference = (preference - 0.1 * gradient).detach().requires_grad_()

@@ -53,7 +53,7 @@ class AttentiveDecoder(nn.Module):
 
     attends = True
 
-    lasting: bool
+    affects_later_steps: bool
     """Whether the attention of a step affects later steps."""
 
     def __init__(
@@ -104,7 +104,7 @@ class AttentiveDecoder(nn.Module):
         assert attended.log_prob is not None
         assert attended.entropy is not None
         baseline = self.expected_reward(queries.detach()).squeeze(-1)
-        return Choices(attended.log_prob, attended.entropy, baseline, self.lasting, self.samples)
+        return Choices(attended.log_prob, attended.entropy, baseline, self.affects_later_steps, self.samples)
 
     def join(self, outputs: Float[Tensor, "R T C"], context: Float[Tensor, "R T V"]) -> Float[Tensor, "R T C"]:
         return torch.tanh(self.combine(torch.cat([outputs, context], -1)))
@@ -118,4 +118,4 @@ def concatenate_choices(steps: Sequence[Choices | None]) -> Choices | None:
     log_prob, entropy, baseline = (
         torch.cat([getattr(step, name) for step in made], 1) for name in ("log_prob", "entropy", "baseline")
     )
-    return Choices(log_prob, entropy, baseline, made[0].lasting)
+    return Choices(log_prob, entropy, baseline, made[0].affects_later_steps)

@@ -51,7 +51,7 @@ class BahdanauDecoder(AttentiveDecoder):
     With a `readout`, the paper's maxout layer reads the new state, the context and the word's embedding.
     """
 
-    lasting = True
+    affects_later_steps = True
 
     def __init__(
         self,
@@ -100,11 +100,11 @@ class LuongDecoder(AttentiveDecoder):
         samples: int = 1,
     ) -> None:
         super().__init__(recurrent(width if input_feeding else 0), width, source_width, score, select, window)
-        self.lasting = input_feeding
+        self.affects_later_steps = input_feeding
         self.samples = samples
 
     def forward(self, x: Float[Tensor, "R T E"], state: AttentiveDecoderState) -> tuple[Tensor, Choices | None]:
-        if not self.lasting:
+        if not self.affects_later_steps:
             return self.steps(x, state)
         joined, choices = [], []
         for one in x.split(1, 1):
@@ -127,7 +127,7 @@ class ContextDecoder(AttentiveDecoder):
     """The query is the state after the step; its context alone is part of the next input (Chan et al. 2016, Listen,
     Attend and Spell)."""
 
-    lasting = True
+    affects_later_steps = True
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ def reinforce(
     with the baseline is proportional to the squares.
     """
     reward = (label_log_prob * counts).detach()
-    if choices.lasting:
+    if choices.affects_later_steps:
         reward = reward.flip(-1).cumsum(-1).flip(-1)
     several = choices.samples > 1
     baseline = _others_reward(reward, choices.samples) if several else choices.baseline.to(reward.dtype)

@@ -255,11 +255,11 @@ def test_the_others_are_the_baseline_of_a_sample() -> None:
     """Rewards of -1, -2 and -6 for the only step: advantages of 3, 1.5 and -4.5."""
     rewards = torch.tensor([[-1.0, -2.0, -6.0]])
     log_prob = torch.zeros(1, 3, requires_grad=True)
-    choices = Choices(log_prob, torch.zeros(1, 3), torch.zeros(1, 3), lasting=False, samples=3)
+    choices = Choices(log_prob, torch.zeros(1, 3), torch.zeros(1, 3), affects_later_steps=False, samples=3)
     loss = reinforce(choices, rewards, torch.ones(1, 3, dtype=torch.bool), weight=1.0, entropy_bonus=0.0)
     loss.total.backward()
     assert (-log_prob.grad).tolist() == [[3.0, 1.5, -4.5]]
     labels = torch.tensor([[4, IGNORE]])
-    output = Output(torch.zeros(1, 6, 13), Choices(*(torch.zeros(1, 6),) * 3, lasting=False, samples=3))
+    output = Output(torch.zeros(1, 6, 13), Choices(*(torch.zeros(1, 6),) * 3, affects_later_steps=False, samples=3))
     found = CrossEntropy()(output, label_batch({}, labels, "one label"))
     assert float(found.total) == pytest.approx(math.log(13))  # the mean of three

@@ -129,7 +129,7 @@ class PlacesDecoder(AttentiveDecoder):
     h = LSTM([word, context], h);    output = tanh(W [h, context] + U word)
     """
 
-    lasting = True
+    affects_later_steps = True
 
     def __init__(
         self, recurrent: Recurrent, embedding: int, source_width: int, score: Score, select: Selection, gate: bool
