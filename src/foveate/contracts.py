@@ -81,14 +81,14 @@ class Batch:
 
     @property
     def examples(self) -> int:
-        """How many parts `rows` can tell apart."""
+        """How many parts `select` can tell apart."""
         return len(self.weight)
 
-    def rows(self, chosen: slice) -> "Batch":
+    def select(self, chosen: slice) -> "Batch":
         """Some of the examples alone.
 
         An input without dimensions belongs to all. A kind of batch whose examples are not rows says itself what its
-        `examples` and their `rows` are. Raises ValueError where an input has another number of rows.
+        `examples` are and what `select` takes. Raises ValueError where an input has another number of rows.
         """
         for name, value in (self.inputs | self.targets).items():
             if value.ndim and len(value) != len(self.weight):

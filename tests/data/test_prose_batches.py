@@ -135,7 +135,7 @@ def test_some_paragraphs_of_a_batch() -> None:
     assert batch.examples == 3
     seen = []
     for chosen in (slice(0, None, 2), slice(1, None, 2)):
-        part = batch.rows(chosen)
+        part = batch.select(chosen)
         assert part.examples == len(range(3)[chosen])
         for numbers, length in zip(part.inputs["paragraphs"], part.inputs["paragraph_lengths"], strict=True):
             targets, labels = part.inputs["target"][numbers[:length]], part.labels[numbers[:length]]
@@ -146,7 +146,7 @@ def test_some_paragraphs_of_a_batch() -> None:
             assert part.inputs["source_lengths"][numbers[:length]].tolist() == [len(text) + 1 for text in texts]
             seen.append(texts)
     assert sorted(seen) == sorted([*found, []] for found in encode_sentences(passages, Letters()))
-    assert sum(batch.rows(slice(place, place + 1)).total_weight for place in range(3)) == batch.total_weight
+    assert sum(batch.select(slice(place, place + 1)).total_weight for place in range(3)) == batch.total_weight
 
 
 def test_paragraph_inputs() -> None:

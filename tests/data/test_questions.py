@@ -44,7 +44,7 @@ def test_tensors_and_files(tmp_path: Path) -> None:
     assert batch.inputs["images"].tolist() == [0, 1, 0]
     assert batch.inputs["pixels"].shape == (2, 3, 7, 7)
     assert batch.labels.tolist() == [[1], [0], [IGNORE]]
-    part = batch.rows(slice(1, None, 2))
+    part = batch.select(slice(1, None, 2))
     assert (len(part.inputs["pixels"]), part.inputs["images"].tolist(), part.labels.tolist()) == (2, [1], [[0]])
     assert processor.batch([prepared[2]], np.random.default_rng(1)).labels.tolist() == [[IGNORE]]
     assert processor.tokens([""]) == [[UNKNOWN]]

@@ -70,5 +70,5 @@ def test_the_loss_of_mixed_labels() -> None:
         for share, part in ((0.7, labels), (0.3, other))
     )
     torch.testing.assert_close(objective(Output(logits), batch).total, whole)
-    halves = [objective(Output(logits[part]), batch.rows(part)).total for part in (slice(0, 2), slice(2, 5))]
+    halves = [objective(Output(logits[part]), batch.select(part)).total for part in (slice(0, 2), slice(2, 5))]
     torch.testing.assert_close(sum(halves), whole)

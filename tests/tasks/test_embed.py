@@ -89,7 +89,7 @@ def test_ranks_by_hand() -> None:
 
 def test_the_loss_by_hand() -> None:
     batch = next(iter(recipe(Path("x")).batches(splits().train, recipe(Path("x")).fit(splits().train)).epoch(0)))
-    pair = batch.rows(slice(2, 4))
+    pair = batch.select(slice(2, 4))
     assert torch.equal(pair.inputs["tokens"], batch.inputs["tokens"][4:8])
     pair.targets = {"labels": torch.tensor([[0], [1]]), "sources": torch.tensor([[0], [1]])}
     vectors = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])

@@ -60,7 +60,7 @@ class MatchBatches:
 class MatchBatch(Batch):
     """A batch of which a part takes along the targets of its wrong pairs, behind its own."""
 
-    def rows(self, chosen: slice) -> "MatchBatch":
+    def select(self, chosen: slice) -> "MatchBatch":
         """Some of the pairs alone, each right and wrong."""
         others = self.inputs["others"][chosen]
         targets = torch.cat([torch.arange(len(self.labels))[chosen], others])

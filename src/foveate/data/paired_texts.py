@@ -34,7 +34,7 @@ Prepared = tuple[list[int], list[int]]
 class PairedTexts(Batch):
     """A batch with two rows of each input for each pair: the source and, behind it, the target."""
 
-    def rows(self, chosen: slice) -> "PairedTexts":
+    def select(self, chosen: slice) -> "PairedTexts":
         """Some of the pairs alone."""
         pairs = torch.arange(len(self.weight))[chosen]
         places = torch.stack([2 * pairs, 2 * pairs + 1], 1).flatten()

@@ -63,7 +63,7 @@ def read_table(paths: Paths, make: Callable[[str, Sequence[str]], Made], columns
 class PreferenceBatch(Batch):
     """Pairs of rows, the better text of each first. An example is a pair."""
 
-    def rows(self, chosen: slice) -> "PreferenceBatch":
+    def select(self, chosen: slice) -> "PreferenceBatch":
         texts = torch.arange(2 * len(self.weight)).view(-1, 2)[chosen].flatten()
         inputs, targets = ({name: value[texts] for name, value in part.items()} for part in (self.inputs, self.targets))
         return replace(self, inputs=inputs, targets=targets, weight=self.weight[chosen])

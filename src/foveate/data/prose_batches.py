@@ -86,7 +86,7 @@ class ParagraphBatch(Batch):
     def examples(self) -> int:
         return len(self.inputs["paragraphs"])
 
-    def rows(self, chosen: slice) -> "ParagraphBatch":
+    def select(self, chosen: slice) -> "ParagraphBatch":
         """Some of the paragraphs alone, with their sentences."""
         numbers, lengths = (self.inputs[name][chosen] for name in ("paragraphs", "paragraph_lengths"))
         places = torch.arange(numbers.shape[1])

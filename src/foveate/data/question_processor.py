@@ -32,7 +32,7 @@ Prepared = tuple[np.ndarray, int, list[int], int]
 class QuestionBatch(Batch):
     """Questions with the images that they are about: several questions may share one."""
 
-    def rows(self, chosen: slice) -> Batch:
+    def select(self, chosen: slice) -> Batch:
         """Some of the questions, with all images."""
         inputs = {name: value if name == "pixels" else value[chosen] for name, value in self.inputs.items()}
         targets = {name: value[chosen] for name, value in self.targets.items()}

@@ -106,7 +106,7 @@ class Task(Page[Architecture]):
         """Raise UserError before the training where the model cannot read such examples."""
         with torch.no_grad():
             for batch in batches.epoch(0):
-                model.eval()(**batch.rows(slice(0, 1)).inputs)
+                model.eval()(**batch.select(slice(0, 1)).inputs)
                 break
         model.train()
 

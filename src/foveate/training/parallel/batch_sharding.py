@@ -14,8 +14,8 @@ def share(batch: Batch, rank: int, size: int) -> Batch:
     communication.
     """
     if rank < batch.examples:
-        return batch.rows(slice(rank, None, size))
-    return replace(batch.rows(slice(0, 1)), padding=True)
+        return batch.select(slice(rank, None, size))
+    return replace(batch.select(slice(0, 1)), padding=True)
 
 
 def fingerprint(batches: Iterable[Batch]) -> int:
