@@ -11,6 +11,7 @@ import tyro
 from foveate import models
 from foveate.cli.parse import parse
 from foveate.errors import unknown
+from foveate.models.untrained import UNTRAINED
 from foveate.tasks import TASKS
 
 
@@ -41,10 +42,16 @@ def main(arguments: Sequence[str]) -> None:
     for title, presets in groups.items():
         if presets:
             rows = [
-                (each.name, f"{_parameters(each, options.vocabulary):,}", each.summary) for each in presets.values()
+                (_marked(each.name), f"{_parameters(each, options.vocabulary):,}", each.summary)
+                for each in presets.values()
             ]
             print(f"{title}\n{_table(rows)}\n")
+    print("* built and tested, but not trained to a result yet: most are as large as in their papers")
     print(f"counted with {options.vocabulary:,} subwords; `foveate train TASK --model PRESET --help` shows all sizes")
+
+
+def _marked(name: str) -> str:
+    return f"{name} *" if name in UNTRAINED else name
 
 
 def _table(rows: Sequence[tuple[str, str, str]]) -> str:
