@@ -5,6 +5,7 @@ from typing import Literal
 
 import pytest
 
+from foveate.cli import main
 from foveate.errors import UserError, check_literals, one_line, one_of
 
 
@@ -41,3 +42,19 @@ def test_a_mistake_is_no_longer_than_people_read() -> None:
     assert len(told) < 1010
     assert told.startswith("map.json has the place 'xxx")
     assert told.endswith("xxx': give each place a name")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a b " * 1250, "\x1b" * 5000])
+def test_what_a_mistake_quotes_is_shortened(name: str) -> None:
+    told = str(UserError(f"maps.json: there is no map '{name}'; known: here, there"))
+    assert len(told) < 500
+    assert told.startswith("maps.json: there is no map '")
+    assert told.endswith("'; known: here, there")
+
+
+def test_a_command_ends_with_a_line_of_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["\x1b" * 5000])
+    told = capsys.readouterr().err
+    assert told.startswith("foveate: unknown command '\\x1b")
+    assert len(told) < 700  # the commands that there are stand in it too

@@ -15,6 +15,9 @@ QUOTED = 60
 LONGEST = 1000
 """Characters of a mistake, at most: a file may hold a name of any length."""
 
+_LONG = re.compile(r"'[^']{401,}'|\S{401,}")
+"""What a mistake quotes at more length than reads well, such as a name in a file."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "size calculation overflowed")
@@ -27,10 +30,9 @@ class UserError(ValueError):
     status = 2
 
     def __init__(self, message: object) -> None:
-        text = str(message)
-        if len(text) > LONGEST:  # what is wrong stands at the beginning, the remedy at the end
-            text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-        super().__init__(text)
+        text = printable(str(message))  # before it is measured: an escape has several characters
+        text = _LONG.sub(lambda found: _without_middle(found[0], 400), text)
+        super().__init__(_without_middle(text, LONGEST))  # what is wrong stands at the beginning, the remedy at the end
 
 
 class OwnError(UserError):
@@ -44,6 +46,10 @@ class TextError(UserError):
         """`place` is the number of the text, from 0."""
         super().__init__(message)
         self.place = place
+
+
+def _without_middle(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
 def quoted(text: str) -> str:
