@@ -183,8 +183,8 @@ def test_fidelity_by_hand() -> None:
 def test_what_is_too_long(sentences: Predictor, paragraphs: Predictor) -> None:
     """A long sentence, or a paragraph with one; a paragraph of many short ones is not."""
     long, many = "The cow " * 31, "The cow rests now. " * 9
-    assert sentences.too_long(["The cow", long, many]) == [1, 2]
-    assert paragraphs.too_long(["The cow", long, many, ""]) == [1]
+    assert sentences.longer_than_training(["The cow", long, many]) == [1, 2]
+    assert paragraphs.longer_than_training(["The cow", long, many, ""]) == [1]
 
 
 def test_a_model_that_is_not_hierarchical_can_read_passages(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_answers_in_order_and_nothing_for_nothing(classifier: Predictor) -> None
     for text, decision in zip(texts, found, strict=True):
         assert classifier.run(text).probability == pytest.approx(decision.probability, abs=1e-5)
     assert classifier.answer([], NoOptions()) == []
-    assert classifier.too_long(["a bad story", " ".join(["bad"] * 65)]) == [1]
+    assert classifier.longer_than_training(["a bad story", " ".join(["bad"] * 65)]) == [1]
 
 
 def test_loaded_it_is_the_same(classifier: Predictor, folder: Path) -> None:

@@ -121,7 +121,7 @@ def test_what_cannot_be_filled_in(folder: Path, files: list[Path], tmp_path: Pat
     with pytest.raises(TextError, match=r"'no blanks' has no \[MASK\]: write it where") as told:
         task.answer(["The [MASK].", "", "no blanks"], Filling())
     assert told.value.place == 2
-    assert task.too_long(["The ship", " ".join(["ship"] * 30)]) == [1]
+    assert task.longer_than_training(["The ship", " ".join(["ship"] * 30)]) == [1]
     short = recipe(tmp_path / "run", files, 1, positions="learned", max_length=32).learn(console=CONSOLE)
     with pytest.raises(TextError, match="takes 34 positions, but the model learned only 32"):
         short.answer(["The ship [MASK] home.", " ".join(["[MASK]"] * 32)], Filling())

@@ -64,7 +64,7 @@ def test_a_folder_gives_vectors_and_nearest_texts(embedder: Predictor, tmp_path:
     near = tmp_path / "french.txt"
     near.write_text("petit chien\nrouge chat\nlune mer\n")
     assert again.run("red cat", Embedding(near=near, count=1)).near[0][1] == "rouge chat"
-    assert again.task.too_long(again, ["red", "red " * 30]) == [1]
+    assert again.task.longer_than_training(again, ["red", "red " * 30]) == [1]
     assert again.task.reading(again, "red cat").pieces
 
 

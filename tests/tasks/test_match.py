@@ -50,7 +50,7 @@ def test_answers_in_order_and_nothing_for_nothing(matcher: Predictor) -> None:
     assert [each.probability for each in found] == pytest.approx(alone, abs=1e-5)
     assert found[1].line == ""
     assert found[3].line == "0.0000\tred cat\t"
-    assert matcher.too_long(["red\trouge", "red\t" + "rouge " * 129]) == [1]
+    assert matcher.longer_than_training(["red\trouge", "red\t" + "rouge " * 129]) == [1]
 
 
 @pytest.mark.parametrize(("text", "tabs"), [("red cat", 0), ("red\tcat\trouge", 2)])

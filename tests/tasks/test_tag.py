@@ -89,7 +89,7 @@ def test_answers_in_order_and_nothing_for_nothing(tagger: Predictor) -> None:
         "they/PRON walked/VERB the/DET play/NOUN",
         "they/PRON call/VERB the/DET help/NOUN",
     ]
-    assert tagger.too_long(["they " * 128, "they " * 129]) == [1]
+    assert tagger.longer_than_training(["they " * 128, "they " * 129]) == [1]
 
 
 def test_a_folder_gives_the_same_tagger(tagger: Predictor, tmp_path: Path) -> None:

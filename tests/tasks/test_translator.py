@@ -112,7 +112,7 @@ def test_sentences_longer_than_any_in_training(trained) -> None:
     """More than 128 tokens."""
     assert trained.translator.processor.source.encode(["red"]) == [[ANY]]
     most = " ".join(["red"] * 128)
-    assert trained.translator.too_long(["red cat", f"{most} red", "", most, f"{most} cat"]) == [1, 4]
+    assert trained.translator.longer_than_training(["red cat", f"{most} red", "", most, f"{most} cat"]) == [1, 4]
 
 
 def test_characters_that_were_never_seen(trained) -> None:
@@ -157,7 +157,7 @@ def test_loaded_it_is_the_same(trained) -> None:
     loaded = foveate.load(trained.folder)
     assert translate(loaded, SENTENCES, Translating()) == translate(trained.translator, SENTENCES, Translating())
     assert loaded.task.decoding == trained.translator.task.decoding
-    assert loaded.too_long(["red cat"]) == []
+    assert loaded.longer_than_training(["red cat"]) == []
     assert not loaded.model.training
     one, other = (alignment(each, "red cat", "rouge chat").weights for each in (loaded, trained.translator))
     assert torch.equal(one, other)

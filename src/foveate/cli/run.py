@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
             if not streams:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line)
-        long += len(task.too_long(sentences))
+        long += len(task.longer_than_training(sentences))
         lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)

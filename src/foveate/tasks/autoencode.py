@@ -147,7 +147,7 @@ class Autoencode(TextTask[Architecture]):
         lines = iter(self._lines(predictor, passages, options) if passages else [])
         return [Answer(text, next(lines) if text.strip() else "") for text in texts]
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         lengths = enumerate(self.lengths(predictor.processor, map(passage_of, texts)))
         return [place for place, length in lengths if length > self.examples.max_length]
 

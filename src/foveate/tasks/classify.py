@@ -117,7 +117,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
         processor: TextLabelProcessor = predictor.processor
         return label_texts(predictor.model, processor.tokenizer, processor.labels, texts)
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         lengths = enumerate(map(len, predictor.processor.tokenizer.encode(list(texts))))
         return [place for place, length in lengths if length > self.examples.max_length]
 

@@ -149,7 +149,7 @@ class Cloze(Task[Architecture]):
             for text, (tokens, places) in zip(texts, questions, strict=True)
         ]
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         questions = map(predictor.processor.question, texts)
         return [place for place, (tokens, _) in enumerate(questions) if len(tokens) > self.examples.max_length]
 

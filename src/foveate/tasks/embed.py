@@ -172,7 +172,7 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     def notes(self, predictor: Predictor, examples: Sequence[Any]) -> list[str]:
         return [f"each source among {len(examples):,} targets"]
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         lengths = enumerate(map(len, predictor.processor.tokenizer.encode(list(texts))))
         return [place for place, length in lengths if length > self.examples.max_length]
 

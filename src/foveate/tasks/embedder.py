@@ -123,7 +123,7 @@ class Embedder:
             vectors[rows] = pooled.float().cpu()
         return F.normalize(vectors, dim=-1) if self.normalized else vectors
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         return []
 
     def reading(self, text: str) -> Reading:

@@ -130,7 +130,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
         options.check()
         return continue_texts(predictor, texts, options)
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         """None: a recurrent network reads beginnings of any length."""
         return []
 

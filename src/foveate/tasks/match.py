@@ -108,7 +108,7 @@ class Match(PairTask[Architecture]):
         pairs = [split_pair(text, place) for place, text in enumerate(texts)]
         return [Judgement(*pair, one) for pair, one in zip(pairs, probabilities(predictor, pairs), strict=True)]
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         sides = predictor.processor.encode([split_pair(text) for text in texts])
         lengths = enumerate(max(map(len, pair)) for pair in zip(*sides, strict=True))
         return [place for place, length in lengths if length > self.examples.max_length]

@@ -140,7 +140,7 @@ class Page(Recipe[Architecture], ABC):
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
         return list(places)
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         """The places of inputs that are longer than any that the model was trained on."""
         return []
 

@@ -128,7 +128,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
                 found[place] = Decision(texts[place], *choose_label(processor.labels, shares))
         return found
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         tokens = predictor.processor.encode([split_pair(text, place) for place, text in enumerate(texts)])
         lengths = enumerate(len(first) + len(second) for first, second in tokens)
         return [place for place, length in lengths if length > self.examples.max_length]

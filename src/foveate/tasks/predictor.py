@@ -80,8 +80,8 @@ class Predictor:
     def __repr__(self) -> str:
         return f"<{self.task.task}: {self.name}>"
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
-        return self.task.too_long(self, texts)
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
+        return self.task.longer_than_training(self, texts)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return self.task.expand(places)

@@ -84,7 +84,7 @@ class WordFiller:
         row = self._encode(text)
         return Reading(self._inputs(row), self.tokenizer.pieces(row), len(row))
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         return []
 
     def picture(self, prediction: FilledText) -> None:

@@ -70,7 +70,7 @@ class PublicLabeller:
         """The decision about each text; an empty one gets no label."""
         raise NotImplementedError
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         """None: how long the training texts were is not known."""
         return []
 

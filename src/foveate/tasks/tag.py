@@ -127,7 +127,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
                 tags[place] = [names[number] for number in numbers[: lengths[place]]]
         return [Tagging(*each) for each in zip(sentences, tags, strict=True)]
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         return [place for place, text in enumerate(texts) if len(split_words(text)) > self.examples.max_length]
 
     def measure(self, predictor: Predictor, examples: Sequence[Tagged], options: NoOptions) -> Measured:

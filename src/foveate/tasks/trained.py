@@ -111,7 +111,7 @@ class Trained(Protocol):
     def answer(self, texts: Sequence[str], options: Any) -> Sequence[Prediction]:
         """The answer to each text, in their order."""
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         """The places of texts that are longer than any that the model was trained on."""
 
     def picture(self, prediction: Any) -> Picture | None:

@@ -113,7 +113,7 @@ class Translate(PairTask[Architecture]):
         options.check()
         return translate(predictor, texts, options)
 
-    def too_long(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, predictor: Predictor, texts: Sequence[str]) -> list[int]:
         lengths = map(len, predictor.processor.source.encode(list(texts)))
         return [place for place, length in enumerate(lengths) if length > self.examples.max_length]
 
@@ -129,7 +129,7 @@ class Translate(PairTask[Architecture]):
     ) -> Evaluation:
         """BLEU and chrF over all and by the length of the source."""
         sources, references = map(list, zip(*dataset, strict=True))
-        if long := len(self.too_long(predictor, sources)):
+        if long := len(self.longer_than_training(predictor, sources)):
             console.print(f"{long:,} of them are longer than any the model learned from")
         found = [""] * len(sources)
         steps = translations(predictor, sources, options)

@@ -183,7 +183,7 @@ class WhisperTranscriber:
         rows = [sight[f"decoder.{layer}.cross"].weights(heads=[head])[0, 0, first:, :places] for layer, head in named]
         return torch.stack(rows).float().cpu().numpy()
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         """None: long sounds are cut."""
         return []
 

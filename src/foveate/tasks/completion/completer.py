@@ -181,7 +181,7 @@ class Completer:
             groups[-1].append(place)
         return groups
 
-    def too_long(self, texts: Sequence[str]) -> list[int]:
+    def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         """None: what is longer than the positions is an error."""
         return []
 

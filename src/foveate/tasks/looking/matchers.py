@@ -41,6 +41,6 @@ def look_at_pair(predictor: Predictor, given: Input, max_length: int, sites: Seq
         naming = target if name.startswith("target_encoder") or name.endswith("#2") else source
         names[name] = (token_names([QUERY] * queries)(queries), naming(keys))
     notes = [predictor.name, f"Do they belong together? {predictor.run(text).probability:.4f}"]
-    if predictor.too_long([text]):
+    if predictor.longer_than_training([text]):
         notes.append("A text is longer than all training texts; the answer may be poor.")
     return LookResult(sight, names, make_title(text), [*notes, *sight.notes])

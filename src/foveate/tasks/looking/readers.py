@@ -98,7 +98,7 @@ def _look(
     answer = task.answer([text], options)[0].line
     brief = answer if len(answer) <= LONGEST_ANSWER else f"{answer[:LONGEST_ANSWER]}…"
     notes = [name, f"Answer: {brief}"]
-    if task.too_long([text]):
+    if task.longer_than_training([text]):
         notes.append("The text is longer than all training texts; the answer may be poor.")
     labels = {len(row): list(row) for row in (reading.asked, reading.pieces)}
     names = single_input_names(sight, labels.get)

@@ -28,7 +28,7 @@ def look_at_translation(predictor: Predictor, given: Input, max_length: int, sit
     notes = [predictor.name, f"Output: {prediction.text}"]
     if not prediction.ended:
         notes.append("The translation reached the length limit.")
-    if predictor.too_long([text]):
+    if predictor.longer_than_training([text]):
         notes.append("The text is longer than all training texts; the translation may be poor.")
     names = encoder_decoder_names(sight, token_names(source), writer)
     return LookResult(sight, names, make_title(text), [*notes, *sight.notes])
