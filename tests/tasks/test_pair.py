@@ -89,7 +89,7 @@ def test_two_separators_of_roberta() -> None:
     begin, end = processor.tokenizer.begin[0], processor.tokenizer.end[0]
     (pair,) = processor.encode([("lamp", "the keeper")])
     assert processor.join(pair)[0] == [begin, *pair[0], end, end, *pair[1], end]
-    assert processor.marks == 4
+    assert processor.num_special_tokens == 4
 
 
 def test_it_learns_which_text_is_the_second(trained: Predictor, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_from_nothing_with_one_kind_of_tokens(tmp_path: Path) -> None:
         training=Training(steps=1, average=1, device="cpu"),
     )
     found = task.learn(splits(), CONSOLE)
-    assert found.processor.marks == 3
+    assert found.processor.num_special_tokens == 3
     assert "token_types" not in found.processor.inputs([([5], [6, 7])])
     assert found.run("bad dogs\tgood").label in ("praise", "blame")
 

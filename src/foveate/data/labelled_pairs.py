@@ -92,7 +92,7 @@ class LabelledPairProcessor(Processor[LabelledPair]):
         self.around = begin, between, end
 
     @property
-    def marks(self) -> int:
+    def num_special_tokens(self) -> int:
         """How many tokens are read beside those of both texts."""
         return sum(map(len, self.around))
 
@@ -121,7 +121,7 @@ class LabelledPairProcessor(Processor[LabelledPair]):
         return list(zip(tokens, (self._numbers[pair.label] for pair in dataset), strict=True))
 
     def cost(self, prepared: tuple[tuple[list[int], list[int]], int]) -> int:
-        return sum(map(len, prepared[0])) + self.marks
+        return sum(map(len, prepared[0])) + self.num_special_tokens
 
     def batch(
         self,

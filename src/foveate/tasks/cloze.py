@@ -143,7 +143,7 @@ class Cloze(Task[Architecture]):
         options.check()
         check_blanks(texts)
         questions = [predictor.processor.question(text) for text in texts]
-        check_positions(predictor.model, texts, enumerate(len(tokens) for tokens, _ in questions), marks=0)
+        check_positions(predictor.model, texts, enumerate(len(tokens) for tokens, _ in questions), num_special_tokens=0)
         return [
             FilledText(text, blanks_of(predictor, tokens, places, options.best) if places else [])
             for text, (tokens, places) in zip(texts, questions, strict=True)

@@ -107,7 +107,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
         return [len(first) + len(second) for first, second in pairs]
 
     def positions(self, processor: LabelledPairProcessor, examples: Iterable[LabelledPair]) -> list[int]:
-        return [processor.marks + length for length in self.lengths(processor, examples)]
+        return [processor.num_special_tokens + length for length in self.lengths(processor, examples)]
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Decision]:
         """The decision about each `first<TAB>second`; a pair with an empty text gets no label.
@@ -119,9 +119,9 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
         places = [place for place, pair in enumerate(pairs) if all(pair)]
         tokens = processor.encode([pairs[place] for place in places])
         lengths = [len(first) + len(second) for first, second in tokens]
-        check_positions(predictor.model, texts, zip(places, lengths, strict=True), processor.marks)
+        check_positions(predictor.model, texts, zip(places, lengths, strict=True), processor.num_special_tokens)
         found = [Decision(text, "", 0.0) for text in texts]
-        for rows in longest_first([processor.marks + length for length in lengths]):
+        for rows in longest_first([processor.num_special_tokens + length for length in lengths]):
             logits = predictor.forward(processor.inputs([tokens[row] for row in rows])).logits[:, 0]
             for row, shares in zip(rows, logits.float().softmax(-1).tolist(), strict=True):
                 place = places[row]

@@ -48,7 +48,7 @@ class WordFiller:
         options.check()
         check_blanks(texts)
         rows = [self._encode(text) for text in texts]
-        check_positions(self.model, texts, enumerate(map(len, rows)), marks=0)
+        check_positions(self.model, texts, enumerate(map(len, rows)), num_special_tokens=0)
         return [
             FilledText(text, self._blanks(text, row, options.best) if MASK in text else [])
             for text, row in zip(texts, rows, strict=True)

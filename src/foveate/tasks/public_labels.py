@@ -82,7 +82,7 @@ class PublicLabeller:
     def logits(self, texts: Sequence[str]) -> list[Tensor]:
         """The logits of each text, (1, N) or (T, N). Raises TextError for one that is too long to read."""
         rows = [self.reader.encode(text) for text in texts]
-        check_positions(self.model, texts, enumerate(len(row.tokens) for row in rows), marks=0)
+        check_positions(self.model, texts, enumerate(len(row.tokens) for row in rows), num_special_tokens=0)
         if empty := [place for place, row in enumerate(rows) if not row.tokens]:
             raise TextError(empty[0], f"{quoted(texts[empty[0]])} has no tokens")
         return self.reader.logits(rows)

@@ -57,7 +57,7 @@ class Recipe(Generic[Architecture]):
     """Its name in `foveate.tasks.TASKS`."""
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so: those of its row in `foveate.tasks.TASKS`."""
-    marks: ClassVar[int] = 1
+    num_special_tokens: ClassVar[int] = 1
     """How many tokens a model reads beside those of a text: a start or an end."""
     unit: ClassVar[str] = "tokens"
     """What has a label, for people who watch the training."""
@@ -133,7 +133,7 @@ class Recipe(Generic[Architecture]):
 
     def check_length(self, model: nn.Module) -> None:
         """Raise UserError where an example can be longer than what the model has positions for."""
-        if self.examples.max_length + self.marks > (most := longest_sequence(model)):
+        if self.examples.max_length + self.num_special_tokens > (most := longest_sequence(model)):
             raise UserError(
                 f"max_length is {self.examples.max_length:,}, and a start or end token takes a place too, but the "
                 f"model learns only {most:,} positions: raise architecture.max_length"

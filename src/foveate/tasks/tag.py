@@ -77,7 +77,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
 
     task = "tag"
     head = "tokens"
-    marks = 0
+    num_special_tokens = 0
     unit = "words"
     tokens_name = "words"
     processor = TagProcessor
@@ -118,7 +118,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
         """The tags of sentences of words."""
         lengths, positions = list(map(len, sentences)), predictor.processor.positions(sentences)
         taken = [(place, count) for place, count in enumerate(positions) if lengths[place]]
-        check_positions(predictor.model, list(map(" ".join, sentences)), taken, marks=0)
+        check_positions(predictor.model, list(map(" ".join, sentences)), taken, num_special_tokens=0)
         tags, names = [list[str]() for _ in sentences], predictor.processor.lexicon.tags
         for places in longest_first(lengths):
             inputs = predictor.processor.inputs([sentences[place] for place in places])

@@ -71,7 +71,7 @@ class TextTask(Task[Architecture]):
 
     def positions(self, processor: Any, examples: Iterable[Any]) -> list[int]:
         """How many positions of the model each example takes."""
-        return [self.marks + length for length in self.lengths(processor, examples)]
+        return [self.num_special_tokens + length for length in self.lengths(processor, examples)]
 
     @abstractmethod
     def reading(self, predictor: Predictor, text: str) -> Reading:

@@ -178,15 +178,17 @@ def check_unchanged(description: dict[str, Any]) -> None:
             raise UserError(f"{path} is not what the model was trained on: it changed, or is another of this name")
 
 
-def check_positions(model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], marks: int = 1) -> None:
+def check_positions(
+    model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], num_special_tokens: int = 1
+) -> None:
     """Raise TextError for the first text that takes more positions, with a start or an end, than the model has learned.
 
     `lengths` tell the place of each text that has any tokens, and how many.
     """
     most = longest_sequence(model)
     for place, length in lengths:
-        if length + marks > most:
-            wrong = f"{quoted(texts[place])} takes {length + marks:,} positions, but the model learned only {most:,}"
+        if (taken := length + num_special_tokens) > most:
+            wrong = f"{quoted(texts[place])} takes {taken:,} positions, but the model learned only {most:,}"
             raise TextError(place, wrong)
 
 

@@ -92,7 +92,7 @@ class Translate(PairTask[Architecture]):
         for side, tokenizer, texts in (("source", processor.source, sources), ("target", processor.target, targets)):
             for note in unknown_note(f"{check.name}, {side}", tokenizer, texts):
                 console.print(note, markup=False, highlight=False)
-        lengths = [len(tokens) + self.marks for tokens in processor.source.encode(sources)]
+        lengths = [len(tokens) + self.num_special_tokens for tokens in processor.source.encode(sources)]
         return without_too_long(predictor.model, pairs, lengths, check.name, console)
 
     def validation(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Validation:
