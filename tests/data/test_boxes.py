@@ -105,7 +105,7 @@ def write(name: str, text: str) -> Callable[[Path], Path]:
         (write("all.json", "{"), "all.json is damaged: Expecting property name"),
         (write("all.json", "[]"), "is damaged: a JSON object was expected, not list"),
         (change("images.0.file_name", "c.png"), "lists the image c.png, which is neither in"),
-        (change("images.0.file_name", "x" * 5000), "lists the image x+, which is neither in"),
+        (change("images.0.file_name", "x" * 5000), "lists the image x+ … x+, which is neither in"),
         (change("images.1.file_name", "a.png"), "lists 2 images with the file .*a.png"),
         (change("images.1.id", 7), "has two images with the same id"),
         (change("annotations.0.category_id", 4), "an annotation of an image or a category that it does not list"),

@@ -9,6 +9,7 @@ from torch import nn
 from foveate import create
 from foveate.inference.convolutions import LAYOUTS, PackedConvolution, PackedResidual
 from foveate.inference.cpu import optimize_for_cpu
+from foveate.nn import cpu_has_bfloat16
 
 
 def trained(preset: str) -> nn.Module:
@@ -42,6 +43,7 @@ def test_packed_convolutions_compute_the_same(preset: str) -> None:
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 
+@pytest.mark.skipif(not cpu_has_bfloat16(), reason="this CPU does not multiply in bfloat16")
 def test_bfloat16_is_close() -> None:
     model, pixels = trained("resnet20"), torch.randn(3, 2, 18, 18)
     with torch.inference_mode():

@@ -15,7 +15,7 @@ from foveate import create
 from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
-from foveate.inference.cpu import Int8Linear, PackedLinear, optimize_for_cpu
+from foveate.inference.cpu import Int8Linear, PackedLinear, largest_code, optimize_for_cpu
 from foveate.nn import (
     DecoderBlock,
     FeedForward,
@@ -55,12 +55,12 @@ def test_packed_layers_compute_the_same(bias: bool, shape: tuple[int, ...]) -> N
 
 @x86
 def test_eight_bits_are_exact_where_eight_bits_suffice() -> None:
-    layer = nn.Linear(3, 2)
+    layer, most = nn.Linear(3, 2), largest_code()
     with torch.no_grad():
-        layer.weight.copy_(torch.tensor([[127.0, -64.0, 1.0], [0.0, -127.0, 3.0]]))
+        layer.weight.copy_(torch.tensor([[most, -31.0, 1.0], [0.0, -most, 3.0]]))
         layer.bias.copy_(torch.tensor([0.5, -2.0]))
         found = Int8Linear(layer)(torch.tensor([[1.0, -127.0, 5.0], [0.0, 0.0, 0.0]]))
-    expected = [[127 + 64 * 127 + 5 + 0.5, 127 * 127 + 15 - 2.0], [0.5, -2.0]]
+    expected = [[most + 31 * 127 + 5 + 0.5, most * 127 + 15 - 2.0], [0.5, -2.0]]
     torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-6, atol=0)
 
 

@@ -206,15 +206,18 @@ def _identity(x: Tensor) -> Tensor:
     return x
 
 
+def largest_code() -> int:
+    """The largest 8-bit weight. Without VNNI, two products are added in 16 bits, which 2 * 255 * 127 overflows."""
+    return 127 if cpu_has("avx512_vnni", "avx_vnni", "amx_int8") else 63
+
+
 class Int8Linear(PackedLayer):
     """A linear layer with an 8-bit weight and 8-bit inputs; its output is in float32."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().float()
-        # Without VNNI, two products are added in 16 bits, which 2 * 255 * 127 overflows.
-        largest = 127 if cpu_has("avx512_vnni", "avx_vnni", "amx_int8") else 63
-        scale = weight.abs().amax(1).clamp_min(_TINY) / largest
+        scale = weight.abs().amax(1).clamp_min(_TINY) / largest_code()
         codes = (weight / scale[:, None]).round().to(torch.int8)
         self._weight = torch.ops.onednn.qlinear_prepack(codes, None)
         self._scale = scale
