@@ -16,7 +16,7 @@ import foveate
 from foveate.cli import main
 from foveate.inference.cpu import Int8Linear
 from foveate.nn import cpu_has_bfloat16
-from foveate.tasks.quality import quality, quality_by_length
+from foveate.tasks.translation_metrics import quality, quality_by_length
 
 SENTENCES = ["red cat", "big house", "small green sea"]
 TRANSLATIONS = ["rouge chat", "grand maison", "petit verte mer"]

@@ -11,7 +11,7 @@ import torch
 from foveate.contracts import IGNORE
 from foveate.data import pools
 from foveate.data.batching import PairBatches, source_batches
-from foveate.data.text import ParallelText
+from foveate.data.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

@@ -1,8 +1,8 @@
 """Prose in rows of one length."""
 
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Passage
 from foveate.data.packing import pack, split_passage
-from foveate.data.prose import Passage
 from foveate.data.tokenizers import train_characters
 from foveate.special_tokens import LEARNED
 

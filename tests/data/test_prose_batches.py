@@ -13,8 +13,8 @@ import torch
 from foveate.contracts import IGNORE, Batch
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Passage
 from foveate.data.language_processor import LanguageProcessor
-from foveate.data.prose import Passage
 from foveate.data.prose_batches import (
     ParagraphProcessor,
     SentenceProcessor,
@@ -206,7 +206,7 @@ def test_passages_are_read_as_they_come_and_tokenised_in_pieces(kind: type, monk
 
     at_once: list[int] = []
     whole, passages = bucketed(kind(Letters()), random_passages(), 80, 9), random_passages()
-    monkeypatch.setattr("foveate.data.rows.PIECE", 7)
+    monkeypatch.setattr("foveate.data.ragged.PIECE", 7)
     parts = bucketed(kind(Noted()), iter(passages), 80, 9)
     assert max(at_once) == 7
     for one, other in zip(parts.epoch(0), whole.epoch(0), strict=True):

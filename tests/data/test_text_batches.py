@@ -57,7 +57,7 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
 
 def test_texts_are_tokenised_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(batches().epoch(0))
-    monkeypatch.setattr("foveate.data.rows.PIECE", 3)
+    monkeypatch.setattr("foveate.data.ragged.PIECE", 3)
     for one, other in zip(batches().epoch(0), whole, strict=True):
         assert one.source == other.source
         assert torch.equal(one.inputs["tokens"], other.inputs["tokens"])

@@ -9,7 +9,7 @@ import pytest
 
 from foveate.data import spooled_passages, token_shards
 from foveate.data.dataset import Dataset
-from foveate.data.prose import Passage
+from foveate.data.documents import Passage
 from foveate.data.spooled_passages import SpooledPassages, spooled
 from foveate.data.token_shards import TokenShards, keep_rows, rows_key, write_rows
 from foveate.data.tokenizers import train_bpe

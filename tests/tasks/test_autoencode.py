@@ -12,17 +12,17 @@ from rich.console import Console
 
 import foveate
 from foveate.data import Splits, train_bpe
-from foveate.data.prose import Passage
-from foveate.data.prose import sentences as sentences_of
+from foveate.data.documents import Passage
+from foveate.data.documents import sentences as sentences_of
 from foveate.data.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.tasks.autoencode import Answering, Autoencode, Measuring
-from foveate.tasks.fidelity import fidelity
 from foveate.tasks.looking import open_model
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.prose_text import AutoencodeText
+from foveate.tasks.reconstruction_metrics import fidelity
 from foveate.tasks.text_vectors import rewrite, text_vectors
 from foveate.tasks.trained import Trained
 

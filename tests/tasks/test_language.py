@@ -14,7 +14,7 @@ from rich.console import Console
 
 import foveate
 from foveate.data import Splits
-from foveate.data.prose import Passage
+from foveate.data.documents import Passage
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, condition_of, continue_texts
 from foveate.tasks.language import Language

@@ -10,10 +10,10 @@ from foveate.data import LabelledText, Paragraph, Prose
 from foveate.data.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
+from foveate.tasks.data_options import held_out
 from foveate.tasks.language import Language
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.prose_text import LanguageText
-from foveate.tasks.texts import held_out
 from foveate.tasks.translate import Translate
 from foveate.training import Training
 

@@ -17,8 +17,8 @@ from foveate.cli import main
 from foveate.contracts import IGNORE, Batch, Output
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Paragraph, Prose
 from foveate.data.preferences import Preference, read_preferences
-from foveate.data.prose import Paragraph, Prose
 from foveate.errors import UserError
 from foveate.tasks.dpo import DrawingAfterPairs, TrainDPO
 from foveate.tasks.dpo import Pairs as PreferencePairs

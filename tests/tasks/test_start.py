@@ -265,7 +265,7 @@ def test_a_recurrent_classifier_begins_from_the_words_of_a_bert(folder: Path, tm
     model: Any = task.build(vocabulary=1, classes=2)
     assert model.config.embedding == 20
     assert torch.equal(model.reader.embedding.weight, open_start(folder).body["embedding.weight"])
-    assert task.training.learning_rate == Classify.usual.learning_rate
+    assert task.training.learning_rate == Classify.default_training.learning_rate
 
 
 def test_recurrent_layers_that_do_not_fit(language_run: Path, folder: Path, tmp_path: Path) -> None:

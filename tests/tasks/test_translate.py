@@ -16,8 +16,8 @@ import foveate
 from foveate.data import ParallelText
 from foveate.errors import UserError
 from foveate.tasks.pair_text import PairText
-from foveate.tasks.quality import quality
 from foveate.tasks.translate import Translate, parts_to_validate
+from foveate.tasks.translation_metrics import quality
 from foveate.tasks.translations import Translating, translate
 
 
@@ -189,7 +189,7 @@ def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("kept", [1_000, 20_021])
 def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
     from foveate.data import ParallelText
-    from foveate.tasks.texts import held_out
+    from foveate.tasks.data_options import held_out
 
     learn, check = held_out(ParallelText.from_pairs([(f"a{n}", f"b{n}") for n in range(kept)]), "SRC TGT", "pairs")
     checked = check.check().kept

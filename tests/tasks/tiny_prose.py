@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import Splits
-from foveate.data.prose import Paragraph, Prose
+from foveate.data.documents import Paragraph, Prose
 from foveate.tasks.autoencode import Autoencode
 from foveate.tasks.language import Language
 from foveate.tasks.prose_text import AutoencodeText, LanguageText

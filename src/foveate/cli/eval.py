@@ -12,7 +12,7 @@ from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, check_place, parse_with_task
-from foveate.data.lines import check_readable_again
+from foveate.data.text_files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
 from foveate.tasks.hub_data import local_paths

@@ -1,19 +1,19 @@
 """Text from files and by name, tokenizers, and batches."""
 
 from foveate.data.batching import PairBatches, source_batches
+from foveate.data.documents import Paragraph, Passage, Prose, joined, sentences
 from foveate.data.labelled import Labelled, LabelledText
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.lines import read_lines, read_sentences, utf8
 from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
-from foveate.data.prose import Paragraph, Passage, Prose, joined, sentences
+from foveate.data.parallel_corpus import ParallelText
 from foveate.data.prose_batches import (
     encode_sentences,
     paragraph_batches,
 )
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged
-from foveate.data.text import ParallelText
 from foveate.data.text_batches import text_batches
+from foveate.data.text_files import read_lines, read_sentences, utf8
 from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, Tokens, load_tokenizer, train_bpe
 
 __all__ = [

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
+from foveate.data.parallel_corpus import ParallelText
 from foveate.data.pools import Pool, Pools
-from foveate.data.rows import Numbers, Rows, line_names, padded, within_budget
-from foveate.data.text import ParallelText
+from foveate.data.ragged import Numbers, RaggedArray, line_names, padded, within_budget
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
 
@@ -119,7 +119,7 @@ def source_batches(
     and a sentence longer than that comes alone. Where it takes several batches, they are made to come out even for
     those who take `at_once` of them at a time.
     """
-    rows = Rows([[*sentence, special.end] for sentence in sentences])
+    rows = RaggedArray([[*sentence, special.end] for sentence in sentences])
     longest_first = np.argsort(-rows.lengths, kind="stable")
     for group in _even(longest_first, rows.lengths, tokens, at_once):
         source, lengths = padded(rows.take(group), special.pad)

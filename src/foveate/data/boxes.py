@@ -14,7 +14,7 @@ from foveate.data.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
 from foveate.data.dataset import Dataset
 from foveate.data.image_decoding import DamagedImage, read_image, read_sizes, turn_upright
 from foveate.data.images import images_below
-from foveate.data.lines import Paths, as_paths
+from foveate.data.text_files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import TABLE

@@ -12,7 +12,7 @@ import numpy as np
 from foveate.contracts import Batch
 from foveate.data.dataset import Dataset, E
 from foveate.data.processor import Processor
-from foveate.data.rows import within_budget
+from foveate.data.ragged import within_budget
 from foveate.errors import UserError
 
 

@@ -18,7 +18,7 @@ from foveate.data.decoded_images import decode
 from foveate.data.image_processor import normalize
 from foveate.data.images import ImageFormat
 from foveate.data.processor import PROCESSOR, Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer
 from foveate.files import read_json
 

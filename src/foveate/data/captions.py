@@ -10,7 +10,7 @@ import PIL.Image
 from foveate.data.coco import CocoCaption, CocoFile, CocoImage
 from foveate.data.dataset import Dataset
 from foveate.data.image_decoding import read_image
-from foveate.data.lines import Paths, as_paths, read_sentences
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.errors import UserError, show_value
 from foveate.files import is_file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.data.rows import Numbers
+from foveate.data.ragged import Numbers
 from foveate.data.tokenizers import SPACE, SubwordTokenizer
 
 BEGIN_TEXT, END_TEXT, BEGIN_WORD, END_WORD, FILL = range(257, 262)

@@ -12,12 +12,12 @@ from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer
 from foveate.data.characters import OpenVocabulary
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Passage
 from foveate.data.masking import Hiding, Masked, encode_question
 from foveate.data.neighbours import BothWays
 from foveate.data.packing import TokenRow, stream_rows
 from foveate.data.permutation import Permuted
 from foveate.data.processor import PROCESSOR, Processor
-from foveate.data.prose import Passage
 from foveate.data.token_shards import keep_rows, rows_key
 from foveate.data.tokenizers import SubwordTokenizer, load_tokenizer
 from foveate.errors import one_of

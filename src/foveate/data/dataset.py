@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
-from foveate.data.sides import one_in, together
+from foveate.data.splits import one_in, together
 from foveate.errors import UserError
 
 

@@ -19,9 +19,9 @@ from torch import Tensor
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
-from foveate.data.lines import Paths, as_paths, utf8
 from foveate.data.processor import Processor
 from foveate.data.routes import words_of
+from foveate.data.text_files import Paths, as_paths, utf8
 from foveate.errors import UserError
 from foveate.limits import ARRAYS
 from foveate.special_tokens import LEARNED

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import Paths, as_paths, read_sentences
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 

@@ -12,7 +12,7 @@ from PIL import ImageOps
 
 from foveate.data.dataset import Dataset, Example
 from foveate.data.image_decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
-from foveate.data.lines import Paths, as_paths, read_sentences, utf8
+from foveate.data.text_files import Paths, as_paths, read_sentences, utf8
 from foveate.errors import UserError
 from foveate.files import is_file
 from foveate.limits import check_file

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.lines import Paths, as_paths, read_sentences
-from foveate.data.sides import together, within
+from foveate.data.splits import together, within
 from foveate.data.streamed_text import StreamedText
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 MANY_LABELS = 20

@@ -14,10 +14,10 @@ from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.lines import Paths, as_paths
 from foveate.data.preferences import TOKENIZER, read_table
 from foveate.data.processor import Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
+from foveate.data.text_files import Paths, as_paths
 from foveate.files import read_json
 
 LABELS = "labels.json"

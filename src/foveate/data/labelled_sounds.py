@@ -6,8 +6,8 @@ from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.images import class_folders
-from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.sounds import ENDINGS, Sound, read_sound
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 from foveate.files import is_file
 

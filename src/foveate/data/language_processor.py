@@ -12,11 +12,11 @@ import torch
 from foveate.contracts import Batch, label_batch
 from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Passage
 from foveate.data.preferences import TOKENIZER
 from foveate.data.processor import Processor
-from foveate.data.prose import Passage
 from foveate.data.prose_batches import PassageTokens, encode_passages, stream_passages, to_write
-from foveate.data.rows import within_budget
+from foveate.data.ragged import within_budget
 from foveate.data.token_shards import keep_rows, rows_key
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
-from foveate.data.rows import Numbers, padded
+from foveate.data.ragged import Numbers, padded
 from foveate.data.tokenizers import MASK
 from foveate.special_tokens import SpecialTokens
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, count_labels
 from foveate.data.batching import PairBatches
-from foveate.data.rows import Numbers, Rows, padded, within_budget
+from foveate.data.ragged import Numbers, RaggedArray, padded, within_budget
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
 
@@ -117,7 +117,10 @@ def match_inputs(
 
     Longest first; on either side rows times longest row stay within `tokens`, and a pair longer than that comes alone.
     """
-    sides = [Rows([[*text, own.end] for text in texts]) for own, texts in zip(special, (sources, targets), strict=True)]
+    sides = [
+        RaggedArray([[*text, own.end] for text in texts])
+        for own, texts in zip(special, (sources, targets), strict=True)
+    ]
     lengths = np.maximum(*(rows.lengths for rows in sides))
     for group in within_budget(np.argsort(-lengths, kind="stable"), lengths, tokens):
         inputs = {}

@@ -10,7 +10,7 @@ from torch import Tensor
 from foveate.contracts import Batch, label_batch
 from foveate.data.caption_processor import CaptionProcessor, Prepared
 from foveate.data.image_processor import normalize
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 
 
 @dataclass

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.characters import OpenVocabulary
-from foveate.data.rows import Numbers, padded
+from foveate.data.ragged import Numbers, padded
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.prose import Passage
+from foveate.data.documents import Passage
 from foveate.special_tokens import SpecialTokens
 
 PIECE = 5_000

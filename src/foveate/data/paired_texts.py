@@ -9,7 +9,7 @@ import torch
 from foveate.contracts import Batch
 from foveate.data.dataset import Dataset
 from foveate.data.processor import Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.data.text_batches import surroundings
 from foveate.data.tokenizer_processor import TokenizerProcessor
 

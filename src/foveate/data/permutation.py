@@ -12,7 +12,7 @@ from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.masking import hidden_places
-from foveate.data.rows import Numbers, padded
+from foveate.data.ragged import Numbers, padded
 from foveate.special_tokens import SpecialTokens
 
 

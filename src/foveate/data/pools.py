@@ -7,8 +7,8 @@ from itertools import islice
 import numpy as np
 
 from foveate.contracts import Tokenizer
-from foveate.data.rows import PIECE, Numbers, Rows
-from foveate.data.text import Pair, ParallelText
+from foveate.data.parallel_corpus import Pair, ParallelText
+from foveate.data.ragged import PIECE, Numbers, RaggedArray
 from foveate.errors import UserError
 
 KEPT_TOKENS = 100_000_000
@@ -20,8 +20,8 @@ class Pool:
     """Tokenised pairs among which sentences of one length are sought: source and end; start, target and end."""
 
     lines: Numbers
-    source: Rows
-    target: Rows
+    source: RaggedArray
+    target: RaggedArray
     read: int
     """How many pairs were read for it; those with too many tokens on a side are not in it."""
 
@@ -100,10 +100,13 @@ class Pools:
             pieces.append(self._piece(piece))
         lines = np.concatenate([lines for lines, _, _ in pieces]) if pieces else np.zeros(0, np.int64)
         return Pool(
-            lines, Rows.joined([rows for _, rows, _ in pieces]), Rows.joined([rows for *_, rows in pieces]), read
+            lines,
+            RaggedArray.joined([rows for _, rows, _ in pieces]),
+            RaggedArray.joined([rows for *_, rows in pieces]),
+            read,
         )
 
-    def _piece(self, pairs: Sequence[Pair]) -> tuple[Numbers, Rows, Rows]:
+    def _piece(self, pairs: Sequence[Pair]) -> tuple[Numbers, RaggedArray, RaggedArray]:
         source_tokenizer, target_tokenizer = self._tokenizers
         source_end, special = source_tokenizer.special.end, target_tokenizer.special
         start, end = special.start, special.end
@@ -115,4 +118,8 @@ class Pools:
             if len(source) <= self._max_length and len(target) <= self._max_length
         ]
         lines = np.array([line for line, _, _ in fitting], np.int64)
-        return lines, Rows([source for _, source, _ in fitting]), Rows([target for _, _, target in fitting])
+        return (
+            lines,
+            RaggedArray([source for _, source, _ in fitting]),
+            RaggedArray([target for _, _, target in fitting]),
+        )

@@ -10,9 +10,9 @@ import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
 from foveate.data.dataset import Dataset, Example
-from foveate.data.lines import Paths, as_paths, read_sentences
 from foveate.data.processor import Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.data.tokenizers import load_tokenizer
 from foveate.errors import UserError
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from foveate.contracts import IGNORE, Batch, Tokenizer, count_labels, label_batch
+from foveate.data.documents import Passage
 from foveate.data.processor import Processor
-from foveate.data.prose import Passage
-from foveate.data.rows import Numbers, in_pieces, padded, tokenised, within_budget
+from foveate.data.ragged import Numbers, in_pieces, padded, tokenised, within_budget
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.special_tokens import SpecialTokens
 

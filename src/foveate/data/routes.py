@@ -14,10 +14,10 @@ import torch
 from foveate.config import from_dict
 from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
-from foveate.data.lines import Paths, as_paths
 from foveate.data.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
 from foveate.data.processor import Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
+from foveate.data.text_files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.files import read_json_value
 from foveate.limits import TABLE

@@ -14,7 +14,7 @@ from foveate.data.character_tokens import SPECIAL, encode, teacher_forcing
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound
 from foveate.data.processor import Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 

@@ -8,7 +8,7 @@ from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import overload
 
-from foveate.data.prose import Passage
+from foveate.data.documents import Passage
 from foveate.errors import UserError
 
 IN_MEMORY = 200_000_000

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from foveate.data.dataset import Dataset
-from foveate.data.lines import examples_digest
+from foveate.data.text_files import examples_digest
 
 
 @runtime_checkable

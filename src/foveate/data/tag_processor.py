@@ -16,7 +16,7 @@ from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon, spelling
 from foveate.data.processor import Processor
-from foveate.data.rows import Numbers, padded
+from foveate.data.ragged import Numbers, padded
 from foveate.data.tagged import Tagged
 from foveate.special_tokens import LEARNED
 

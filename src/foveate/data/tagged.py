@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.labelled import question_columns
-from foveate.data.lines import Paths, as_paths, read_sentences
+from foveate.data.text_files import Paths, as_paths, read_sentences
 from foveate.errors import UserError
 
 

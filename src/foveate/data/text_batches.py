@@ -7,7 +7,7 @@ from torch import Tensor
 
 from foveate.contracts import Tokenizer
 from foveate.data.bert_tokenizer import BertTokenizer
-from foveate.data.rows import Numbers, Rows, padded, within_budget
+from foveate.data.ragged import Numbers, RaggedArray, padded, within_budget
 from foveate.special_tokens import SpecialTokens
 
 
@@ -26,7 +26,7 @@ def text_batches(
     Longest first; rows times longest row stay within `tokens`, and a text longer than that comes alone.
     """
     begin, end = surroundings(tokenizer)
-    rows = Rows([[*begin, *text, *end] for text in texts])
+    rows = RaggedArray([[*begin, *text, *end] for text in texts])
     longest_first = np.argsort(-rows.lengths, kind="stable")
     for group in within_budget(longest_first, rows.lengths, tokens):
         yield group.tolist(), text_inputs(rows.take(group), tokenizer.special)

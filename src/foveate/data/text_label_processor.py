@@ -15,7 +15,7 @@ from foveate.data.bert_tokenizer import load_text_tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.labelled import LabelledText
 from foveate.data.processor import Processor
-from foveate.data.rows import Numbers, tokenised
+from foveate.data.ragged import Numbers, tokenised
 from foveate.data.text_batches import surroundings, text_inputs
 from foveate.files import read_json
 

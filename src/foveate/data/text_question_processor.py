@@ -15,7 +15,7 @@ from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.dataset import Dataset
 from foveate.data.facts import TextQuestion
 from foveate.data.processor import PROCESSOR, Processor
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.data.tokenizers import load_tokenizer
 from foveate.files import read_json
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.rows import Numbers
+from foveate.data.ragged import Numbers
 from foveate.files import read_json
 
 VERSION = "1"

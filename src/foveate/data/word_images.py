@@ -14,8 +14,8 @@ from foveate.data.character_tokens import SPECIAL, decode, encode, teacher_forci
 from foveate.data.dataset import Dataset
 from foveate.data.image_decoding import flat, read_size_and_mode, turn_upright
 from foveate.data.images import labelled_images
-from foveate.data.lines import Paths, as_paths
 from foveate.data.processor import Processor
+from foveate.data.text_files import Paths, as_paths
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED, SpecialTokens
 

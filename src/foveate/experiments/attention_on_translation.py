@@ -28,8 +28,8 @@ from foveate.experiments.translation_report import Measured, Speeds
 from foveate.tasks import load
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.quality import quality
 from foveate.tasks.translate import Translate
+from foveate.tasks.translation_metrics import quality
 from foveate.tasks.translations import Translating, translate
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater

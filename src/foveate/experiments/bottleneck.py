@@ -26,11 +26,11 @@ from foveate.experiments.measurement_cache import conditions_note, measure_once,
 from foveate.experiments.measuring import side_by_side
 from foveate.special_tokens import LEARNED
 from foveate.tasks import load
+from foveate.tasks.data_options import held_out
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.quality import quality_by_length
-from foveate.tasks.texts import held_out
 from foveate.tasks.translate import Translate
+from foveate.tasks.translation_metrics import quality_by_length
 from foveate.tasks.translations import Translating, translate
 from foveate.training import Training
 
@@ -143,11 +143,11 @@ def _texts(options: Bottleneck) -> Splits:
         if options.test:
             raise UserError("--test needs --data")
         return open_source(options.text, options.from_language, options.to_language)
-    learn, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs", instead="a longer --data")
+    train, dev = held_out(ParallelText.from_paths(options.data), "SRC TGT", "pairs", instead="a longer --data")
     if options.test:
-        return Splits(learn, dev, ParallelText.from_paths(options.test))
-    learn, test = held_out(learn, "SRC TGT", "pairs", instead="--test")
-    return Splits(learn, dev, test)
+        return Splits(train, dev, ParallelText.from_paths(options.test))
+    train, test = held_out(train, "SRC TGT", "pairs", instead="--test")
+    return Splits(train, dev, test)
 
 
 def join_sentences(text: ParallelText, most: int, seed: int, between: str) -> ParallelText:

@@ -64,7 +64,7 @@ def run(options: Degradation, console: Console) -> Comparison:
 
 
 def _task(options: Degradation, preset: str, folder: Path) -> ClassifyImage:
-    usual = asdict(ClassifyImage.usual)
+    usual = asdict(ClassifyImage.default_training)
     changes = {
         "epochs": options.epochs,
         "warmup": 50,

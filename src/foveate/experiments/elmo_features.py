@@ -18,7 +18,7 @@ from foveate.contracts import Tokenizer
 from foveate.data import LabelledText, Splits, open_source
 from foveate.data.characters import OpenVocabulary
 from foveate.data.neighbours import BothWays
-from foveate.data.rows import padded, within_budget
+from foveate.data.ragged import padded, within_budget
 from foveate.data.tokenizers import train_words
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
@@ -113,11 +113,11 @@ def run(options: ElmoFeatures, console: Console) -> Comparison:
         torch.manual_seed(options.seed)
         sizes = parts[0].layers[0].shape
         model = FeatureClassifier(len(tokenizer), len(names), sizes[0], sizes[2], *reads)
-        check, test = _train(model, parts, options)
-        raw[way] = {"accuracy": test, "validation": check}
+        validation, test = _train(model, parts, options)
+        raw[way] = {"accuracy": test, "validation": validation}
         if model.mix is not None:
             raw[way]["layers"] = model.mix.weights.softmax(0).tolist()
-        table.rows.append([way, f"{test:.1f}", f"{check:.1f}"])
+        table.rows.append([way, f"{test:.1f}", f"{validation:.1f}"])
         console.print(f"{way}: {test:.1f}", markup=False, highlight=False)
     return Comparison("ELMo's vectors as features of a classifier", [table], {}, raw)
 
@@ -143,22 +143,22 @@ def _read(text: LabelledText, names: Sequence[str], words: Tokenizer, model: Elm
 def _train(model: FeatureClassifier, parts: Sequence[Part], options: ElmoFeatures) -> tuple[float, float]:
     """Learn from the first part. The best accuracy on the second, and that on the third after the same epoch, in
     percent."""
-    learn, check, test = parts
+    train, validation, test = parts
     optimizer = torch.optim.AdamW(model.parameters(), options.learning_rate)
     generator = np.random.default_rng(options.seed)
-    steps = options.epochs * sum(1 for _ in within_budget(*_sorted(learn), BUDGET))
+    steps = options.epochs * sum(1 for _ in within_budget(*_sorted(train), BUDGET))
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, steps)
     found = []
     for _ in range(options.epochs):
         model.train()
-        for group, inputs in learn.batches(generator):
-            loss = F.cross_entropy(model(**inputs), torch.from_numpy(learn.labels[group]))
+        for group, inputs in train.batches(generator):
+            loss = F.cross_entropy(model(**inputs), torch.from_numpy(train.labels[group]))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()
-        found.append((_accuracy(model, check), _accuracy(model, test)))
+        found.append((_accuracy(model, validation), _accuracy(model, test)))
     return max(found, key=lambda pair: pair[0])
 
 

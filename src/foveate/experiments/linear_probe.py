@@ -119,10 +119,10 @@ def probe(
     """Accuracy on validation and test images, in percent, of the best of several linear classifiers on validation
     images. `features` and `labels` are those of the images to learn from, to validate on and to test on."""
     mean, deviation = features[0].mean(0), features[0].std(0).clamp_min(1e-6)
-    learn, *others = ((part - mean) / deviation for part in features)
+    train, *others = ((part - mean) / deviation for part in features)
     found = []
     for decay in DECAYS:
-        classifier = fit(learn, labels[0], classes, decay)
+        classifier = fit(train, labels[0], classes, decay)
         with torch.inference_mode():
             right = [
                 100 * float((classifier(part).argmax(-1) == of).float().mean())

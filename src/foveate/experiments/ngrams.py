@@ -68,7 +68,7 @@ class _Units:
     """A text in the tokens of one kind, for learning and for testing."""
 
     name: str
-    learn: list[list[int]]
+    train: list[list[int]]
     test: list[list[int]]
     size: int
     start: int
@@ -80,14 +80,14 @@ def run(options: NgramBaselines, console: Console) -> Comparison:
         raise UserError("no n-grams to count: give --orders at least one number")
     at_least(1, "orders", min(options.orders))
     splits = _texts(options)
-    learn, test = ([paragraph.text for paragraph in part] for part in (splits.train, splits.test))
-    if not learn or not test:
-        raise UserError(f"{(splits.train if not learn else splits.test).name}: there is no text in it")
+    train, test = ([paragraph.text for paragraph in part] for part in (splits.train, splits.test))
+    if not train or not test:
+        raise UserError(f"{(splits.train if not train else splits.test).name}: there is no text in it")
     found = [_compressed(name, "\n".join(test).encode()) for name in PROGRAMS]
     size = sum(len(text.encode()) + 1 for text in test)
     words = sum(len(text.split()) + 1 for text in test)
     notes = []
-    for units in (_bytes(learn, test), _subwords(learn, test, options.vocabulary)):
+    for units in (_bytes(train, test), _subwords(train, test, options.vocabulary)):
         if lost := sum(row.count(LEARNED.unknown) for row in units.test if units.start == LEARNED.start):
             notes.append(f"{lost:,} tokens of the test text are unknown, and foretold without their letters.")
         for order in sorted(set(options.orders)):
@@ -102,27 +102,27 @@ def _texts(options: NgramBaselines) -> Splits[Prose]:
         if options.source is not None:
             raise UserError(f"both the source '{options.source}' and files are given; choose one")
         text = Prose.from_paths(options.data)
-        learn, test = (text, Prose.from_paths(options.test)) if options.test else text.held_out(EVERY)
-        return Splits(learn, test, test)
+        train, test = (text, Prose.from_paths(options.test)) if options.test else text.held_out(EVERY)
+        return Splits(train, test, test)
     if options.test:
         raise UserError("--test is for text of your own: give --data too")
     return open_source(options.source or "prose", task="language")
 
 
-def _bytes(learn: Sequence[str], test: Sequence[str]) -> _Units:
-    known, asked = ([[*text.encode(), END] for text in texts] for texts in (learn, test))
+def _bytes(train: Sequence[str], test: Sequence[str]) -> _Units:
+    known, asked = ([[*text.encode(), END] for text in texts] for texts in (train, test))
     return _Units("bytes", known, asked, END + 1, START)
 
 
-def _subwords(learn: Sequence[str], test: Sequence[str], size: int) -> _Units:
-    tokenizer = train_bpe(learn, size)
-    known, asked = ([[*row, LEARNED.end] for row in tokenizer.encode(texts)] for texts in (learn, test))
+def _subwords(train: Sequence[str], test: Sequence[str], size: int) -> _Units:
+    tokenizer = train_bpe(train, size)
+    known, asked = ([[*row, LEARNED.end] for row in tokenizer.encode(texts)] for texts in (train, test))
     return _Units("subwords", known, asked, len(tokenizer), LEARNED.start)
 
 
 def _counted(units: _Units, order: int, words: int, size: int) -> Measured:
     began = time.process_time()
-    log_probs = Ngrams(units.learn, order, units.size, units.start).log_probs(units.test)
+    log_probs = Ngrams(units.train, order, units.size, units.start).log_probs(units.test)
     found = Perplexity(-float(log_probs.sum()), len(log_probs), words, size)
     seconds = time.process_time() - began
     return Measured(units.name, order, found.bits_per_byte, found.per_token, found.tokens, seconds)

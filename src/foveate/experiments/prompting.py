@@ -70,16 +70,16 @@ def run(options: PromptingExamples, console: Console) -> Comparison:
     if not isinstance(task, Completer):
         raise UserError(f"{options.model} is no public language model, such as smollm2")
     splits = open_source(options.source, task="classify", announce=console.print)
-    learn, test = _pairs(splits.train), _pairs(splits.test)
+    train, test = _pairs(splits.train), _pairs(splits.test)
     test = [test[place] for place in np.linspace(0, len(test) - 1, min(options.texts, len(test))).round().astype(int)]
-    labels = tuple(sorted({label for _, label in learn}))
+    labels = tuple(sorted({label for _, label in train}))
     prompting = Prompting(choices=labels, form=options.form)
     prompting.check()
     found = []
     for count in options.examples:
         for draw in range(options.draws if count else 1):
             scorer = ChoiceScorer(task.model, task.tokenizer, prompting)
-            pairs = draw_examples(learn, labels, count, options.seed + draw)
+            pairs = draw_examples(train, labels, count, options.seed + draw)
             scorer.set_prompt(Prompt("", prompting.lines(options.form), pairs))
             found.append(Measured(count, draw, *_accuracies(scorer, test)))
             shares = ", ".join(f"{way} {getattr(found[-1], way):.1%}" for way in WAYS)

@@ -94,7 +94,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     files = "TABLE"
     takes = "question"
     processor = QuestionProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
@@ -114,11 +114,11 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[ImageQuestion]:
         return image_questions(paths)
 
-    def fit(self, learn: Dataset[ImageQuestion]) -> QuestionProcessor:
+    def fit(self, train: Dataset[ImageQuestion]) -> QuestionProcessor:
         chosen = self.examples
-        answers = frequent_answers(learn, chosen.answers)
-        tokenizer = TRAINERS["words"]((one.question for one in learn), chosen.vocabulary, True)
-        alike = [learn[0]] if learn[0].composed else learn  # composed images are alike: one tells of all
+        answers = frequent_answers(train, chosen.answers)
+        tokenizer = TRAINERS["words"]((one.question for one in train), chosen.vocabulary, True)
+        alike = [train[0]] if train[0].composed else train  # composed images are alike: one tells of all
         return QuestionProcessor(choose_format(alike, chosen.size), tokenizer, answers)
 
     def expand(self, places: Sequence[str]) -> list[str]:

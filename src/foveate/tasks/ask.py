@@ -87,7 +87,7 @@ class Ask(DecidesAnswers, Task[Architecture]):
     files = "TABLE"
     processor = TextQuestionProcessor
     options = Asked
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
@@ -106,9 +106,9 @@ class Ask(DecidesAnswers, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[TextQuestion]:
         return text_questions(paths)
 
-    def fit(self, learn: Dataset[TextQuestion]) -> TextQuestionProcessor:
-        answers = frequent_answers(learn, self.examples.answers)
-        texts = (part for one in learn for part in (one.text, one.question))
+    def fit(self, train: Dataset[TextQuestion]) -> TextQuestionProcessor:
+        answers = frequent_answers(train, self.examples.answers)
+        texts = (part for one in train for part in (one.text, one.question))
         return TextQuestionProcessor(TRAINERS["words"](texts, self.examples.vocabulary, True), answers)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Asked) -> list[Answer]:

@@ -19,15 +19,15 @@ from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.sight import look
-from foveate.tasks.fidelity import fidelity
+from foveate.tasks.data_options import spread
 from foveate.tasks.nearest import nearest, nearest_by_words
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import FILES, AutoencodeText
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.rewriting import REWRITINGS, Rewriting
+from foveate.tasks.reconstruction import REWRITINGS, Rewriting
+from foveate.tasks.reconstruction_metrics import fidelity
 from foveate.tasks.text_task import TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
-from foveate.tasks.texts import spread
 from foveate.tasks.trained import Reading, Writing, check_unchanged
 from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
@@ -83,7 +83,7 @@ class Autoencode(TextTask[Architecture]):
     files = FILES
     processor = TokenizerProcessor
     options = Answering
-    usual = Training(warmup=200, label_smoothing=0.0)
+    default_training = Training(warmup=200, label_smoothing=0.0)
 
     examples: Annotated[AutoencodeText, tyro.conf.arg(name="")] = field(default_factory=AutoencodeText)
     model: str = "rnn-autoencoder"
@@ -125,15 +125,15 @@ class Autoencode(TextTask[Architecture]):
     def lengths(self, processor: TokenizerProcessor, examples: Iterable[Passage]) -> list[int]:
         return self.rewriting(processor).lengths(list(examples))
 
-    def fit(self, learn: Dataset[Passage]) -> TokenizerProcessor:
+    def fit(self, train: Dataset[Passage]) -> TokenizerProcessor:
         chosen = self.examples
-        return TokenizerProcessor(chosen.tokenizer(passage.text for passage in learn), chosen.tokens)
+        return TokenizerProcessor(chosen.tokenizer(passage.text for passage in train), chosen.tokens)
 
-    def batches(self, learn: Dataset[Passage], processor: TokenizerProcessor) -> Batches:
+    def batches(self, train: Dataset[Passage], processor: TokenizerProcessor) -> Batches:
         """Of the passages with at most `max_length` tokens in a row. Raises UserError where there is none."""
         most, rewriting = self.examples.max_length, self.rewriting(processor)
-        kept = Dataset(learn.name, rewriting.encode(learn, most), learn.unit)
-        return self.bucketed(kept, len(learn), rewriting, f"{most:,} tokens")
+        kept = Dataset(train.name, rewriting.encode(train, most), train.unit)
+        return self.bucketed(kept, len(train), rewriting, f"{most:,} tokens")
 
     def fitting(self, predictor: Predictor, passages: Sequence[Passage]) -> list[Passage]:
         """The passages that are not longer than those the model learns from."""

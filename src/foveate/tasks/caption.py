@@ -21,13 +21,13 @@ from foveate.errors import at_least, printable
 from foveate.tasks.caption_metrics import caption_metrics
 from foveate.tasks.caption_pictures import shown_image, word_rows, word_strip
 from foveate.tasks.captioning import BATCH, CaptionWriting, describe
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.image_files import image_files, read_images
 from foveate.tasks.nearest_images import nearest_images
 from foveate.tasks.predictor import Measured, Predictor, Predictors
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.word_maps import named_shares
 from foveate.training import Objective, Training
 from foveate.training.coverage import DoublyStochastic
@@ -106,7 +106,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
     metric = "bleu"
     processor = CaptionProcessor
     options = CaptionWriting
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
@@ -128,10 +128,10 @@ class CaptionTask(FromEncoder, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[CaptionedImage]:
         return captioned_images(paths)
 
-    def fit(self, learn: Dataset[CaptionedImage]) -> CaptionProcessor:
+    def fit(self, train: Dataset[CaptionedImage]) -> CaptionProcessor:
         chosen = self.examples
-        texts = [caption for example in learn for caption in example.captions]
-        alike = [learn[0]] if learn[0].identity else learn  # composed images are alike: one tells of all
+        texts = [caption for example in train for caption in example.captions]
+        alike = [train[0]] if train[0].identity else train  # composed images are alike: one tells of all
         tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
         return CaptionProcessor(choose_format(alike, chosen.size), tokenizer)
 
@@ -177,10 +177,10 @@ class CaptionTask(FromEncoder, Task[Architecture]):
         self, predictor: Predictor, examples: Sequence[CaptionedImage], options: CaptionWriting
     ) -> dict[str, dict[str, float]]:
         """The most frequent caption of the training images, and that of the training image whose pixels are nearest."""
-        learn = self.open()[0].some(NEIGHBOURS)
-        frequent = Counter(caption for one in learn for caption in one.captions).most_common(1)[0][0]
-        places = nearest_images(examples, learn, predictor.processor.format.channels)
-        nearest = [learn[place].captions[0] for place in places]
+        train = self.open()[0].some(NEIGHBOURS)
+        frequent = Counter(caption for one in train for caption in one.captions).most_common(1)[0][0]
+        places = nearest_images(examples, train, predictor.processor.format.channels)
+        nearest = [train[place].captions[0] for place in places]
         return {
             "the most frequent caption": caption_metrics([frequent] * len(examples), examples),
             "the nearest image's caption": caption_metrics(nearest, examples),

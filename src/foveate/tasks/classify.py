@@ -12,13 +12,13 @@ from foveate.data.dataset import Dataset
 from foveate.data.text_batches import surroundings
 from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.errors import at_least
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import NoOptions, Reading, unseen_labels
 from foveate.training import Batches, Training
 
@@ -66,7 +66,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
     head = "text"
     unit = "texts"
     processor = TextLabelProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=5,
         learning_rate=2e-3,
         schedule="linear",
@@ -95,21 +95,21 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
         around = sum(map(len, surroundings(processor.tokenizer)))
         return [around + length for length in self.lengths(processor, examples)]
 
-    def hold_out(self, learn: Any, every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out(every)
+    def hold_out(self, train: Any, every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return train.held_out(every)
 
-    def check_examples(self, learn: Any, check: Any) -> None:
-        check_labels(learn.name, [*learn.labels()], check.name, [*check.labels()], "text")
+    def check_examples(self, train: Any, validation: Any) -> None:
+        check_labels(train.name, [*train.labels()], validation.name, [*validation.labels()], "text")
 
-    def fit(self, learn: Any) -> TextLabelProcessor:
+    def fit(self, train: Any) -> TextLabelProcessor:
         chosen = self.examples
         trained = self.trained_tokenizer()
-        tokenizer = trained or TRAINERS[chosen.tokens](learn.texts(), chosen.vocabulary, chosen.lowercase)
-        return TextLabelProcessor(tokenizer, learn.check().labels, chosen.tokens)
+        tokenizer = trained or TRAINERS[chosen.tokens](train.texts(), chosen.vocabulary, chosen.lowercase)
+        return TextLabelProcessor(tokenizer, train.check().labels, chosen.tokens)
 
-    def batches(self, learn: Any, processor: TextLabelProcessor) -> Batches:
+    def batches(self, train: Any, processor: TextLabelProcessor) -> Batches:
         """Of the texts with at most `max_length` tokens. Raises UserError where there is none."""
-        kept, read = processor.encode(learn, self.examples.max_length)
+        kept, read = processor.encode(train, self.examples.max_length)
         return self.bucketed(kept, read, processor, f"{self.examples.max_length:,} tokens")
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Decision]:

@@ -84,7 +84,7 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     worth_packing: ClassVar[int] = 16
     """Images from which on it is worth to lay the model out for the CPU."""
     processor = ImageProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=4e-3,
         schedule="cosine",
@@ -109,16 +109,16 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledImage]:
         return labelled_images(paths)
 
-    def fit(self, learn: Dataset[LabelledImage]) -> ImageProcessor:
+    def fit(self, train: Dataset[LabelledImage]) -> ImageProcessor:
         chosen = self.examples
         names = ("augment", "move", "colour", "erase", "operations", "magnitude", "mixup")
         changes = {name: getattr(chosen, name) for name in names}
-        return ImageProcessor(choose_format(learn, chosen.size), label_counts(learn), **changes)
+        return ImageProcessor(choose_format(train, chosen.size), label_counts(train), **changes)
 
     def examples_to_validate(
-        self, predictor: Predictor, check: Dataset[LabelledImage], console: Console
+        self, predictor: Predictor, validation: Dataset[LabelledImage], console: Console
     ) -> Sequence[LabelledImage]:
-        chosen = Dataset(check.name, super().examples_to_validate(predictor, check, console), check.unit)
+        chosen = Dataset(validation.name, super().examples_to_validate(predictor, validation, console), validation.unit)
         readable = without_damaged(chosen)
         if len(readable) < len(chosen):
             console.print(readable.report, markup=False, highlight=False)

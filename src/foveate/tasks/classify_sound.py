@@ -67,7 +67,7 @@ class ClassifySound(LabelFiles[Architecture]):
     example = "sound"
     decided_together = 128
     processor = SoundProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=15,
         learning_rate=3e-3,
         schedule="cosine",
@@ -87,13 +87,13 @@ class ClassifySound(LabelFiles[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
         return labelled_sounds(paths)
 
-    def fit(self, learn: Dataset[LabelledSound]) -> SoundProcessor:
+    def fit(self, train: Dataset[LabelledSound]) -> SoundProcessor:
         chosen = self.examples
-        log_mel = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
-        usual = min(LONGEST, float(np.quantile([one.seconds for one in learn], 0.95)))
+        log_mel = choose_log_mel(train[0].rate, chosen.rate, chosen.bands)
+        usual = min(LONGEST, float(np.quantile([one.seconds for one in train], 0.95)))
         seconds = usual if chosen.seconds is None else chosen.seconds
         frames = MULTIPLE * max(1, round(seconds / log_mel.step / MULTIPLE))
-        return SoundProcessor(log_mel, frames, label_counts(learn), chosen.augment)
+        return SoundProcessor(log_mel, frames, label_counts(train), chosen.augment)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return sound_files(places)

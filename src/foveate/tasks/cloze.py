@@ -14,19 +14,19 @@ from foveate.data import TRAINERS, Prose, Splits, Tokens, open_source
 from foveate.data.buckets import BucketedBatches
 from foveate.data.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Passage
 from foveate.data.masking import MASK
 from foveate.data.packing import TokenRow, pack, split_passage
-from foveate.data.prose import Passage
 from foveate.data.spooled_passages import spooled
 from foveate.errors import UserError, at_least
 from foveate.sight import look
 from foveate.tasks.blanks import FilledText, Filling, blanks_of, check_blanks
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import check_positions
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
@@ -99,7 +99,7 @@ class Cloze(Task[Architecture]):
     files = "FILE ..."
     processor = ClozeProcessor
     options = Filling
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=1e-3,
         schedule="linear",
@@ -122,20 +122,20 @@ class Cloze(Task[Architecture]):
         splits = open_source(name, task=self.task)
         return Splits(*map(self.examples.passages, (splits.train, splits.dev, splits.test)))
 
-    def hold_out(self, learn: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
+    def hold_out(self, train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
         """Whole documents where there are many, otherwise passages."""
-        return hold_out_documents(learn) or super().hold_out(learn, every)
+        return hold_out_documents(train) or super().hold_out(train, every)
 
-    def fit(self, learn: Dataset[Passage]) -> ClozeProcessor:
+    def fit(self, train: Dataset[Passage]) -> ClozeProcessor:
         chosen = self.examples
-        texts = (passage.text for passage in learn)
+        texts = (passage.text for passage in train)
         hiding = HIDING_OF_FAMILY[self.preset.family]
         units = "words" if hiding in OF_CHARACTERS else chosen.tokens
         tokenizer = TRAINERS[units](texts, chosen.vocabulary, chosen.lowercase, [MASK])
         return ClozeProcessor(tokenizer, hiding, chosen.hidden)
 
-    def batches(self, learn: Dataset[Passage], processor: Any) -> Batches:
-        rows = processor.keep(learn, watch(learn, self.console(None)), self.examples.max_length)
+    def batches(self, train: Dataset[Passage], processor: Any) -> Batches:
+        rows = processor.keep(train, watch(train, self.console(None)), self.examples.max_length)
         return BucketedBatches(rows, processor, self.examples.batch, self.training.seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Filling) -> list[FilledText]:

@@ -110,7 +110,7 @@ class CompleteImage(Task[Architecture]):
     higher_is_better = False
     processor = PixelProcessor
     options = Completing
-    usual = Training(
+    default_training = Training(
         epochs=10,
         learning_rate=2e-3,
         schedule="cosine",
@@ -145,12 +145,12 @@ class CompleteImage(Task[Architecture]):
         return Dataset(paths[0].name or str(paths[0]), examples, "images")
 
     def open(self) -> tuple[Dataset[LabelledImage], Dataset[LabelledImage]]:
-        learn, check = super().open()
-        return (without_damaged(learn), without_damaged(check)) if self.examples.data else (learn, check)
+        train, validation = super().open()
+        return (without_damaged(train), without_damaged(validation)) if self.examples.data else (train, validation)
 
-    def fit(self, learn: Dataset[LabelledImage]) -> PixelProcessor:
+    def fit(self, train: Dataset[LabelledImage]) -> PixelProcessor:
         preset: Any = self.architecture
-        image_format = choose_format(learn, self.examples.size or preset.image_size)
+        image_format = choose_format(train, self.examples.size or preset.image_size)
         return PixelProcessor(image_format, self.examples.levels, self.examples.flip)
 
     def objective(self) -> Objective:
@@ -199,9 +199,9 @@ class CompleteImage(Task[Architecture]):
     ) -> dict[str, dict[str, float]]:
         """How frequent a colour is, in each place, and after the pixels to the left and above."""
         processor: PixelProcessor = predictor.processor
-        learn = Dataset("training images", list(self.open()[0]))
+        train = Dataset("training images", list(self.open()[0]))
         known, asked = (
-            processor.colours(decode(part, processor.format)) for part in (learn, Dataset("examples", examples))
+            processor.colours(decode(part, processor.format)) for part in (train, Dataset("examples", examples))
         )
         count = processor.sizes()["colours"]
         return counted_ways(known, asked, processor.format.size, count)

@@ -80,7 +80,7 @@ class Control(Task[Architecture]):
     metric = "success"
     processor = EpisodeProcessor
     options = Acting
-    usual = Training(
+    default_training = Training(
         epochs=10,
         learning_rate=3e-3,
         schedule="cosine",
@@ -103,10 +103,10 @@ class Control(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[Recording]:
         return read_recordings(paths)
 
-    def fit(self, learn: Dataset[Any]) -> EpisodeProcessor:
+    def fit(self, train: Dataset[Any]) -> EpisodeProcessor:
         if self.examples.objective == "imitation":
-            return fit_episodes(learn, len(ACTIONS) if self.examples.source else 1, self.examples.views)
-        return fit_levels(learn, self.examples.actions, self.examples.views)
+            return fit_episodes(train, len(ACTIONS) if self.examples.source else 1, self.examples.views)
+        return fit_levels(train, self.examples.actions, self.examples.views)
 
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         if self.examples.objective == "imitation":
@@ -118,15 +118,15 @@ class Control(Task[Architecture]):
         self._agent = super()._model(sizes)
         return self._agent
 
-    def batches(self, learn: Dataset[Any], processor: EpisodeProcessor) -> Batches:
+    def batches(self, train: Dataset[Any], processor: EpisodeProcessor) -> Batches:
         """Recordings; or what the model itself does, which is made with the first batch."""
         chosen = self.examples
         if chosen.objective == "imitation":
-            return super().batches(learn, processor)
+            return super().batches(train, processor)
         from foveate.tasks.replay import ReplayBatches
 
         settings = chosen.batch, chosen.explore, chosen.discount, self.training.seed
-        return ReplayBatches(lambda: self._agent, processor, list(learn), *settings)
+        return ReplayBatches(lambda: self._agent, processor, list(train), *settings)
 
     def objective(self) -> Objective:
         return super().objective() if self.examples.objective == "imitation" else QLearning()

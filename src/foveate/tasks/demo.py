@@ -18,8 +18,8 @@ from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import at_least
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.quality import Quality, quality
 from foveate.tasks.translate import Translate
+from foveate.tasks.translation_metrics import Quality, quality
 from foveate.tasks.translations import Translating, alignment, translate
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments, save_figure

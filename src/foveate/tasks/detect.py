@@ -67,7 +67,7 @@ class Detect(FromEncoder, Task[Architecture]):
     metric = "AP50"
     processor = BoxProcessor
     options = Detecting
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=4e-4,
         schedule="cosine",
@@ -88,28 +88,28 @@ class Detect(FromEncoder, Task[Architecture]):
 
     def open(self) -> tuple[Dataset[BoxedImage], Dataset[BoxedImage]]:
         """As every task, without damaged files, so that none is met in the middle of a training."""
-        learn, check = super().open()
-        return (without_damaged(learn), without_damaged(check)) if self.examples.data else (learn, check)
+        train, validation = super().open()
+        return (without_damaged(train), without_damaged(validation)) if self.examples.data else (train, validation)
 
-    def check_examples(self, learn: Dataset[BoxedImage], check: Dataset[BoxedImage]) -> None:
+    def check_examples(self, train: Dataset[BoxedImage], validation: Dataset[BoxedImage]) -> None:
         known: set[str] = set()
         most = self.architecture.queries  # type: ignore[attr-defined]
-        for example in learn:
+        for example in train:
             known.update(example.labels)
             if len(example.boxes) > most:
                 raise UserError(
                     f"{example.place} has {len(example.boxes)} objects, but the model finds {most} at most: "
                     f"raise architecture.queries"
                 )
-        if others := {label for example in check for label in example.labels} - known:
-            raise UserError(f"{check.name} has the class '{min(others)}', which {learn.name} does not have")
+        if others := {label for example in validation for label in example.labels} - known:
+            raise UserError(f"{validation.name} has the class '{min(others)}', which {train.name} does not have")
 
-    def fit(self, learn: Dataset[BoxedImage]) -> BoxProcessor:
-        counts = Counter(label for example in learn for label in example.labels)
+    def fit(self, train: Dataset[BoxedImage]) -> BoxProcessor:
+        counts = Counter(label for example in train for label in example.labels)
         usual = max(sorted(counts), key=counts.__getitem__)
         boxes = [
             shares(np.array([box]), example.read().size)[0]
-            for example in learn.some(200)
+            for example in train.some(200)
             for box, label in zip(example.boxes, example.labels, strict=True)
             if label == usual
         ]

@@ -61,7 +61,7 @@ class TrainDPO(Tuning[Architecture]):
     files = "FILE"
     processor = WrittenPreferenceProcessor
     options = DrawingAfterPairs
-    usual = Training(
+    default_training = Training(
         epochs=1,
         learning_rate=1e-4,
         schedule="linear",
@@ -91,11 +91,11 @@ class TrainDPO(Tuning[Architecture]):
     def identity(self) -> dict[str, Any]:
         return super().identity() | {"beta": self.beta}
 
-    def fit(self, learn: Dataset[Preference]) -> WrittenPreferenceProcessor:
+    def fit(self, train: Dataset[Preference]) -> WrittenPreferenceProcessor:
         return self._processor(self.author.processor.tokenizer, self.author.model)
 
-    def batches(self, learn: Dataset[Preference], processor: Any) -> Batches:
-        pairs = BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
+    def batches(self, train: Dataset[Preference], processor: Any) -> Batches:
+        pairs = BucketedBatches(train, processor, self.examples.batch, self.training.seed)
         return ReferenceBatches(pairs, self.author.model)
 
     def objective(self) -> Objective:

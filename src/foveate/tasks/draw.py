@@ -15,6 +15,7 @@ from foveate.data.decoded_images import decode
 from foveate.data.drawing_processor import DrawingProcessor, learn_palette
 from foveate.data.image_processor import choose_format
 from foveate.errors import UserError, at_least, printable
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.drawing_metrics import drawing_recall, hidden_token_losses, unigram_metrics
 from foveate.tasks.drawings import Sketching, draw
 from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
@@ -22,7 +23,6 @@ from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
 from foveate.training import Objective, Training
 from foveate.training.objectives import CrossEntropy
 from foveate.viewer.figures import plot_word_strip
@@ -112,7 +112,7 @@ class Draw(Task[Architecture]):
     higher_is_better = False
     processor = DrawingProcessor
     options = Sketching
-    usual = Training(
+    default_training = Training(
         usual_epochs=20,
         learning_rate=2e-3,
         schedule="cosine",
@@ -132,15 +132,15 @@ class Draw(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[CaptionedImage]:
         return captioned_images(paths)
 
-    def fit(self, learn: Dataset[CaptionedImage]) -> DrawingProcessor:
+    def fit(self, train: Dataset[CaptionedImage]) -> DrawingProcessor:
         chosen = self.examples
-        texts = [caption for example in learn for caption in example.captions]
+        texts = [caption for example in train for caption in example.captions]
         tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
-        alike = [learn[0]] if learn[0].identity else learn  # composed images are alike: one tells of all
+        alike = [train[0]] if train[0].identity else train  # composed images are alike: one tells of all
         image_format = choose_format(alike, chosen.size)
         if image_format.size % chosen.patch:
             raise UserError(f"images of {image_format.size} pixels do not divide into patches of {chosen.patch}")
-        some = Dataset(learn.name, learn.some(COUNTED), learn.unit)
+        some = Dataset(train.name, train.some(COUNTED), train.unit)
         palette = learn_palette(decode(some, image_format), chosen.patch, chosen.codes)
         return DrawingProcessor(palette, tokenizer, chosen.caption_dropout)
 
@@ -182,8 +182,8 @@ class Draw(Task[Architecture]):
     ) -> dict[str, dict[str, float]]:
         """How frequent a token is in all training images, and how frequent it is in each place."""
         processor = predictor.processor
-        learn = Dataset("training images", self.open()[0].some(COUNTED))
-        known, asked = (_tokens(processor, part) for part in (learn, examples))
+        train = Dataset("training images", self.open()[0].some(COUNTED))
+        known, asked = (_tokens(processor, part) for part in (train, examples))
         count = len(processor.palette.codes)
         everywhere = np.bincount(known.ravel(), minlength=count)[None].repeat(known.shape[1], 0)
         placed = np.stack([np.bincount(column, minlength=count) for column in known.T])

@@ -80,7 +80,9 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     metric = "recall_1"
     processor = PairedTextProcessor
     options = Embedding
-    usual = Training(epochs=5, learning_rate=1e-3, schedule="linear", warmup=100, validate_every=200, save_every=200)
+    default_training = Training(
+        epochs=5, learning_rate=1e-3, schedule="linear", warmup=100, validate_every=200, save_every=200
+    )
 
     examples: Annotated[Pairs, tyro.conf.arg(name="")] = field(default_factory=Pairs)
     model: str = "bert-mini"
@@ -107,14 +109,14 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     def open_source(self, name: str) -> Splits[Any]:
         return open_source(name, *self.examples.languages, task=self.task)
 
-    def hold_out(self, learn: Any, every: int) -> tuple[Any, Any]:
-        return learn.held_out(every)
+    def hold_out(self, train: Any, every: int) -> tuple[Any, Any]:
+        return train.held_out(every)
 
     def key(self, example: tuple[str, str]) -> str:
         return example[0]
 
-    def fit(self, learn: Any) -> PairedTextProcessor:
-        texts = (text for pair in learn for text in pair)
+    def fit(self, train: Any) -> PairedTextProcessor:
+        texts = (text for pair in train for text in pair)
         return PairedTextProcessor(self.trained_tokenizer() or TRAINERS["subwords"](texts, PIECES, False))
 
     def lengths(self, processor: PairedTextProcessor, examples: Iterable[Any]) -> list[int]:
@@ -127,17 +129,17 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
         around = sum(map(len, surroundings(processor.tokenizer)))
         return [around + length for length in self.lengths(processor, examples)]
 
-    def batches(self, learn: Any, processor: PairedTextProcessor) -> Batches:
+    def batches(self, train: Any, processor: PairedTextProcessor) -> Batches:
         """Of the pairs with at most `max_length` tokens on either side. Raises UserError where there is none."""
         most = self.examples.max_length
-        pairs = [TextPair(pair.source, pair.target, f"line {pair.line}") for pair in learn.pairs()]
-        lengths = self.lengths(processor, learn)
+        pairs = [TextPair(pair.source, pair.target, f"line {pair.line}") for pair in train.pairs()]
+        lengths = self.lengths(processor, train)
         fitting = [pair for pair, length in zip(pairs, lengths, strict=True) if length <= most]
         if not fitting:
-            raise UserError(f"{learn.name}: each pair has more than {most:,} tokens on a side; raise max_length")
+            raise UserError(f"{train.name}: each pair has more than {most:,} tokens on a side; raise max_length")
         left_out = f"{len(pairs) - len(fitting):,} of {len(pairs):,} pairs"
-        line = f"{learn.name}: {left_out} left out for more than {most:,} tokens on a side"
-        kept = Dataset(learn.name, fitting, "pairs")
+        line = f"{train.name}: {left_out} left out for more than {most:,} tokens on a side"
+        kept = Dataset(train.name, fitting, "pairs")
         return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
 
     def objective(self) -> Objective:

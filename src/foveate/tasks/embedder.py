@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from foveate import bundle, models
 from foveate.contracts import Tokenizer
-from foveate.data.lines import read_sentences
 from foveate.data.text_batches import surroundings, text_batches
+from foveate.data.text_files import read_sentences
 from foveate.errors import UserError, at_least, printable
 from foveate.files import read_json, read_json_value
 from foveate.tasks.start import open_start

@@ -108,7 +108,7 @@ class TrainGAN(Task[Architecture]):
     higher_is_better = False
     processor = ClassImageProcessor
     options = Sampling
-    usual = Training(
+    default_training = Training(
         epochs=10,
         learning_rate=1e-3,
         rate_factors={"discriminator": 2.0},
@@ -131,16 +131,18 @@ class TrainGAN(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledImage]:
         return labelled_images(paths)
 
-    def hold_out(self, learn: Dataset[LabelledImage], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out_of_kinds(every, lambda example: example.label)
+    def hold_out(self, train: Dataset[LabelledImage], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return train.held_out_of_kinds(every, lambda example: example.label)
 
-    def check_examples(self, learn: Dataset[LabelledImage], check: Dataset[LabelledImage]) -> None:
-        check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], "image")
+    def check_examples(self, train: Dataset[LabelledImage], validation: Dataset[LabelledImage]) -> None:
+        check_labels(
+            train.name, [one.label for one in train], validation.name, [one.label for one in validation], "image"
+        )
 
-    def fit(self, learn: Dataset[LabelledImage]) -> ClassImageProcessor:
-        counts = Counter(example.label for example in learn)
+    def fit(self, train: Dataset[LabelledImage]) -> ClassImageProcessor:
+        counts = Counter(example.label for example in train)
         labels = {label: counts[label] for label in sorted(counts)}
-        return ClassImageProcessor(choose_format(learn, self.examples.size), labels)
+        return ClassImageProcessor(choose_format(train, self.examples.size), labels)
 
     def objective(self) -> Objective:
         return Hinge()
@@ -186,8 +188,8 @@ class TrainGAN(Task[Architecture]):
         """The mean image of each class, images of labels drawn by chance, and the real images."""
         labels = np.array([one.label for one in examples])
         real = _pixels(predictor, examples)
-        learn = self.open()[0].some(AVERAGED)
-        known, names = _pixels(predictor, learn), np.array([one.label for one in learn])
+        train = self.open()[0].some(AVERAGED)
+        known, names = _pixels(predictor, train), np.array([one.label for one in train])
         means = {label: known[names == label].mean(0).round().astype(np.uint8) for label in np.unique(labels)}
         shuffled = real[np.random.default_rng(1).permutation(len(real))]
         ways = {"mean image of each class": np.stack([means[label] for label in labels]),

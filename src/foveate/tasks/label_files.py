@@ -108,11 +108,13 @@ class LabelFiles(Task[Architecture]):
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> NoOptions:
         return NoOptions()
 
-    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out_of_kinds(every, lambda example: example.label)
+    def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return train.held_out_of_kinds(every, lambda example: example.label)
 
-    def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
-        check_labels(learn.name, [one.label for one in learn], check.name, [one.label for one in check], self.example)
+    def check_examples(self, train: Dataset[Any], validation: Dataset[Any]) -> None:
+        check_labels(
+            train.name, [one.label for one in train], validation.name, [one.label for one in validation], self.example
+        )
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Deciding) -> list[FileDecision]:
         """The decision about each file; one that cannot be used is reported and gets no label."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from foveate.errors import UserError
-from foveate.tasks.measures import accuracy, macro_f1
+from foveate.tasks.classification_metrics import accuracy, macro_f1
 from foveate.tasks.trained import Evaluation, unseen_labels
 
 
@@ -19,16 +19,18 @@ class Decided(Protocol):
         """What `foveate run` prints for it."""
 
 
-def check_labels(learn_name: str, learn: Sequence[str], check_name: str, check: Sequence[str], example: str) -> None:
+def check_labels(
+    train_name: str, train: Sequence[str], validation_name: str, validation: Sequence[str], example: str
+) -> None:
     """Raise UserError if there is nothing to decide, or a label that cannot be learned.
 
-    `learn` and `check` are the labels of the data that these names stand for; an `example` is a "text".
+    `train` and `validation` are the labels of the data that these names stand for; an `example` is a "text".
     """
-    labels = set(learn)
+    labels = set(train)
     if len(labels) < 2:
-        raise UserError(f"{learn_name}: every {example} has the label '{learn[0]}'; deciding takes two labels")
-    if others := set(check) - labels:
-        raise UserError(f"{check_name} has the label '{min(others)}', which {learn_name} does not have")
+        raise UserError(f"{train_name}: every {example} has the label '{train[0]}'; deciding takes two labels")
+    if others := set(validation) - labels:
+        raise UserError(f"{validation_name} has the label '{min(others)}', which {train_name} does not have")
 
 
 def choose_label(labels: Iterable[str], probabilities: Sequence[float]) -> tuple[str, float, dict[str, float]]:

@@ -52,7 +52,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
     files = FILES
     processor = LanguageProcessor
     options = Composing
-    usual = Training(learning_rate=2e-3, usual_warmup=200, label_smoothing=0.0)
+    default_training = Training(learning_rate=2e-3, usual_warmup=200, label_smoothing=0.0)
 
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
     model: str = "rnn-language"
@@ -94,36 +94,36 @@ class Language(FromLanguageModel, TextTask[Architecture]):
     def key(self, example: Passage) -> str:
         return example.text
 
-    def hold_out(self, learn: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
+    def hold_out(self, train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
         """Whole documents where there are many, otherwise passages."""
-        return hold_out_documents(learn) or super().hold_out(learn, every)
+        return hold_out_documents(train) or super().hold_out(train, every)
 
     def lengths(self, processor: LanguageProcessor, examples: Iterable[Passage]) -> list[int]:
         return list(map(len, processor.tokenizer.encode([passage.text for passage in examples])))
 
-    def fit(self, learn: Dataset[Passage]) -> LanguageProcessor:
+    def fit(self, train: Dataset[Passage]) -> LanguageProcessor:
         chosen, conditions = self.examples, list[str]()
         if self.architecture.condition is not None:  # type: ignore[attr-defined]
-            conditions = sorted({passage.condition for passage in learn})
+            conditions = sorted({passage.condition for passage in train})
             if len(conditions) < 2:
                 raise UserError(
-                    f"{self.model} learns to write several kinds of text, but all of {learn.name} is of one, "
+                    f"{self.model} learns to write several kinds of text, but all of {train.name} is of one, "
                     f"'{conditions[0]}': give several files, whose names tell the kinds, or take rnn-language"
                 )
-        tokenizer = self.trained_tokenizer() or chosen.tokenizer(passage.text for passage in learn)
+        tokenizer = self.trained_tokenizer() or chosen.tokenizer(passage.text for passage in train)
         return LanguageProcessor(tokenizer, chosen.tokens, conditions)
 
-    def batches(self, learn: Dataset[Passage], processor: LanguageProcessor) -> Batches:
+    def batches(self, train: Dataset[Passage], processor: LanguageProcessor) -> Batches:
         """Of the passages with at most `max_length` tokens. Raises UserError where there is none."""
         most = self.examples.max_length
-        kept = processor.keep(learn, watch(learn, self.console(None)), most)
-        return self.bucketed(kept, len(learn), processor, f"{most:,} tokens")
+        kept = processor.keep(train, watch(train, self.console(None)), most)
+        return self.bucketed(kept, len(train), processor, f"{most:,} tokens")
 
-    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+    def examples_to_validate(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         if conditions := predictor.processor.conditions:
-            for note in unseen_labels("conditions", [passage.condition for passage in check], conditions):
-                console.print(f"{check.name}: {note}; it is told none", markup=False, highlight=False)
-        return super().examples_to_validate(predictor, check, console)
+            for note in unseen_labels("conditions", [passage.condition for passage in validation], conditions):
+                console.print(f"{validation.name}: {note}; it is told none", markup=False, highlight=False)
+        return super().examples_to_validate(predictor, validation, console)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Composing) -> list[Written]:
         """Each text with what the model wrote after it. An empty one is written from the start."""

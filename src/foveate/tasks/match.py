@@ -12,9 +12,9 @@ from foveate.data import Judged, MatchBatches, PairBatches, judged_pairs
 from foveate.data.match_processor import MatchProcessor
 from foveate.errors import UserError
 from foveate.sight import look
+from foveate.tasks.classification_metrics import accuracy, macro_f1, roc_auc
 from foveate.tasks.match_rules import MEASURES, Rule, best_threshold, fit
 from foveate.tasks.match_vectors import vector_measures
-from foveate.tasks.measures import accuracy, macro_f1, roc_auc
 from foveate.tasks.pair_reading import QUERY, pair_inputs, probabilities
 from foveate.tasks.pair_text import PairTask, PairText, split_pair
 from foveate.tasks.predictor import Measured, Predictor
@@ -75,7 +75,7 @@ class Match(PairTask[Architecture]):
     task = "match"
     unit = "pairs"
     processor = MatchProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=5, learning_rate=2e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
     )
 
@@ -93,15 +93,15 @@ class Match(PairTask[Architecture]):
             )
         super().check()
 
-    def fit(self, learn: Any) -> MatchProcessor:
-        pairs = judged_pairs(learn.some(FITTED_TO), self.training.seed)
+    def fit(self, train: Any) -> MatchProcessor:
+        pairs = judged_pairs(train.some(FITTED_TO), self.training.seed)
         rules = [fit(name, pairs) for name in MEASURES]
-        return MatchProcessor(*self.examples.train_tokenizers(learn), {rule.name: rule.threshold for rule in rules})
+        return MatchProcessor(*self.examples.train_tokenizers(train), {rule.name: rule.threshold for rule in rules})
 
-    def batches(self, learn: Any, processor: MatchProcessor) -> Batches:
+    def batches(self, train: Any, processor: MatchProcessor) -> Batches:
         chosen, seed = self.examples, self.training.seed
         tokenizers = processor.source, processor.target
-        return MatchBatches(PairBatches(learn, *tokenizers, chosen.batch_tokens, chosen.max_length, seed), seed)
+        return MatchBatches(PairBatches(train, *tokenizers, chosen.batch_tokens, chosen.max_length, seed), seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Judgement]:
         """The judgement about each `source<TAB>target`. Raises TextError for one that is no pair."""
@@ -133,9 +133,9 @@ class Match(PairTask[Architecture]):
 
     def _vectors(self, predictor: Predictor, pairs: Sequence[Judged]) -> dict[str, dict[str, float]]:
         """By vectors of words that are counted in the training text; thresholds are the best of the validation text."""
-        learn, check = self.open()
-        known, found = judged_pairs(check.some(FITTED_TO), TEST_SEED), {}
-        for name, measure in vector_measures(predictor.processor, learn.some(COUNTED)).items():
+        train, validation = self.open()
+        known, found = judged_pairs(validation.some(FITTED_TO), TEST_SEED), {}
+        for name, measure in vector_measures(predictor.processor, train.some(COUNTED)).items():
             found[name] = _metrics(measure(pairs), best_threshold(measure(known), known), pairs)
         return found
 

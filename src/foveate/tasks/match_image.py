@@ -71,7 +71,7 @@ class MatchImage(Task[Architecture]):
     files = "TABLE"
     metric = "recall_1"
     processor = MatchingProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=10,
         learning_rate=1e-3,
         schedule="cosine",
@@ -90,10 +90,10 @@ class MatchImage(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[CaptionedImage]:
         return captioned_images(paths)
 
-    def fit(self, learn: Dataset[CaptionedImage]) -> MatchingProcessor:
+    def fit(self, train: Dataset[CaptionedImage]) -> MatchingProcessor:
         chosen = self.examples
-        texts = [caption for example in learn for caption in example.captions]
-        alike = [learn[0]] if learn[0].identity else learn  # composed images are alike: one tells of all
+        texts = [caption for example in train for caption in example.captions]
+        alike = [train[0]] if train[0].identity else train  # composed images are alike: one tells of all
         tokenizer = TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase)
         return MatchingProcessor(choose_format(alike, chosen.size), tokenizer)
 

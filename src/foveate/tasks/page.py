@@ -54,27 +54,27 @@ class Page(Recipe[Architecture], ABC):
         return open_source(name, task=self.task)
 
     @abstractmethod
-    def fit(self, learn: Dataset[Any]) -> SavedProcessor:
+    def fit(self, train: Dataset[Any]) -> SavedProcessor:
         """The processor for the examples: their vocabulary, labels, sizes."""
 
-    def check_examples(self, learn: Dataset[Any], check: Dataset[Any]) -> None:
+    def check_examples(self, train: Dataset[Any], validation: Dataset[Any]) -> None:
         """Raise UserError for examples that cannot be learned."""
 
-    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+    def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
         """The examples without one of `every`, and these."""
-        return learn.held_out(every)
+        return train.held_out(every)
 
-    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+    def examples_to_validate(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """The examples that each validation during training decides about."""
-        return check.some(self.examples.validation_examples)
+        return validation.some(self.examples.validation_examples)
 
-    def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
+    def batches(self, train: Dataset[Any], processor: Any) -> Batches:
         """The batches to learn from; their `report`, if they have one, says what was left out."""
-        return BucketedBatches(learn, processor, self.examples.batch, self.training.seed)
+        return BucketedBatches(train, processor, self.examples.batch, self.training.seed)
 
-    def validation(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Validation:
+    def validation(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Validation:
         """What is measured during training, and decides which weights are kept."""
-        examples = self.examples_to_validate(predictor, check, console)
+        examples = self.examples_to_validate(predictor, validation, console)
         options = type(self).eval_options(self.as_json(), "the settings")
 
         def measure(model: nn.Module) -> dict[str, float]:

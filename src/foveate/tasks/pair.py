@@ -17,6 +17,7 @@ from foveate.data.labelled_pairs import (
     read_labelled_pairs,
 )
 from foveate.errors import UserError, at_least
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.label_texts import Decision, plot_decision
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
@@ -25,7 +26,6 @@ from foveate.tasks.pair_text import split_pair
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import NoOptions, Reading, check_positions, unseen_labels
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
@@ -75,7 +75,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
     head = "pair"
     unit = "pairs"
     processor = LabelledPairProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=5, learning_rate=1e-3, schedule="linear", usual_warmup=100, label_smoothing=0.0, validate_every=100
     )
 
@@ -91,15 +91,15 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
     def key(self, example: LabelledPair) -> str:
         return example.first
 
-    def check_examples(self, learn: Any, check: Any) -> None:
-        check_labels(learn.name, [*count_pair_labels(learn)], check.name, [*count_pair_labels(check)], "pair")
+    def check_examples(self, train: Any, validation: Any) -> None:
+        check_labels(train.name, [*count_pair_labels(train)], validation.name, [*count_pair_labels(validation)], "pair")
 
-    def fit(self, learn: Dataset[LabelledPair]) -> LabelledPairProcessor:
+    def fit(self, train: Dataset[LabelledPair]) -> LabelledPairProcessor:
         chosen, architecture = self.examples, self.architecture
-        texts = (text for pair in learn for text in (pair.first, pair.second))
+        texts = (text for pair in train for text in (pair.first, pair.second))
         tokenizer = self.trained_tokenizer() or TRAINERS["subwords"](texts, chosen.vocabulary, chosen.lowercase)
         segments = getattr(architecture, "token_types", 1) > 1
-        return LabelledPairProcessor(tokenizer, count_pair_labels(learn), segments, fit_rules(learn))
+        return LabelledPairProcessor(tokenizer, count_pair_labels(train), segments, fit_rules(train))
 
     def lengths(self, processor: LabelledPairProcessor, examples: Iterable[LabelledPair]) -> list[int]:
         """The tokens of both texts together."""
@@ -176,12 +176,12 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
         return super().look(predictor, given, max_length, sites)
 
 
-def fit_rules(learn: Dataset[LabelledPair]) -> dict[str, PairRule]:
+def fit_rules(train: Dataset[LabelledPair]) -> dict[str, PairRule]:
     """Of each measure the threshold that parts the two labels best; nothing where there are more labels."""
-    labels = [*count_pair_labels(learn)]
+    labels = [*count_pair_labels(train)]
     if len(labels) != 2:
         return {}
-    some, rules = learn.some(FITTED_TO), {}
+    some, rules = train.some(FITTED_TO), {}
     for name, measure in MEASURES.items():
         tried = []
         for above, below in (labels, labels[::-1]):

@@ -11,10 +11,10 @@ import tyro
 from foveate.contracts import Tokenizer
 from foveate.data import TRAINERS, ParallelText, Splits, Tokens, open_source
 from foveate.errors import TextError, at_least, quoted
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
-from foveate.tasks.texts import check_vocabulary
 
 
 @dataclass
@@ -63,15 +63,15 @@ class PairText(ExampleSource):
         for name in ("batch_tokens", "max_length", "validation_sentences"):
             at_least(1, name, getattr(self, name))
 
-    def train_tokenizers(self, learn: ParallelText) -> tuple[Tokenizer, Tokenizer]:
+    def train_tokenizers(self, train: ParallelText) -> tuple[Tokenizer, Tokenizer]:
         """Of the source and of the target; the same one twice where they share a vocabulary."""
         trained = TRAINERS[self.tokens]
         if self.shared:
-            both = trained(chain.from_iterable(learn), self.vocabulary, self.lowercase)
+            both = trained(chain.from_iterable(train), self.vocabulary, self.lowercase)
             return both, both
         return (
-            trained(learn.sources(), self.vocabulary, self.lowercase),
-            trained(learn.targets(), self.vocabulary, self.lowercase),
+            trained(train.sources(), self.vocabulary, self.lowercase),
+            trained(train.targets(), self.vocabulary, self.lowercase),
         )
 
 

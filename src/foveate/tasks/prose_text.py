@@ -13,8 +13,8 @@ from rich.progress import track
 from foveate.data import TRAINERS, Passage, SubwordTokenizer, Tokens
 from foveate.data.dataset import Dataset
 from foveate.errors import at_least
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.example_source import ExampleSource
-from foveate.tasks.texts import check_vocabulary
 
 FILES = "FILE ..."
 """What --data takes, in messages."""
@@ -27,9 +27,9 @@ DOCUMENTS = 20
 """From so many documents on, whole ones are held out: one in so many."""
 
 
-def hold_out_documents(learn: Dataset[Passage]) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
+def hold_out_documents(train: Dataset[Passage]) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
     """The passages of most documents, and those of the others; None where documents are few."""
-    return learn.held_out_whole(DOCUMENTS, lambda passage: passage.document)
+    return train.held_out_whole(DOCUMENTS, lambda passage: passage.document)
 
 
 def watch(passages: Dataset[Passage], console: Console) -> Iterable[Passage]:

@@ -13,9 +13,9 @@ from foveate import bundle
 from foveate.contracts import Picture
 from foveate.data import LabelledText
 from foveate.data.labelled_pairs import read_labelled_pairs
-from foveate.data.lines import read_lines
 from foveate.data.scripts import split_words
 from foveate.data.tagged import tagged_text
+from foveate.data.text_files import read_lines
 from foveate.errors import TextError, UserError, printable, quoted
 from foveate.interop.layout import label_names
 from foveate.tasks.label_texts import Decision, plot_decision

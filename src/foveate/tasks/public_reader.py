@@ -13,7 +13,7 @@ from foveate import bundle, models
 from foveate.data.bert_tokenizer import CLASS, BertTokenizer
 from foveate.data.labelled_pairs import LabelledPairProcessor
 from foveate.data.public_tokenizer import TOKENIZER, PublicTokenizer
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.keys import bert

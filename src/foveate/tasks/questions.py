@@ -7,10 +7,10 @@ from typing import Any
 
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
-from foveate.tasks.measures import accuracy
+from foveate.tasks.classification_metrics import accuracy
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.task import Examples
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import unseen_labels
 
 

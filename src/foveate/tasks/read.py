@@ -18,9 +18,9 @@ from foveate.data.word_images import WordImage, WordImageProcessor, check_line_o
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
 from foveate.tasks.character_start import FromCharacters
+from foveate.tasks.classification_metrics import accuracy
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.image_files import image_files
-from foveate.tasks.measures import accuracy
 from foveate.tasks.nearest_images import nearest_writing
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -100,7 +100,7 @@ class Read(FromCharacters, Task[Architecture]):
     metric = "word_accuracy"
     processor = WordImageProcessor
     options = Search
-    usual = Training(
+    default_training = Training(
         usual_epochs=1,
         learning_rate=1e-3,
         schedule="cosine",
@@ -119,9 +119,9 @@ class Read(FromCharacters, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[WordImage]:
         return word_images(paths)
 
-    def fit(self, learn: Dataset[WordImage]) -> WordImageProcessor:
+    def fit(self, train: Dataset[WordImage]) -> WordImageProcessor:
         chosen = self.examples
-        characters = self.with_known(find_characters(one.label for one in learn.some(CHARACTERS_FROM)))
+        characters = self.with_known(find_characters(one.label for one in train.some(CHARACTERS_FROM)))
         return WordImageProcessor(chosen.height, chosen.width, characters, chosen.augment)
 
     def expand(self, places: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from torch import nn
 from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.config import from_dict
-from foveate.data.lines import as_paths, check_readable_again, digest
+from foveate.data.text_files import as_paths, check_readable_again, digest
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
@@ -61,7 +61,7 @@ class Recipe(Generic[Architecture]):
     """How many tokens a model reads beside those of a text: a start or an end."""
     unit: ClassVar[str] = "tokens"
     """What has a label, for people who watch the training."""
-    usual: ClassVar[Training] = Training()
+    default_training: ClassVar[Training] = Training()
     """How it is trained, where the preset does not know better."""
 
     model: str
@@ -87,7 +87,7 @@ class Recipe(Generic[Architecture]):
             values = {**left_open, **preset.values, **(given or {})}
             self.architecture = from_dict(models.config_class(preset.family), values, self.model)
         if self.training is AS_USUAL:
-            self.training = replace(self.usual, **preset.training)
+            self.training = replace(self.default_training, **preset.training)
         self.examples = replace(
             self.examples, data=as_paths(self.examples.data), validation=as_paths(self.examples.validation)
         )

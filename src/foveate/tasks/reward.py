@@ -13,10 +13,10 @@ from foveate.data import TRAINERS, Tokens, text_batches
 from foveate.data.dataset import Dataset
 from foveate.data.preferences import Preference, PreferenceProcessor, read_preferences
 from foveate.errors import UserError
+from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.texts import check_vocabulary
 from foveate.tasks.trained import NoOptions
 from foveate.training import Objective, Training
 from foveate.training.preferences import BradleyTerry
@@ -71,7 +71,7 @@ class TrainReward(Task[Architecture]):
     unit = "pairs"
     files = "FILE"
     processor = PreferenceProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=3,
         learning_rate=2e-3,
         schedule="linear",
@@ -89,9 +89,9 @@ class TrainReward(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[Preference]:
         return read_preferences(paths)
 
-    def fit(self, learn: Dataset[Preference]) -> PreferenceProcessor:
+    def fit(self, train: Dataset[Preference]) -> PreferenceProcessor:
         chosen = self.examples
-        texts = (text for example in learn for text in (example.better, example.worse))
+        texts = (text for example in train for text in (example.better, example.worse))
         return PreferenceProcessor(TRAINERS[chosen.tokens](texts, chosen.vocabulary, chosen.lowercase))
 
     def objective(self) -> Objective:

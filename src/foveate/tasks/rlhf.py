@@ -13,8 +13,8 @@ from torch import nn
 from foveate.bundle import WEIGHTS
 from foveate.data import Prose, Splits, open_source
 from foveate.data.dataset import Dataset
-from foveate.data.lines import digest
-from foveate.data.prose import Passage
+from foveate.data.documents import Passage
+from foveate.data.text_files import digest
 from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
 from foveate.tasks.example_source import Examples
@@ -73,7 +73,7 @@ class TrainRLHF(Tuning[Architecture]):
     metric = "objective"
     files = "FILE ..."
     processor = TokenizerProcessor
-    usual = Training(
+    default_training = Training(
         steps=150,
         learning_rate=1e-4,
         schedule="constant",
@@ -138,18 +138,18 @@ class TrainRLHF(Tuning[Architecture]):
         way = {} if self.method == "rloo" else {"method": self.method, "passes": self.passes, "clip": self.clip_ratio}
         return super().identity() | {"reward": digest(self.reward / WEIGHTS), "kl_weight": self.kl_weight} | way
 
-    def fit(self, learn: Dataset[Passage]) -> TokenizerProcessor:
+    def fit(self, train: Dataset[Passage]) -> TokenizerProcessor:
         return TokenizerProcessor(self.author.processor.tokenizer)
 
-    def batches(self, learn: Dataset[Passage], processor: Any) -> Batches:
+    def batches(self, train: Dataset[Passage], processor: Any) -> Batches:
         chosen = self.examples
-        check_rewards(self.judge, [example.text for example in islice(learn, JUDGED)], self.reward)
+        check_rewards(self.judge, [example.text for example in islice(train, JUDGED)], self.reward)
         return RolloutBatches(
             self.policy,
             self.author.model,
             processor.tokenizer,
             lambda texts: rewards(self.judge, texts),
-            processor.tokenizer.encode(self._prompts(learn)),
+            processor.tokenizer.encode(self._prompts(train)),
             *(chosen.batch, chosen.samples, chosen.max_tokens, self.kl_weight, self.training.seed, self._passes),
         )
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foveate.contracts import IGNORE, Batch, Tokenizer
-from foveate.data.rows import padded
+from foveate.data.ragged import padded
 from foveate.decoding.sampling import sample
 from foveate.errors import UserError
 from foveate.training import Batches

@@ -107,7 +107,7 @@ class Speak(Task[Architecture]):
     higher_is_better = False
     processor = SpeakingProcessor
     options = Saying
-    usual = Training(
+    default_training = Training(
         epochs=12,
         optimizer="muon",
         learning_rate=8e-3,
@@ -131,15 +131,15 @@ class Speak(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
         return labelled_sounds(paths)
 
-    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out_of_kinds(every, lambda example: example.label)
+    def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return train.held_out_of_kinds(every, lambda example: example.label)
 
-    def fit(self, learn: Dataset[LabelledSound]) -> SpeakingProcessor:
-        chosen, texts = self.examples, Counter(one.label for one in learn)
-        chosen_bands = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
+    def fit(self, train: Dataset[LabelledSound]) -> SpeakingProcessor:
+        chosen, texts = self.examples, Counter(one.label for one in train)
+        chosen_bands = choose_log_mel(train[0].rate, chosen.rate, chosen.bands)
         log_mel = replace(chosen_bands, window=WINDOW, step=STEP)
-        codec = learn_codec(log_mel, [one.read() for one in learn], chosen.codes)
-        longest = 1 + round(max(one.seconds for one in learn) / log_mel.step)
+        codec = learn_codec(log_mel, [one.read() for one in train], chosen.codes)
+        longest = 1 + round(max(one.seconds for one in train) / log_mel.step)
         known = tuple(text for text, _ in texts.most_common(KNOWN))
         return SpeakingProcessor(codec, find_characters(texts.elements()), longest, known)
 

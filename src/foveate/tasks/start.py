@@ -14,7 +14,7 @@ from foveate import bundle, models
 from foveate.config import from_dict
 from foveate.contracts import Tokenizer
 from foveate.data.bert_tokenizer import BertTokenizer, load_text_tokenizer
-from foveate.data.lines import digest
+from foveate.data.text_files import digest
 from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.keys import bert

@@ -15,8 +15,8 @@ from foveate.data.tag_processor import PieceTagProcessor, TagProcessor
 from foveate.data.tagged import Tagged, tagged_text
 from foveate.errors import at_least, printable
 from foveate.sight import look
+from foveate.tasks.classification_metrics import accuracy, macro_f1
 from foveate.tasks.fine_tuning import READ_AROUND, FromLanguageModel
-from foveate.tasks.measures import accuracy, macro_f1
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
@@ -81,7 +81,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     unit = "words"
     tokens_name = "words"
     processor = TagProcessor
-    usual = Training(
+    default_training = Training(
         usual_epochs=5, learning_rate=3e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
     )
 
@@ -103,11 +103,11 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     def positions(self, processor: TagProcessor, examples: Iterable[Tagged]) -> list[int]:
         return processor.positions([sentence.words for sentence in examples])
 
-    def fit(self, learn: Dataset[Tagged]) -> TagProcessor:
-        lexicon = Lexicon.learn(learn)
+    def fit(self, train: Dataset[Tagged]) -> TagProcessor:
+        lexicon = Lexicon.learn(train)
         if self.preset.family not in READ_AROUND:
             return TagProcessor(lexicon)
-        texts = map(self.key, learn)
+        texts = map(self.key, train)
         return PieceTagProcessor(lexicon, self.trained_tokenizer() or TRAINERS["subwords"](texts, PIECES, False))
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Tagging]:

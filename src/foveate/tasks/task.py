@@ -16,11 +16,11 @@ from torch import nn
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError
+from foveate.tasks.data_options import HELD_OUT
 from foveate.tasks.example_source import Examples
 from foveate.tasks.page import Page
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.texts import HELD_OUT
 from foveate.training import Batches, Callback, Validation, main_process, train
 from foveate.training.checkpoints import CONTENT
 
@@ -53,15 +53,15 @@ class Task(Page[Architecture]):
             return splits.train, validation or splits.dev
         if not chosen.data:
             raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {self.files}")
-        learn = self.read(chosen.data)
+        train = self.read(chosen.data)
         if validation is not None:
-            return learn, validation
-        every = max(20, -(-len(learn) // HELD_OUT))
-        if len(learn) < every:
+            return train, validation
+        every = max(20, -(-len(train) // HELD_OUT))
+        if len(train) < every:
             raise UserError(
-                f"{learn.name} has {len(learn)} {learn.unit}, too few to hold some out; give --validation {self.files}"
+                f"{train.name} has {len(train)} {train.unit}, too few to hold some out; give --validation {self.files}"
             )
-        return self.hold_out(learn, every)
+        return self.hold_out(train, every)
 
     def learn(
         self,
@@ -77,23 +77,22 @@ class Task(Page[Architecture]):
         """
         console = self.console(console)
         self.check()
-        learn, check = (splits.train, splits.dev) if splits else self.open()
-        for part in (learn, check):
+        train, validation = (splits.train, splits.dev) if splits else self.open()
+        for part in (train, validation):
             console.print(part.report, markup=False, highlight=False)
-        self.check_examples(learn, check)
-        processor = self.fit(learn)
-        batches = self.batches(learn, processor)
+        self.check_examples(train, validation)
+        processor = self.fit(train)
+        batches = self.batches(train, processor)
         if report := getattr(batches, "report", ""):
             console.print(report, markup=False, highlight=False)
         model = self._model(processor.sizes())
         console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))
         self._try_first_batch(model, batches)
-        validation = self.validation(predictor, check, console)
-        by_name = (
-            {} if self.examples.data else {f"examples{CONTENT}{part.name})": part.digest() for part in (learn, check)}
-        )
-        self._train(predictor, batches, validation, by_name, console, callbacks)
+        parts = () if self.examples.data else (train, validation)
+        by_name = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
+        validate = self.validation(predictor, validation, console)
+        self._train(predictor, batches, validate, by_name, console, callbacks)
         return predictor
 
     def _model(self, sizes: Mapping[str, int]) -> nn.Module:

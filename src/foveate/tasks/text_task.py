@@ -14,14 +14,14 @@ from torch import nn
 from foveate import models
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.rows import within_budget
+from foveate.data.ragged import within_budget
 from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
+from foveate.tasks.data_options import unknown_note
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
-from foveate.tasks.texts import unknown_note
 from foveate.tasks.trained import Reading, without_too_long
 from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
@@ -77,8 +77,8 @@ class TextTask(Task[Architecture]):
     def reading(self, predictor: Predictor, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
 
-    def hold_out(self, learn: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
-        return learn.held_out_together(every, self.key)
+    def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
+        return train.held_out_together(every, self.key)
 
     def check_length(self, model: nn.Module) -> None:
         Recipe.check_length(self, model)
@@ -86,18 +86,18 @@ class TextTask(Task[Architecture]):
     def contents(self) -> dict[str, str]:
         return Recipe.contents(self)
 
-    def batches(self, learn: Dataset[Any], processor: Any) -> Batches:
+    def batches(self, train: Dataset[Any], processor: Any) -> Batches:
         """Of the examples with at most `max_length` tokens that the model has positions for. Raises UserError where
         there is none."""
         most, room = self.examples.max_length, self.room
-        sizes = zip(self.lengths(processor, learn), self.positions(processor, learn), strict=True)
+        sizes = zip(self.lengths(processor, train), self.positions(processor, train), strict=True)
         fitting = [
             example
-            for example, (length, positions) in zip(learn, sizes, strict=True)
+            for example, (length, positions) in zip(train, sizes, strict=True)
             if length <= most and positions <= room
         ]
         limit = f"{most:,} {self.tokens_name}" + (f" or {room:,} positions" if room < math.inf else "")
-        return self.bucketed(Dataset(learn.name, fitting, learn.unit, learn.notes), len(learn), processor, limit)
+        return self.bucketed(Dataset(train.name, fitting, train.unit, train.notes), len(train), processor, limit)
 
     def bucketed(self, kept: Dataset[Any], read: int, processor: Any, limit: str) -> Batches:
         """Batches of what was kept of the examples that were read: those within `limit`. Raises UserError where that
@@ -108,14 +108,14 @@ class TextTask(Task[Architecture]):
         line = f"{kept.name}: {left_out} left out for more than {limit}"
         return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
 
-    def examples_to_validate(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Sequence[Any]:
+    def examples_to_validate(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """Without those that the model has no positions for; what the vocabulary lacks is told too."""
-        examples = super().examples_to_validate(predictor, check, console)
+        examples = super().examples_to_validate(predictor, validation, console)
         if tokenizer := getattr(predictor.processor, "tokenizer", None):
-            for note in unknown_note(check.name, tokenizer, map(self.key, examples)):
+            for note in unknown_note(validation.name, tokenizer, map(self.key, examples)):
                 console.print(note, markup=False, highlight=False)
         positions = self.positions(predictor.processor, examples)
-        return without_too_long(predictor.model, examples, positions, check.name, console)
+        return without_too_long(predictor.model, examples, positions, validation.name, console)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

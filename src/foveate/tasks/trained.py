@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from foveate import bundle, models
 from foveate.config import from_dict
 from foveate.contracts import Picture
-from foveate.data.lines import digest
+from foveate.data.text_files import digest
 from foveate.decoding import Decoding
 from foveate.errors import TextError, UserError, quoted
 from foveate.nn import TooManyWeightsError, longest_sequence, skip_init

@@ -71,7 +71,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
     higher_is_better = False
     processor = SpeechProcessor
     options = TimedSearch
-    usual = Training(
+    default_training = Training(
         usual_epochs=20,
         schedule="cosine",
         usual_warmup=200,
@@ -99,11 +99,11 @@ class Transcribe(FromCharacters, Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
         return labelled_sounds(paths, problem_of=why_too_long)
 
-    def fit(self, learn: Dataset[LabelledSound]) -> SpeechProcessor:
-        chosen, texts = self.examples, Counter(one.label for one in learn)
-        log_mel = choose_log_mel(learn[0].rate, chosen.rate, chosen.bands)
+    def fit(self, train: Dataset[LabelledSound]) -> SpeechProcessor:
+        chosen, texts = self.examples, Counter(one.label for one in train)
+        log_mel = choose_log_mel(train[0].rate, chosen.rate, chosen.bands)
         (frequent, _), *_ = texts.most_common(1)
-        longest = max(one.seconds for one in learn)
+        longest = max(one.seconds for one in train)
         characters = self.with_known(find_characters(texts.elements()))
         return SpeechProcessor(log_mel, characters, longest, frequent, chosen.augment)
 

@@ -16,12 +16,12 @@ from foveate.data.dataset import Dataset
 from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.tasks.data_options import unknown_note
 from foveate.tasks.pair_text import PairTask, PairText
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.quality import quality, quality_by_length, signatures
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.texts import unknown_note
 from foveate.tasks.trained import Evaluation, without_too_long
+from foveate.tasks.translation_metrics import quality, quality_by_length, signatures
 from foveate.tasks.translations import (
     Measuring,
     Translating,
@@ -74,30 +74,30 @@ class Translate(PairTask[Architecture]):
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Measuring:
         return Measuring(cls.run_options(recipe, where).decoding)
 
-    def fit(self, learn: Any) -> PairProcessor:
-        return PairProcessor(*self.examples.train_tokenizers(learn), unit=self.examples.tokens)
+    def fit(self, train: Any) -> PairProcessor:
+        return PairProcessor(*self.examples.train_tokenizers(train), unit=self.examples.tokens)
 
-    def batches(self, learn: Any, processor: PairProcessor) -> Batches:
+    def batches(self, train: Any, processor: PairProcessor) -> Batches:
         chosen = self.examples
         tokenizers = processor.source, processor.target
-        return PairBatches(learn, *tokenizers, chosen.batch_tokens, chosen.max_length, self.training.seed)
+        return PairBatches(train, *tokenizers, chosen.batch_tokens, chosen.max_length, self.training.seed)
 
     def examples_to_validate(
-        self, predictor: Predictor, check: Dataset[Any], console: Console
+        self, predictor: Predictor, validation: Dataset[Any], console: Console
     ) -> list[tuple[str, str]]:
         """The first pairs, without those whose source is longer than the model can read."""
         count = (1 + THOROUGHNESS) * self.examples.validation_sentences
-        processor, pairs = predictor.processor, list(islice(check, count))
+        processor, pairs = predictor.processor, list(islice(validation, count))
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
         for side, tokenizer, texts in (("source", processor.source, sources), ("target", processor.target, targets)):
-            for note in unknown_note(f"{check.name}, {side}", tokenizer, texts):
+            for note in unknown_note(f"{validation.name}, {side}", tokenizer, texts):
                 console.print(note, markup=False, highlight=False)
         lengths = [len(tokens) + self.num_special_tokens for tokens in processor.source.encode(sources)]
-        return without_too_long(predictor.model, pairs, lengths, check.name, console)
+        return without_too_long(predictor.model, pairs, lengths, validation.name, console)
 
-    def validation(self, predictor: Predictor, check: Dataset[Any], console: Console) -> Validation:
+    def validation(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Validation:
         """BLEU and chrF, during training of some pairs by greedy search, in the end of others, as asked."""
-        pairs = self.examples_to_validate(predictor, check, console)
+        pairs = self.examples_to_validate(predictor, validation, console)
         often, others = parts_to_validate(pairs, self.examples.validation_sentences)
         lowercase = self.examples.lowercase
         greedy = Measuring(Decoding(method="greedy"), lowercase=lowercase)

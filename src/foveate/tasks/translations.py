@@ -13,8 +13,8 @@ from foveate.errors import at_least
 from foveate.inference.cpu import Precision
 from foveate.sight import look
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.quality import check_tokenize
 from foveate.tasks.trained import Writing, check_positions
+from foveate.tasks.translation_metrics import check_tokenize
 from foveate.tasks.written import Written
 from foveate.viewer import Alignment
 

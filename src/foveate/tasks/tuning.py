@@ -13,7 +13,7 @@ from torch import nn
 
 from foveate import models, tasks
 from foveate.bundle import WEIGHTS
-from foveate.data.lines import digest
+from foveate.data.text_files import digest
 from foveate.errors import UserError
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture

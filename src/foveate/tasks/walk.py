@@ -63,7 +63,7 @@ class Walk(Task[Architecture]):
     metric = "success"
     processor = RouteProcessor
     options = Walking
-    usual = Training(
+    default_training = Training(
         usual_epochs=40,
         learning_rate=2e-3,
         schedule="cosine",
@@ -85,13 +85,13 @@ class Walk(Task[Architecture]):
     def read(self, paths: Sequence[Path]) -> Dataset[Route]:
         return read_routes(paths, self.examples.leave_out)
 
-    def fit(self, learn: Dataset[Route]) -> RouteProcessor:
-        return fit_routes(learn)
+    def fit(self, train: Dataset[Route]) -> RouteProcessor:
+        return fit_routes(train)
 
-    def batches(self, learn: Dataset[Route], processor: Processor[Any]) -> Batches:
+    def batches(self, train: Dataset[Route], processor: Processor[Any]) -> Batches:
         if not self.examples.mirror:
-            return super().batches(learn, processor)
-        both = Dataset(learn.name, [*learn, *mirrored(learn)], learn.unit)
+            return super().batches(train, processor)
+        both = Dataset(train.name, [*train, *mirrored(train)], train.unit)
         return super().batches(both, processor)
 
     def examples_to_measure(self, data: Sequence[Path], options: OnMaps) -> Dataset[Any]:

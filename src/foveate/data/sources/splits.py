@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from foveate.data.sides import Side, sides
+from foveate.data.splits import Side, sides
 
 __all__ = ["Side", "Splits", "sides"]
 

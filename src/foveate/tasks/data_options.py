@@ -55,8 +55,8 @@ def held_out(text: Text, files: str, unit: str, instead: str = "--validation") -
     every = max(20, math.ceil(kept / HELD_OUT))
     if kept < every:
         raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give {instead} {files}")
-    learn, check = text.held_out(every)
-    return learn, check
+    train, validation = text.held_out(every)
+    return train, validation
 
 
 def spread(examples: Iterable[Example], total: int, count: int) -> list[Example]:

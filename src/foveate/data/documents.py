@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.lines import TEXTS, Paths, as_paths, files_below, read_sentences
 from foveate.data.scripts import count_words, word_spans
-from foveate.data.sides import together, within
+from foveate.data.splits import together, within
+from foveate.data.text_files import TEXTS, Paths, as_paths, files_below, read_sentences
 from foveate.errors import UserError
 
 _CLOSING = r"""["'”’»)\]」』）》〉】〗]"""

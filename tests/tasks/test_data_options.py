@@ -7,7 +7,7 @@ from torch import nn
 from foveate.data import TRAINERS, LabelledText, ParallelText
 from foveate.errors import UserError
 from foveate.nn import LearnedPositions
-from foveate.tasks.texts import spread, unknown_note
+from foveate.tasks.data_options import spread, unknown_note
 from foveate.tasks.trained import without_too_long
 
 WORDS = "abcdefghi"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.contracts import Tokenizer
-from foveate.tasks.quality import quality
+from foveate.tasks.translation_metrics import quality
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from foveate.data import (
     source_batches,
 )
 from foveate.data.prose_batches import ParagraphProcessor, SentenceProcessor
-from foveate.data.rows import padded, tokenised
+from foveate.data.ragged import padded, tokenised
 from foveate.decoding import Decoding, decode
 
 PASSAGE_WORDS = 40

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foveate.data.catalogues import Catalogues
-from foveate.data.lines import CATALOGUES, Paths, as_paths, file_lines
-from foveate.data.sides import draws, within
+from foveate.data.gettext import Catalogues
+from foveate.data.splits import draws, within
 from foveate.data.streamed_text import StreamedText
+from foveate.data.text_files import CATALOGUES, Paths, as_paths, file_lines
 from foveate.errors import UserError
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from foveate.data.catalogue_files import read_catalogue
-from foveate.data.lines import CATALOGUES, files_below
-from foveate.data.messages import sentences, sifted
+from foveate.data.gettext_cleaning import sentences, sifted
+from foveate.data.gettext_files import read_catalogue
+from foveate.data.text_files import CATALOGUES, files_below
 from foveate.errors import UserError, unknown
 
 

@@ -20,7 +20,7 @@ PIECE = 5_000
 """Texts that are lists of Python's numbers at a time: ten times as much memory as arrays."""
 
 
-class Rows:
+class RaggedArray:
     """Token sequences of any lengths, end to end in one array: a tenth of the memory of Python lists."""
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
@@ -29,7 +29,7 @@ class Rows:
         self._tokens = np.fromiter(chain.from_iterable(sequences), np.int32, self.lengths.sum())
 
     @classmethod
-    def joined(cls, parts: Sequence["Rows"]) -> "Rows":
+    def joined(cls, parts: Sequence["RaggedArray"]) -> "RaggedArray":
         """The rows of several, in a row."""
         rows = cls([])
         rows.lengths = np.concatenate([rows.lengths, *(part.lengths for part in parts)])
@@ -56,7 +56,7 @@ def tokenised(
     begin: Sequence[int],
     end: Sequence[int],
     most: float = math.inf,
-) -> tuple[Rows, list[Known], int]:
+) -> tuple[RaggedArray, list[Known], int]:
     """The tokens of each text that has at most so many, between `begin` and `end`; what is known of each of these; and
     how many texts there were in all.
 
@@ -66,10 +66,10 @@ def tokenised(
     for piece in in_pieces(texts):
         found = tokenizer.encode([text for text, _ in piece])
         fitting = [place for place, tokens in enumerate(found) if len(tokens) <= most]
-        rows.append(Rows([[*begin, *found[place], *end] for place in fitting]))
+        rows.append(RaggedArray([[*begin, *found[place], *end] for place in fitting]))
         known += [piece[place][1] for place in fitting]
         read += len(piece)
-    return Rows.joined(rows), known, read
+    return RaggedArray.joined(rows), known, read
 
 
 def within_budget(order: Numbers, lengths: Numbers, budget: int, rows: Numbers | None = None) -> list[Numbers]:
