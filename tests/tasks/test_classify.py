@@ -56,7 +56,7 @@ def test_it_learns_and_finds_the_telling_word(classifier: Predictor) -> None:
     assert sum(found.probabilities.values()) == pytest.approx(1)
     assert found.line == f"praise\t{found.probability:.3f}"
     assert isinstance(classifier, Trained)
-    reading = classifier.task.reading(classifier, "the film was a great story")
+    reading = classifier.task.model_inputs(classifier, "the film was a great story")
     assert reading.pieces == ["<start>", "the", "film", "was", "a", "great", "story"]
     with foveate.look(classifier.model) as sight, torch.inference_mode():
         classifier.model(**reading.inputs)

@@ -197,7 +197,7 @@ def test_a_trained_gpt_is_exported_with_its_start_token(tmp_path: Path) -> None:
     words = transformers.AutoTokenizer.from_pretrained(tmp_path)
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     text = "the lamp lit"
-    expected = author.task.reading(author, text).inputs["tokens"]
+    expected = author.task.model_inputs(author, text).inputs["tokens"]
     ids = words(text)["input_ids"]
     assert [ids] == expected.tolist()
     assert words.decode(ids, skip_special_tokens=True) == text

@@ -65,7 +65,7 @@ def test_a_folder_gives_vectors_and_nearest_texts(embedder: Predictor, tmp_path:
     near.write_text("petit chien\nrouge chat\nlune mer\n")
     assert again.run("red cat", Embedding(near=near, count=1)).near[0][1] == "rouge chat"
     assert again.task.longer_than_training(again, ["red", "red " * 30]) == [1]
-    assert again.task.reading(again, "red cat").pieces
+    assert again.task.model_inputs(again, "red cat").pieces
 
 
 def test_training_from_an_embedder_is_compared_with_it(embedder: Predictor, tmp_path: Path) -> None:

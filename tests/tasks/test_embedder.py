@@ -48,7 +48,7 @@ def test_the_first_token_without_a_norm(folder: Path, tmp_path: Path) -> None:
     (other / "1_Pooling").mkdir()
     (other / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
     embedder = Embedder.load(other)
-    reading = embedder.reading(TEXTS[1])
+    reading = embedder.model_inputs(TEXTS[1])
     hidden = embedder.model.encode(reading.inputs["tokens"])[0, 0]
     assert embedder.run(TEXTS[1]).vector == pytest.approx(hidden.tolist(), abs=1e-5)
     assert reading.pieces == ["[CLS]", "dogs", "and", "cats", "!", "[SEP]"]

@@ -65,8 +65,8 @@ def test_what_is_told(tmp_path: Path) -> None:
 
 def test_it_does_not_attend(author: Predictor, tmp_path: Path) -> None:
     author.save(tmp_path)
-    assert author.task.reading(author, "The whale").pieces[0] == "<start>"
-    author.model(**author.task.reading(author, "The whale").inputs)
+    assert author.task.model_inputs(author, "The whale").pieces[0] == "<start>"
+    author.model(**author.task.model_inputs(author, "The whale").inputs)
     with pytest.raises(UserError, match="does not attend: there is nothing to see"):
         open_model(tmp_path).look("The whale", 30)
 

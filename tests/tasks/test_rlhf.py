@@ -97,12 +97,15 @@ def tuned(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) 
     return out
 
 
-def test_the_reward_model_prefers_what_people_prefer(folders: tuple[Path, Path], capsys: pytest.CaptureFixture) -> None:
+def test_the_reward_model_prefers_what_people_prefer(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     predictor = foveate.load(folders[1])
     good, bad = rewards(predictor, ["The cast is good .", "The cast is dull ."])
     assert good > bad + 1
-    main(["run", str(folders[1]), "The cast is good ."])
+    main(["run", str(folders[1]), "The cast is good .", "--picture", str(tmp_path / "weights.png")])
     assert capsys.readouterr().out == f"{good:.3f}\n"
+    assert (tmp_path / "weights.png").exists()
 
 
 def test_tuning_raises_the_reward_and_stays_near(folders: tuple[Path, Path], tuned: Path) -> None:

@@ -78,7 +78,7 @@ def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bert", initial=True)
     recipe(tmp_path / "run", folder, 60, pooling="mean").learn(verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
-    assert classifier.task.reading(classifier, "bad dogs").pieces == ["[CLS]", "bad", "dogs", "[SEP]"]
+    assert classifier.task.model_inputs(classifier, "bad dogs").pieces == ["[CLS]", "bad", "dogs", "[SEP]"]
     texts = [(label, text) for label, text in verdicts.examples(40, 7)]
     (tmp_path / "test.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in texts))
     ways = classifier.evaluate([tmp_path / "test.tsv"], NoOptions(), CONSOLE).figures["ways"]

@@ -172,7 +172,7 @@ def test_a_bert_tags_words_by_their_first_pieces(tmp_path: Path) -> None:
     tagger = tasks.load(tmp_path / "bert")
     assert tagger.run("they walked the talk").line == "they/PRON walked/VERB the/DET talk/NOUN"
     assert tagger.answer(["the xyzzy walk", ""], NoOptions())[0].tags[0] == "DET"
-    reading = tagger.task.reading(tagger, "the xyzzy walk")
+    reading = tagger.task.model_inputs(tagger, "the xyzzy walk")
     assert reading.inputs["places"].shape == (1, 3)
     assert len(reading.pieces) > 5
     assert tagger.picture(tagger.run("the walk")) is not None

@@ -181,7 +181,7 @@ class Autoencode(TextTask[Architecture]):
         fit = f"{len(self.fitting(predictor, examples)):,} have at most {self.examples.max_length:,} tokens"
         return [fit, *([f"nothing to compare with: {lost}"] if lost else [])]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         """A text to be read and written again; its sentences are called by their first words."""
         passage, rewriting = passage_of(text), self.rewriting(predictor.processor)
         batch = rewriting.batch(rewriting.encode([passage]), None)
@@ -191,7 +191,7 @@ class Autoencode(TextTask[Architecture]):
 
     def picture(self, predictor: Predictor, prediction: Answer) -> Any:
         """Which sentences each one looked at while the text was read and written."""
-        reading = self.reading(predictor, prediction.text)
+        reading = self.model_inputs(predictor, prediction.text)
         with torch.inference_mode(), look(predictor.model) as sight:
             predictor.model(**reading.inputs)
         names = reading.pieces

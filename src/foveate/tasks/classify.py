@@ -136,8 +136,8 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
         labels = predictor.processor.labels
         return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         return read_whole_text(predictor.model, predictor.processor.tokenizer, text)
 
     def picture(self, predictor: Predictor, prediction: Decision) -> Any:
-        return plot_decision(predictor.model, self.reading(predictor, prediction.text), prediction)
+        return plot_decision(predictor.model, self.model_inputs(predictor, prediction.text), prediction)

@@ -178,7 +178,7 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
         lengths = enumerate(map(len, predictor.processor.tokenizer.encode(list(texts))))
         return [place for place, length in lengths if length > self.examples.max_length]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         return read_whole_text(predictor.model, predictor.processor.tokenizer, text)
 
 

@@ -126,7 +126,7 @@ class Embedder:
     def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         return []
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
         (begin, end), (tokens,) = surroundings(self.tokenizer), self.tokenizer.encode([text])
         ids = [*begin, *tokens, *end]

@@ -160,7 +160,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
         lost = self._lost(predictor)
         return [*notes, *([f"no n-grams to compare with: {lost}"] if lost else [])]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         passage, processor = Passage("the input", "", (text,)), predictor.processor
         ((_, batch),) = processor.in_order([passage], 1)
         pieces = [START_SIGN, *processor.tokenizer.pieces(batch.inputs["tokens"][0, 1:].tolist())]

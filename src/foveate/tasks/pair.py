@@ -154,14 +154,14 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
         labels = predictor.processor.labels
         return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         processor: LabelledPairProcessor = predictor.processor
         (pair,) = processor.encode([split_pair(text)])
         row, _ = processor.join(pair)
         return Reading(predictor.on_device(processor.inputs([pair])), processor.tokenizer.pieces(row), len(row))
 
     def picture(self, predictor: Predictor, prediction: Decision) -> Any:
-        return plot_decision(predictor.model, self.reading(predictor, prediction.text), prediction)
+        return plot_decision(predictor.model, self.model_inputs(predictor, prediction.text), prediction)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None

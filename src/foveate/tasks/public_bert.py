@@ -79,7 +79,7 @@ class WordFiller:
             "token_types": torch.tensor([self.tokenizer.token_types(row)], device=device),
         }
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
         row = self._encode(text)
         return Reading(self._inputs(row), self.tokenizer.pieces(row), len(row))

@@ -74,7 +74,7 @@ class PublicLabeller:
         """None: how long the training texts were is not known."""
         return []
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
         row = self.reader.encode(text)
         return Reading(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
@@ -116,7 +116,7 @@ class PublicClassifier(PublicLabeller):
 
     def picture(self, prediction: Decision) -> Picture | None:
         """Where the model looked in a text when it decided."""
-        return plot_decision(self.model, self.reading(prediction.text), prediction)
+        return plot_decision(self.model, self.model_inputs(prediction.text), prediction)
 
     def measure(self, data: Sequence[Path], console: Console) -> Evaluation:
         if self.reader.reads_pairs and _has_pairs(data):

@@ -67,7 +67,7 @@ class XLNetFiller(WordFiller):
         device = next(self.model.parameters()).device
         return {name: value.to(device) for name, value in inputs.items()}
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places. A text without [MASK] is only read."""
         row = self._encode(text)
         inputs, pieces = self._asked(text, row), self.tokenizer.pieces(row)
@@ -105,7 +105,7 @@ class XLNetEmbedder(Embedder):
         vectors = torch.stack(found).float() if found else torch.zeros(0, self.model.config.width)  # type: ignore[union-attr, arg-type]
         return F.normalize(vectors, dim=-1) if self.normalized else vectors
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
         row = self._row(text)
         return Reading(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))

@@ -119,7 +119,7 @@ class TrainReward(Task[Architecture]):
         from foveate.sight import look
         from foveate.viewer import Alignment, plot_alignments
 
-        inputs, pieces = reading(predictor, prediction.text)
+        inputs, pieces = model_inputs(predictor, prediction.text)
         with torch.inference_mode(), look(predictor.model) as sight:
             predictor.forward(inputs)
         if not sight.sites:
@@ -128,7 +128,7 @@ class TrainReward(Task[Architecture]):
         return plot_alignments([Alignment(weights.cpu(), [prediction.line], pieces, sight.sites[-1])])
 
 
-def reading(predictor: Predictor, text: str) -> tuple[dict[str, torch.Tensor], list[str]]:
+def model_inputs(predictor: Predictor, text: str) -> tuple[dict[str, torch.Tensor], list[str]]:
     """The model's inputs for one text, and names of its places. Raises UserError for an empty text."""
     (tokens,) = predictor.processor.tokenizer.encode([text])
     if not tokens:

@@ -157,7 +157,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
             *unseen_labels("tags", right, lexicon.tags),
         ]
 
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         words, processor = split_words(text), predictor.processor
         inputs = processor.inputs([words])
         if isinstance(processor, PieceTagProcessor):
@@ -166,7 +166,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
 
     def picture(self, predictor: Predictor, prediction: Tagging) -> Any:
         """Where each word looked, in the layer that looks most decidedly."""
-        reading = self.reading(predictor, " ".join(prediction.words))
+        reading = self.model_inputs(predictor, " ".join(prediction.words))
         with torch.inference_mode(), look(predictor.model) as sight:
             predictor.model(**reading.inputs)
         maps = {site: sight[site].weights()[0].mean(0).cpu() for site in sight.sites}

@@ -74,7 +74,7 @@ class TextTask(Task[Architecture]):
         return [self.num_special_tokens + length for length in self.lengths(processor, examples)]
 
     @abstractmethod
-    def reading(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
         """What the model is given to read one text, and what to call its places."""
 
     def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
@@ -122,7 +122,7 @@ class TextTask(Task[Architecture]):
     ) -> LookResult:
         from foveate.tasks.looking.readers import look_at_text
 
-        return look_at_text(predictor, given, max_length, sites, lambda text: self.reading(predictor, text))
+        return look_at_text(predictor, given, max_length, sites, lambda text: self.model_inputs(predictor, text))
 
 
 def longest_first(lengths: Sequence[int], budget: int = TOKENS_TOGETHER) -> Iterator[list[int]]:

@@ -185,7 +185,7 @@ class Completer:
         """None: what is longer than the positions is an error."""
         return []
 
-    def reading(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> Reading:
         """What the model is given to read a text, and what to call its tokens."""
         (tokens,) = self._prompts([text], Completing())
         inputs = {"tokens": torch.tensor([tokens], device=self.model.embedding.weight.device)}

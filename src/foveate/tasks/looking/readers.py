@@ -37,7 +37,7 @@ class SingleTextViewer:
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads a text, as one line."""
-        return _look(self.task, self.options, self.name, given, max_length, sites, self.task.reading)
+        return _look(self.task, self.options, self.name, given, max_length, sites, self.task.model_inputs)
 
 
 class CompleterViewer(SingleTextViewer):
