@@ -1,15 +1,12 @@
 """What the launcher's variables may say, and what follows from them."""
 
-import os
-import threading
-
 import pytest
 import torch
 
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, use_threads
-from foveate.training.parallel import ProcessInfo, launcher, main_process, process_info, reports_errors
+from foveate.training.parallel import ProcessInfo, main_process, process_info, reports_errors
 
 GOOD = {
     "RANK": "5",
@@ -122,15 +119,3 @@ def test_processes_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     use_threads(None)
     assert chosen == [17 // 3, 2]
-
-
-def test_a_process_knows_a_launcher_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its parent is then another process: that of the machine, which never ends."""
-    watched: list[int] = []
-    monkeypatch.setattr(launcher, "_watch", watched.append)
-    for number in ({launcher.LAUNCHER: "7"}, {}):
-        launcher.end_with_launcher({launcher.BY_TORCHRUN: "x", **number})
-        for thread in threading.enumerate():
-            if thread.name == "foveate-launcher":
-                thread.join()
-    assert watched == [7, os.getppid()]

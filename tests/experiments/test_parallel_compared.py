@@ -28,7 +28,7 @@ def test_what_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(parallel.subprocess, "run", run)
     found = compare("parallel", Parallel(out=tmp_path, widths=(8,), batch_tokens=(64,)), Console(quiet=True))
     assert [command[command.index("--parallel") + 1] for command in commands] == [*WAYS.values()]
-    assert ["torch.distributed.run" in command for command in commands] == [False, True, True, True]
+    assert [command[command.index("--processes") + 1] for command in commands] == ["1", "2", "2", "2"]
     assert [row[4] for row in found.tables[0].rows] == ["1.00", "2.00", "3.00", "4.00"]
 
 

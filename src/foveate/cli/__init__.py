@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from foveate.child_processes import end_with_parent
 from foveate.errors import OwnError, UserError, one_line, out_of_memory, unknown
 from foveate.lazy import without_collection
 from foveate.startup import end_at_once_on_interrupt, interrupt_as_usual
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if own_process:
+        end_with_parent()
         sys.stderr = _Forgiving(sys.stderr)  # type: ignore[assignment]
         gc.freeze()  # what is imported by now stays to the end, and need not be looked through for garbage
     try:

@@ -1,6 +1,6 @@
 """`foveate gallery`: makes pictures of the documentation, each by the commands of its row.
 
-Each command runs in a process of its own, so that a failure ends its row and nothing else.
+Each command runs in a process of its own, so that a failure ends its row and nothing else, and ends with the gallery.
 """
 
 import shlex
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from foveate.child_processes import child_environment
 from foveate.errors import UserError, unknown
 from foveate.experiments.gallery_page import Entry, gallery_page
 from foveate.experiments.gallery_rows import ROWS, Row
@@ -75,7 +76,13 @@ def _make(row: Row, folder: Path) -> str:
             log.write(f"$ {shlex.join(['foveate', *words])}\n")
             log.flush()
             process = [sys.executable, "-m", "foveate", *words]
-            done = subprocess.run(process, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            done = subprocess.run(
+                process,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=child_environment(),
+            )
             if done.returncode:
                 return f"`foveate {words[0]}` ended with status {done.returncode}; {folder / LOG} has its output"
     missing = [name for name in row.results if not (folder / name).is_file()]

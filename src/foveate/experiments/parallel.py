@@ -6,7 +6,6 @@ examples, and activations are summed.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from foveate import models
+from foveate.child_processes import child_environment
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import COLOURS, panels
@@ -120,10 +120,10 @@ def _speed(options: Parallel, way: str, width: int, batch_tokens: int) -> float:
     }
     fields = {f"architecture.{name.replace('_', '-')}": value for name, value in architecture(width).items()}
     flags = [text for name, value in (settings | fields).items() for text in (f"--{name}", str(value))]
-    train = ["-m", "foveate", "train", "translate", "emoji", "--model", "transformer-tiny", *flags]
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(options.processes)]
-    command = [sys.executable, *([] if way == "one process" else launch), *train]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+    processes = 1 if way == "one process" else options.processes
+    train = ["train", "translate", "emoji", "--model", "transformer-tiny", "--processes", str(processes), *flags]
+    command = [sys.executable, "-m", "foveate", *train]
+    environment = {**child_environment(), "OMP_NUM_THREADS": str(options.threads)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["it said nothing"]

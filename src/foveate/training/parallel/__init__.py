@@ -1,6 +1,6 @@
 """Training on several processes, started by torchrun and found by its environment variables.
 
-`launcher` starts them too, and ends them with what started them. `launch` tells which process this is, `processes` and
+`launcher` starts them too. `launch` tells which process this is, `processes` and
 `group` how they communicate, and `watch` notices when one ends. `placement`, `replicas`, `shards`, `strategy` and
 `plan` distribute the model, `batch_sharding` the examples.
 """

@@ -11,12 +11,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from foveate.child_processes import end_with_parent
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.training.parallel import error_reporting
 from foveate.training.parallel.batch_sharding import share
 from foveate.training.parallel.launch import ProcessInfo, process_info
-from foveate.training.parallel.launcher import end_with_launcher
 from foveate.training.parallel.processes import Json, Processes
 from foveate.training.parallel.watch import DONE, FAILED, FOREVER, GONE, GRACE, Watch
 
@@ -35,7 +35,7 @@ class Group(Processes):
 
     def __enter__(self) -> "Group":
         if not dist.is_initialized():
-            end_with_launcher()
+            end_with_parent()
             self._store = _make_group(self)
         self._control = dist.new_group(backend="gloo", timeout=FOREVER)
         return self

@@ -1,0 +1,50 @@
+"""Processes of foveate that another one starts, and that end when it is gone, however it ended."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+
+PARENT = "FOVEATE_PARENT"
+"""The environment variable with the number of the process to end with: it may be gone before a process that it started
+can ask for its parent."""
+
+BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""The environment variable that tells a process that torchrun, or `launch`, started it."""
+
+INTERVAL = 0.5
+"""Seconds between two looks at whether the parent is there."""
+
+PATIENCE = 60.0
+"""Seconds in which a process that lost its parent saves its training."""
+
+_WATCHING = "foveate-parent"
+
+
+def child_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a process that ends with this one."""
+    return {**environment, PARENT: str(os.getpid())}
+
+
+def end_with_parent() -> None:
+    """End this process, as by SIGTERM, when the one that started it has gone: nobody else would end it.
+
+    Only where a process of foveate's or torchrun started it. What this process starts is told nothing of its parent.
+    """
+    named = os.environ.pop(PARENT, None)
+    if named is None and BY_TORCHRUN not in os.environ:
+        return
+    import threading  # takes time, which most commands do not need
+
+    known = any(thread.name == _WATCHING for thread in threading.enumerate())
+    if not known and threading.current_thread() is threading.main_thread():
+        parent = os.getppid() if named is None else int(named)
+        threading.Thread(target=_watch, args=(parent,), name=_WATCHING, daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(INTERVAL)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE)
+    os._exit(128 + signal.SIGTERM)

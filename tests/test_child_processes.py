@@ -1,0 +1,102 @@
+"""A process that another one of foveate's starts ends with it, however that one ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from foveate import child_processes
+from foveate.child_processes import BY_TORCHRUN, PARENT, child_environment, end_with_parent
+
+LONG = "bench dot-scaling --out {out} --widths 2 8 --positions 5 --repeats 100000000"
+
+GALLERY = f"""
+import sys
+from pathlib import Path
+from foveate.experiments.gallery import build_gallery
+from foveate.experiments.gallery_rows import Row
+build_gallery([Row("long", "much", ({LONG!r},), ("none.png",), 50, "docs/x.md")], Path(sys.argv[1]), print)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="finds processes by /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_the_gallery_started_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", GALLERY, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as gallery:
+        deadline = time.monotonic() + 60
+        while not (children := _children(gallery.pid)):
+            assert gallery.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(2)
+        gallery.send_signal(number)
+        gallery.wait(20)
+    deadline = time.monotonic() + 30
+    while any(map(_runs, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [child for child in children if _runs(child)]
+    for child in left:
+        os.kill(child, signal.SIGKILL)
+    assert not left
+
+
+def test_a_process_knows_a_parent_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parent is then another process: that of the machine, which never ends."""
+    watched: list[int] = []
+    monkeypatch.setattr(child_processes, "_watch", watched.append)
+    for variables in ({}, {PARENT: "7"}, {BY_TORCHRUN: "x"}, {PARENT: "7", BY_TORCHRUN: "x"}):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        end_with_parent()
+        for thread in threading.enumerate():
+            if thread.name == "foveate-parent":
+                thread.join()
+        assert PARENT not in os.environ, "what this process starts has another parent"
+        monkeypatch.delenv(BY_TORCHRUN, raising=False)
+    assert watched == [7, os.getppid(), 7]
+
+
+def test_a_process_watches_its_parent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, ended = [], threading.Event()
+
+    def watch(parent: int) -> None:
+        watched.append(parent)
+        ended.wait(20)
+
+    monkeypatch.setattr(child_processes, "_watch", watch)
+    monkeypatch.setenv(BY_TORCHRUN, "x")
+    end_with_parent()
+    end_with_parent()
+    ended.set()
+    assert watched == [os.getppid()]
+
+
+def test_the_environment_of_a_child_names_this_process() -> None:
+    assert child_environment({"a": "b"}) == {"a": "b", PARENT: str(os.getpid())}
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            if f"PPid:\t{parent}\n" in path.read_text():
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def _runs(process: int) -> bool:
+    """Whether a process is there, and more than its exit status."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
