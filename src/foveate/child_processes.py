@@ -4,6 +4,8 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from threading import Thread, current_thread, main_thread
+from threading import enumerate as enumerate_threads
 
 PARENT = "FOVEATE_PARENT"
 """The environment variable with the number of the process to end with: it may be gone before a process that it started
@@ -15,8 +17,8 @@ BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 INTERVAL = 0.5
 """Seconds between two looks at whether the parent is there."""
 
-PATIENCE = 60.0
-"""Seconds in which a process that lost its parent saves its training."""
+PATIENCE = 10.0
+"""Seconds in which a process that lost its parent saves its training; else it resumes from its last checkpoint."""
 
 _WATCHING = "foveate-parent"
 
@@ -34,17 +36,15 @@ def end_with_parent() -> None:
     named = os.environ.pop(PARENT, None)
     if named is None and BY_TORCHRUN not in os.environ:
         return
-    import threading  # takes time, which most commands do not need
-
-    known = any(thread.name == _WATCHING for thread in threading.enumerate())
-    if not known and threading.current_thread() is threading.main_thread():
+    known = any(thread.name == _WATCHING for thread in enumerate_threads())
+    if not known and current_thread() is main_thread():
         parent = os.getppid() if named is None else int(named)
-        threading.Thread(target=_watch, args=(parent,), name=_WATCHING, daemon=True).start()
+        Thread(target=_watch, args=(parent,), name=_WATCHING, daemon=True).start()
 
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(PATIENCE)
-    os._exit(128 + signal.SIGTERM)
+    main_thread().join(PATIENCE)
+    os._exit(128 + signal.SIGTERM)  # without the end of libraries, which takes seconds on a busy machine
