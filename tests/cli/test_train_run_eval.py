@@ -190,7 +190,8 @@ def test_eval_in_json(trained: Trained, capsys: pytest.CaptureFixture, tmp_path:
     found = output.read_text(encoding="utf-8").splitlines()
     assert found == [foveate.load(trained.folder).run(source).text for source in sources]
     measured = json.loads(out)
-    by_length = measured.pop("by_length")
+    by_length, copied = measured.pop("by_length"), quality(sources, references)
+    assert measured.pop("copied") == {"bleu": copied.bleu, "chrf": copied.chrf}
     assert measured == vars(quality(found, references))
     assert measured["bleu"] > 50
     groups = quality_by_length(sources, found, references, 2)
@@ -216,7 +217,8 @@ def test_eval_as_a_table(trained: Trained, capsys: pytest.CaptureFixture, tmp_pa
         "--lowercase",
     )
     table = [re.findall(r"[\w.,-]+", line) for line in out if line.startswith(("│", "|"))]
-    assert [row[:2] for row in table] == [["2", "2"], ["143", "1"], ["all", "3"]]
+    assert [row[:2] for row in table[:-1]] == [["2", "2"], ["143", "1"], ["all", "3"]]
+    assert table[-1][:4] == ["the", "source,", "copied", "3"]
     signatures = [line.split("|")[:4] for line in out if "nrefs" in line]
     assert signatures == [["BLEU", "nrefs:1", "case:lc", "eff:yes"], ["chrF", "nrefs:1", "case:lc", "eff:yes"]]
     assert "1 of them are longer than any the model learned from" in err

@@ -4,7 +4,15 @@ import pytest
 
 from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.public_tokenizer import PublicTokenizer
-from foveate.data.tokenizers import TRAINERS, load_tokenizer, train_bpe, train_characters, train_words
+from foveate.data.tokenizers import (
+    TRAINERS,
+    join_pieces,
+    load_tokenizer,
+    train_bpe,
+    train_characters,
+    train_pieces,
+    train_words,
+)
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 
@@ -187,7 +195,21 @@ def test_an_unknown_word_keeps_its_space():
     ]
 
 
-@pytest.mark.parametrize("cut", [train_bpe, train_words, train_characters])
+def test_pieces_of_a_text_that_was_cut_before_are_kept_and_written_joined():
+    text = ["am Strand ein Wasser@@ ball .", "ein Wasser@@ fall ,@@ .", "Ball@@ spiel am Wasser"] * 2
+    tokenizer = train_pieces(text, 100)
+    (tokens,) = tokenizer.encode(text[:1])
+    assert tokenizer.pieces(tokens) == ["am", "Strand", "ein", "Wasser@@", "ball", "."]
+    assert tokenizer.decode(tokenizer.encode([*text[:3], "am Quito@@ fall Ball@@"])) == [
+        "am Strand ein Wasserball .",
+        "ein Wasserfall ,.",
+        "Ballspiel am Wasser",
+        "am ⁇ fall Ball",
+    ]
+    assert join_pieces("ein Wasser@@ ball a@@b @ Ball@@") == "ein Wasserball a@@b @ Ball"
+
+
+@pytest.mark.parametrize("cut", [train_bpe, train_words, train_characters, train_pieces])
 def test_lower_case_is_that_of_python(cut):
     """A sigma at the end of a word is ς, also before an apostrophe; one that is written σ stays."""
     texts = ["ΟΔΟΣ ΣΟΦΟΣ, Σ ΑΣ'Α ΑΣ' σοφοσ ΠΑΣ", "İstanbul Straße"] * 2

@@ -14,12 +14,12 @@ from rich.console import Console
 from torch import nn
 
 import foveate
-from foveate.data import ParallelText
+from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
 from foveate.tasks.pair_text import PairText
 from foveate.tasks.translate import Translate, parts_to_validate
 from foveate.tasks.translation_metrics import quality
-from foveate.tasks.translations import Translating, translate
+from foveate.tasks.translations import Measuring, Translating, translate
 
 
 def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:
@@ -283,3 +283,16 @@ def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert same(made.model, loaded.model)
     assert made.description == loaded.description
     assert "kept the weights of step 1" in capsys.readouterr().err
+
+
+def test_text_that_was_cut_into_pieces(tmp_path: Path) -> None:
+    """The pieces are the vocabulary, translations and references are joined words."""
+    cut = [(source.replace("o", "o@@ "), target.replace("o", "o@@ ")) for source, target in words.pairs(60, 1)]
+    text = ParallelText.from_pairs(cut)
+    predictor = words.recipe(tmp_path, 40, tokens="pieces").learn(Splits(text, text, text), Console(file=StringIO()))
+    found = predictor.task.evaluation(predictor, text, Measuring(), Console(file=StringIO()))
+    assert not any("@@" in answer for answer in found.answers)
+    sources, references = map(list, zip(*words.pairs(60, 1), strict=True))
+    assert found.figures["chrf"] == quality(found.answers, references).chrf
+    copied = quality(sources, references)
+    assert found.rows[-1] == ["the source, copied", "60", f"{copied.bleu:.1f}", f"{copied.chrf:.1f}"]

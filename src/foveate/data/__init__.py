@@ -14,7 +14,15 @@ from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged
 from foveate.data.text_batches import text_batches
 from foveate.data.text_files import read_lines, read_sentences, utf8
-from foveate.data.tokenizers import TRAINERS, SubwordTokenizer, Tokens, load_tokenizer, train_bpe
+from foveate.data.tokenizers import (
+    TRAINERS,
+    PairTokens,
+    SubwordTokenizer,
+    Tokens,
+    join_pieces,
+    load_tokenizer,
+    train_bpe,
+)
 
 __all__ = [
     "RIGHT",
@@ -28,6 +36,7 @@ __all__ = [
     "Lexicon",
     "MatchBatches",
     "PairBatches",
+    "PairTokens",
     "Paragraph",
     "ParallelText",
     "Passage",
@@ -40,6 +49,7 @@ __all__ = [
     "encode_sentences",
     "judged_pairs",
     "load_lexicon",
+    "join_pieces",
     "joined",
     "load_tokenizer",
     "match_inputs",

@@ -1,5 +1,6 @@
 """Vocabularies of subwords, words and characters, by the `tokenizers` library, behind foveate's own token ids."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,6 +29,12 @@ WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+(['’](?=\p{{L}}))?|{SPACE}?\p{{N}}|{SPACE}
 a single digit, a run of punctuation; each with the space before it."""
 
 CHARACTERS = "."
+
+PIECES = rf"{SPACE}[^{SPACE}]+"
+"""What spaces part."""
+
+JOINT = "@@( |$)"
+"""The end of a piece that does not end its word, as subword-nmt writes it: "Was@@ ser@@ ball"."""
 
 
 class SubwordTokenizer:
@@ -126,10 +133,34 @@ def train_characters(
     return _trained(models.WordLevel(unk_token=UNKNOWN), trainer, CHARACTERS, texts, lowercase)
 
 
+def train_pieces(
+    texts: Iterable[str], size: int, lowercase: bool = False, special: Sequence[str] = ()
+) -> SubwordTokenizer:
+    """Learns the `size` most frequent pieces of texts that were cut before (see JOINT); any other is unknown.
+
+    The four special entries are included. Decoded text is joined to words. Raises UserError when there is no text.
+    """
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
+    )
+    trained = _trained(models.WordLevel(unk_token=UNKNOWN), trainer, PIECES, texts, lowercase, UNKNOWN_WORD)
+    own = trained._tokenizer
+    own.decoder = decoders.Sequence([own.decoder, decoders.Fuse(), decoders.Replace(Regex(JOINT), "")])
+    return trained
+
+
+def join_pieces(text: str) -> str:
+    """The words of a text that was cut into pieces (see JOINT): "Was@@ ser" is "Wasser"."""
+    return re.sub(JOINT, "", text)
+
+
 Tokens = Literal["subwords", "words", "characters"]
 """What a text is cut into."""
 
-TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_characters}
+PairTokens = Literal["subwords", "words", "characters", "pieces"]
+"""Likewise, where the text may have been cut before."""
+
+TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_characters, "pieces": train_pieces}
 """What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""
 
 

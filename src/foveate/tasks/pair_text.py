@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from foveate.contracts import Tokenizer
-from foveate.data import TRAINERS, ParallelText, Splits, Tokens, open_source
+from foveate.data import TRAINERS, PairTokens, ParallelText, Splits, join_pieces, open_source
 from foveate.errors import TextError, at_least, quoted
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.example_source import ExampleSource
@@ -32,8 +32,9 @@ class PairText(ExampleSource):
     """Language to translate from, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to, likewise."""
-    tokens: Tokens = "subwords"
-    """What a sentence is cut into. By characters it is long: give --max-length, too."""
+    tokens: PairTokens = "subwords"
+    """What a sentence is cut into. By characters it is long: give --max-length, too. Pieces are those of a text that
+    was cut before, with @@ behind each that goes on ("Was@@ ser"): what is written is joined to words."""
     vocabulary: int = 8000
     """How many of them to learn, at most, of both languages together or (not shared) of each."""
     shared: bool = True
@@ -62,6 +63,10 @@ class PairText(ExampleSource):
         check_vocabulary(self.vocabulary)
         for name in ("batch_tokens", "max_length", "validation_sentences"):
             at_least(1, name, getattr(self, name))
+
+    def words_of(self, texts: Sequence[str]) -> list[str]:
+        """The texts as they are read by people: pieces are joined."""
+        return [join_pieces(text) for text in texts] if self.tokens == "pieces" else list(texts)
 
     def train_tokenizers(self, train: ParallelText) -> tuple[Tokenizer, Tokenizer]:
         """Of the source and of the target; the same one twice where they share a vocabulary."""

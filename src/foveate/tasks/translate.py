@@ -121,14 +121,14 @@ class Translate(PairTask[Architecture]):
         """BLEU and chrF of a model in training."""
         sources, references = zip(*examples, strict=True)
         found = [one.text for one in translate(predictor, sources, options, training=True)]
-        scores = quality(found, references, options.lowercase, options.tokenize)
+        scores = quality(found, self.examples.words_of(references), options.lowercase, options.tokenize)
         return Measured(found, {"bleu": scores.bleu, "chrf": scores.chrf})
 
     def evaluation(
         self, predictor: Predictor, dataset: Dataset[Any], options: Measuring, console: Console
     ) -> Evaluation:
         """BLEU and chrF over all and by the length of the source."""
-        sources, references = map(list, zip(*dataset, strict=True))
+        sources, cut_references = map(list, zip(*dataset, strict=True))
         if long := len(self.longer_than_training(predictor, sources)):
             console.print(f"{long:,} of them are longer than any the model learned from")
         found = [""] * len(sources)
@@ -136,15 +136,21 @@ class Translate(PairTask[Architecture]):
         hidden = not console.is_terminal
         for place, one in track(steps, "translating", len(sources), console=console, disable=hidden):
             found[place] = one.text
+        read, references = self.examples.words_of(sources), self.examples.words_of(cut_references)
         whole = quality(found, references, options.lowercase, options.tokenize)
-        groups = quality_by_length(sources, found, references, options.groups, options.lowercase, options.tokenize)
-        rows = [(group.name, group.quality) for group in groups] + [("all", whole)]
+        copied = quality(read, references, options.lowercase, options.tokenize)
+        groups = quality_by_length(read, found, references, options.groups, options.lowercase, options.tokenize)
+        rows = [(group.name, group.quality) for group in groups] + [("all", whole), ("the source, copied", copied)]
         notes = signatures([whole, *(group.quality for group in groups)])
         if self.examples.lowercase > options.lowercase:
             notes.append("the model was trained on lower-cased text: see --lowercase")
         return Evaluation(
             answers=found,
-            figures={**asdict(whole), "by_length": [asdict(group) for group in groups]},
+            figures={
+                **asdict(whole),
+                "copied": {"bleu": copied.bleu, "chrf": copied.chrf},
+                "by_length": [asdict(group) for group in groups],
+            },
             headings=["words in source", "sentences", "BLEU", "chrF"],
             rows=[[name, f"{part.sentences:,}", f"{part.bleu:.1f}", f"{part.chrf:.1f}"] for name, part in rows],
             notes=notes,
