@@ -19,7 +19,7 @@ import foveate  # isort: skip, before torch: its threads shall sleep, not spin, 
 import torch
 
 from foveate.data import open_source
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import labelled_images
 from foveate.tasks.label_files import label_counts
@@ -44,7 +44,7 @@ def main() -> None:
     processor = ImageProcessor(choose_format(learn, asked.size), label_counts(learn))
     for number in ("first", "second"):
         begin = time.perf_counter()
-        batches = BucketedBatches(learn, processor, asked.batch, 1)
+        batches = BucketedBatches(OneBucket(learn, processor), asked.batch, 1)
         print(f"reading {len(learn):,} images, the {number} time: {time.perf_counter() - begin:.2f} s")
     begin = time.process_time()
     count = sum(1 for _ in itertools.islice(batches.epoch(0), 20))

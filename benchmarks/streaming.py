@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from foveate.data import PairBatches, open_source, train_bpe
+from foveate.data import open_source, train_bpe
+from foveate.data.buckets import BucketedBatches
+from foveate.data.pair_buckets import PairBuckets
+from foveate.data.pair_processor import PairProcessor
 
 VOCABULARY, BATCH_TOKENS, LONGEST = 8000, 4096, 128
 
@@ -48,8 +51,9 @@ def main(name: str) -> None:
     with step(f"learn {VOCABULARY:,} subwords", before):
         tokenizer = train_bpe(chain.from_iterable(text), VOCABULARY)
 
-    def batches() -> PairBatches:
-        return PairBatches(text, tokenizer, tokenizer, BATCH_TOKENS, LONGEST, seed=1)
+    def batches() -> BucketedBatches:
+        pairs = PairBuckets(text, PairProcessor(tokenizer, tokenizer), LONGEST)
+        return BucketedBatches(pairs, BATCH_TOKENS, seed=1)
 
     first = batches()
     for epoch in (0, 1):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.caption_processor import CaptionProcessor
 from foveate.data.captions import captioned_images
 from foveate.data.images import ImageFormat
@@ -86,7 +86,8 @@ def test_batches_name_the_images_of_their_captions(images: Path) -> None:
     """An image with more captions than there are images."""
     found = captioned_images([table(images, "a.png\tred\nb.png\tblue\nb.png\tred\nb.png\tblue blue\n")])
     processor = CaptionProcessor(ImageFormat(7, 3), train_words(["red blue", "red blue"], 99))
-    batches = [*BucketedBatches(found, processor, 2, 0).epoch(0), *BucketedBatches(found, processor, 2, 0).in_order()]
+    both = BucketedBatches(OneBucket(found, processor), 2, 0)
+    batches = [*both.epoch(0), *both.in_order()]
     assert len(batches) == 4
     assert [batch.source.count("b.png") for batch in batches[2:]] == [1, 2]
 

@@ -10,7 +10,7 @@ import pytest
 
 from foveate.data import decoded_images
 from foveate.data.augmentation import augment, erase, recolour
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.decoded_images import decode
 from foveate.data.image_decoding import DamagedImage, read_image, read_sizes, turn_upright
 from foveate.data.image_processor import ImageProcessor, choose_format, normalize
@@ -126,9 +126,8 @@ def test_damaged_images_are_left_out_and_named(folder: Path) -> None:
     (folder / "blue/b.png").write_text("no image")
     images = labelled_images([folder])
     assert choose_format(images, None) == ImageFormat(64, 3)
-    batches = BucketedBatches(
-        images, ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}, augment=False), 9, seed=1
-    )
+    processor = ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}, augment=False)
+    batches = BucketedBatches(OneBucket(images, processor), 9, seed=1)
     names = [str(folder / name) for name in ("blue/b.png", "red/1.png")]
     assert batches.report == f"left out: 2 images that cannot be read: {', '.join(names)}"
     (batch,) = batches.in_order()
@@ -137,7 +136,7 @@ def test_damaged_images_are_left_out_and_named(folder: Path) -> None:
     for file in folder.rglob("*.png"):
         file.write_bytes(half)
     with pytest.raises(UserError, match="image file is truncated"):
-        BucketedBatches(images, ImageProcessor(ImageFormat(7, 3), {"blue": 4, "red": 3}), 9, seed=1)
+        OneBucket(images, processor)
 
 
 def test_many_damaged_images_are_counted() -> None:
@@ -226,7 +225,7 @@ def test_another_image_is_another_digest(folder: Path) -> None:
 
 def test_an_epoch_has_each_image_once_and_repeats(folder: Path) -> None:
     images = labelled_images([folder])
-    batches = BucketedBatches(images, ImageProcessor(ImageFormat(7, 3), {"blue": 3, "red": 3}), 4, seed=1)
+    batches = BucketedBatches(OneBucket(images, ImageProcessor(ImageFormat(7, 3), {"blue": 3, "red": 3})), 4, seed=1)
     epoch = list(batches.epoch(0))
     assert [len(batch.labels) for batch in epoch] == [4, 2] == [4, *[2] * (length_hint(batches) - 1)]
     assert sorted(int(label) for batch in epoch for label in batch.labels) == [0, 0, 0, 1, 1, 1]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE, Batch
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.documents import Passage
 from foveate.data.language_processor import LanguageProcessor
@@ -66,8 +66,8 @@ def rows(batch: Batch, name: str) -> list[list[int]]:
 KINDS = [LanguageProcessor, SentenceProcessor, ParagraphProcessor]
 
 
-def bucketed(processor: Any, passages: Iterable[Passage], budget: int, most: float = math.inf) -> BucketedBatches[Any]:
-    return BucketedBatches(Dataset("letters", processor.encode(passages, most)), processor, budget, 3)
+def bucketed(processor: Any, passages: Iterable[Passage], budget: int, most: float = math.inf) -> BucketedBatches:
+    return BucketedBatches(OneBucket(Dataset("letters", processor.encode(passages, most)), processor), budget, 3)
 
 
 def test_passages_to_write() -> None:

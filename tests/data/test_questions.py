@@ -7,7 +7,7 @@ import PIL.Image
 import pytest
 
 from foveate.contracts import IGNORE
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.images import ImageFormat
 from foveate.data.question_processor import QuestionProcessor
@@ -76,5 +76,5 @@ def test_questions_about_one_image_come_in_one_batch(tmp_path: Path) -> None:
     lines = "".join(f"{'ab'[number % 2]}.png\tis it {number}?\tyes\n" for number in range(6))
     found = image_questions([table(tmp_path, f"{lines}a.png\tis it?\tno\n")])
     processor = QuestionProcessor(ImageFormat(7, 3), train_words(["is it?"] * 2, 99), {"no": 1, "yes": 6})
-    batches = [*BucketedBatches(Dataset("six", list(found)[:6], "questions"), processor, 3, 1).epoch(0)]
+    batches = [*BucketedBatches(OneBucket(Dataset("six", list(found)[:6], "questions"), processor), 3, 1).epoch(0)]
     assert [len(batch.inputs["pixels"]) for batch in batches] == [1, 1]

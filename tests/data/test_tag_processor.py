@@ -4,7 +4,7 @@ import torch
 
 from foveate.contracts import IGNORE
 from foveate.data import Lexicon
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.lexicon import spelling
 from foveate.data.tag_processor import TagProcessor
 from foveate.data.tagged import Tagged, tagged_dataset
@@ -19,7 +19,7 @@ def text(sentences: list[list[tuple[str, str]]], name: str = "two"):
 
 def test_a_batch_holds_numbers_spellings_and_labels() -> None:
     two = text([[("a", "X"), ("b", "Y"), ("a", "X")], [("b", "X")]])
-    (batch,) = BucketedBatches(two, TagProcessor(Lexicon.learn(two)), 6, seed=0).epoch(0)
+    (batch,) = BucketedBatches(OneBucket(two, TagProcessor(Lexicon.learn(two))), 6, seed=0).epoch(0)
     longer = int(batch.inputs["lengths"].argmax())
     a, b = 4, 5  # as often as each other, in the order of the text
     assert batch.inputs["lengths"].sort().values.tolist() == [1, 3]

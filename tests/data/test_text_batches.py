@@ -7,7 +7,7 @@ import torch
 
 from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text_label_processor import LabelledTokens, TextLabelProcessor
+from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.data.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
@@ -20,7 +20,7 @@ EXAMPLES = [("even" if length % 2 == 0 else "odd", " ".join(["word", "other"][i 
             for length in LENGTHS]  # fmt: skip
 
 
-def batches(tokens: int = 29, max_length: int = 11, seed: int = 1) -> BucketedBatches[LabelledTokens]:
+def batches(tokens: int = 29, max_length: int = 11, seed: int = 1) -> BucketedBatches:
     text = LabelledText.from_pairs(EXAMPLES, "lengths")
     processor = TextLabelProcessor(train_words(text.texts(), 10), {"even": 1, "odd": 9})
     recipe = Classify(examples=Text(batch_tokens=tokens, max_length=max_length))
@@ -46,7 +46,7 @@ def test_each_text_once_an_epoch_with_its_label() -> None:
 
 
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
-    def order(made: BucketedBatches[LabelledTokens], epoch: int, skip: int = 0) -> list[str]:
+    def order(made: BucketedBatches, epoch: int, skip: int = 0) -> list[str]:
         return [batch.source for batch in made.epoch(epoch, skip)]
 
     assert order(batches(), 3) == order(batches(), 3)

@@ -1,15 +1,15 @@
 """Text from files and by name, tokenizers, and batches."""
 
-from foveate.data.batching import PairBatches, source_batches
 from foveate.data.documents import Paragraph, Passage, Prose, joined, sentences
 from foveate.data.labelled import Labelled, LabelledText
 from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.match_batches import RIGHT, WRONG, Judged, MatchBatches, judged_pairs, match_inputs
+from foveate.data.match_pairs import RIGHT, WRONG, Judged, judged_pairs, match_inputs
 from foveate.data.parallel_corpus import ParallelText
 from foveate.data.prose_batches import (
     encode_sentences,
     paragraph_batches,
 )
+from foveate.data.source_batches import source_batches
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.tagged import Tagged
 from foveate.data.text_batches import text_batches
@@ -34,8 +34,6 @@ __all__ = [
     "Labelled",
     "LabelledText",
     "Lexicon",
-    "MatchBatches",
-    "PairBatches",
     "PairTokens",
     "Paragraph",
     "ParallelText",

@@ -1,66 +1,146 @@
-"""Batches of any kind of examples."""
+"""Batches of any kind of examples, which are in memory or stream through it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from itertools import islice
-from typing import Generic
+from operator import length_hint
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from foveate.contracts import Batch
 from foveate.data.dataset import Dataset, E
 from foveate.data.processor import Processor
-from foveate.data.ragged import within_budget
+from foveate.data.ragged import Numbers, within_budget
 from foveate.errors import UserError
 
+_FOUR = np.dtype((np.int32, 4))
 
-class BucketedBatches(Generic[E]):
+S = TypeVar("S", bound=Sequence[Any])
+
+
+class Bucket(Generic[S]):
+    """Prepared examples that are shuffled, sorted by cost and cut into batches together."""
+
+    def __init__(self, prepared: S, processor: Processor[Any], name: str, place: Callable[[int], str]) -> None:
+        """`name` is that of the data, and `place` gives the place of each row in it, for messages."""
+        self.prepared = prepared
+        self._processor, self._name, self._place = processor, name, place
+        counts = (processor.cost, processor.tie_break, processor.rows, processor.group)
+        sizes = np.fromiter(([count(one) for count in counts] for one in prepared), _FOUR, len(prepared))
+        self._costs, self._ties, self._rows, self._groups = sizes.T.copy()
+        self._alike = bool((sizes[:, :2] == sizes[:1, :2]).all())
+
+    @property
+    def largest(self) -> tuple[int, str]:
+        """Places that an example takes of a batch at most, and which one it is."""
+        places = self._costs.astype(np.int64) * self._rows
+        return (int(places.max()), self._place(int(places.argmax()))) if len(places) else (1, "nothing")
+
+    def shuffled(self, budget: int, generator: np.random.Generator) -> list[Numbers]:
+        """The rows of each batch. Groups are in random order, and so are the rows of a group."""
+        order = generator.permutation(len(self._costs))
+        groups = generator.permutation(self._groups.max(initial=0) + 1)[self._groups[order]]
+        order = order[np.argsort(groups, kind="stable")]
+        if self._alike:
+            return self._cut(order, budget)
+        batches = self._cut(order[np.lexsort((self._ties[order], self._costs[order]))], budget)
+        return [batches[place] for place in generator.permutation(len(batches))]
+
+    def in_order(self, budget: int) -> list[Numbers]:
+        """The rows of each batch, one after the other."""
+        return self._cut(np.arange(len(self._costs)), budget)
+
+    def batch(self, rows: Numbers, generator: np.random.Generator | None) -> Batch:
+        """These rows, changed at random by `generator` where one is given."""
+        numbers = rows.tolist()
+        names = [self._place(row) for row in numbers[:3]]
+        more = f" and {len(numbers) - len(names):,} more" if len(numbers) > len(names) else ""
+        batch = self._processor.batch([self.prepared[row] for row in numbers], generator)
+        return replace(batch, source=f"{', '.join(names)}{more} of {self._name}")
+
+    def _cut(self, order: Numbers, budget: int) -> list[Numbers]:
+        return within_budget(order, self._costs, budget, self._rows)
+
+
+@runtime_checkable
+class Buckets(Protocol):
+    """The buckets of a dataset. `operator.length_hint` gives their number if it is known."""
+
+    @property
+    def largest(self) -> tuple[int, str]:
+        """Places that an example takes of a batch at most, and a name for such an example."""
+
+    @property
+    def report(self) -> str:
+        """One line for the user: what was left out."""
+
+    def __iter__(self) -> Iterator[Bucket[Any]]: ...
+
+
+class OneBucket:
+    """All examples of a dataset in one bucket."""
+
+    def __init__(self, dataset: Dataset[E], processor: Processor[E], report: str = "") -> None:
+        prepared = processor.prepare(dataset)
+        # one example may give several rows, such as an image with its captions, or none
+        examples = getattr(prepared, "examples", range(len(prepared)))
+        self._bucket = Bucket(prepared, processor, dataset.name, lambda row: dataset[examples[row]].place)
+        self.report = report or getattr(prepared, "report", "")
+        self.largest = self._bucket.largest
+
+    def __iter__(self) -> Iterator[Bucket[Any]]:
+        yield self._bucket
+
+    def __len__(self) -> int:
+        return 1
+
+
+class BucketedBatches:
     """Batches of examples of like cost: rows times the greatest cost stay within a budget.
 
-    The examples are shuffled, group by group where the processor names groups, and sorted by cost; the batches come in
-    random order. The order and all that is
-    random in a batch depend on the seed, the epoch and the batch's number alone, so that a training can go on from any
-    batch. One batch is prepared while the one before is learned from.
+    The examples of a bucket are shuffled and sorted by cost; its batches come in random order. The order and all that
+    is random in a batch depend on the seed, the epoch and the batch's number alone, so that a training can go on from
+    any batch. One batch is prepared while the one before is learned from.
     """
 
-    def __init__(self, dataset: Dataset[E], processor: Processor[E], budget: int, seed: int, report: str = "") -> None:
-        """`budget` counts what `processor.cost` counts; `report` says what was left out.
+    def __init__(self, buckets: Buckets, budget: int, seed: int) -> None:
+        """`budget` counts what `Processor.cost` counts.
 
         Raises UserError for an example that is beyond the budget.
         """
-        self._dataset, self._processor, self._budget, self._seed = dataset, processor, budget, seed
-        self._prepared = processor.prepare(dataset)
-        self.report = report or getattr(self._prepared, "report", "")
-        self._costs = np.array([processor.cost(one) for one in self._prepared], np.int64)
-        self._rows = np.array([processor.rows(one) for one in self._prepared], np.int64)
-        groups = [processor.group(one) for one in self._prepared]
-        self._groups = np.array(groups) if groups and None not in groups else None
-        places = self._costs * self._rows
-        if len(places) and places[greatest := int(places.argmax())] > budget:
-            where = dataset[self._example(greatest)].place
+        self._buckets, self._budget, self._seed = buckets, budget, seed
+        largest, name = buckets.largest
+        if largest > budget:
             raise UserError(
-                f"{where} takes {places[greatest]:,} places, but a batch has only {budget:,}: "
+                f"{name} takes {largest:,} places, but a batch has only {budget:,}: "
                 f"raise --batch or --batch-tokens, or leave it out"
             )
 
-    def resized(self, share: float) -> "BucketedBatches[E]":
-        """The same examples in batches of this share of the budget, or of the greatest cost."""
+    @property
+    def report(self) -> str:
+        """One line for the user: what was left out."""
+        return self._buckets.report
+
+    def resized(self, share: float) -> "BucketedBatches":
+        """The same examples in batches of this share of the budget, or of the largest example."""
         other = copy(self)
-        other._budget = max(round(self._budget * share), int((self._costs * self._rows).max(initial=1)))
+        other._budget = max(round(self._budget * share), self._buckets.largest[0])
         return other
 
     def __length_hint__(self) -> int:
-        return len(self._plan(0))
+        """The batches of the first epoch; unknown if the buckets are not counted."""
+        return sum(1 for _ in self._plan(0)) if length_hint(self._buckets) else NotImplemented
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, counted from 0, without the first `skip`."""
-        plan = list(enumerate(self._plan(number)))[skip:]
+        """The batches of one epoch, counted from 0, without the first `skip`, which are not built."""
+        plan = islice(enumerate(self._plan(number)), skip, None)
         with ThreadPoolExecutor(1) as thread:
             ahead: Future[Batch] | None = None
-            for place, rows in plan:
-                following = thread.submit(self._batch, rows, number, place)
+            for place, (bucket, rows) in plan:
+                following = thread.submit(bucket.batch, rows, np.random.default_rng((self._seed, number, place)))
                 if ahead is not None:
                     yield ahead.result()
                 ahead = following
@@ -69,32 +149,11 @@ class BucketedBatches(Generic[E]):
 
     def in_order(self) -> Iterator[Batch]:
         """All examples once, in their order, with nothing at random: to measure on."""
-        for rows in self._cut(np.arange(len(self._costs))):
-            yield self._named(self._processor.batch([self._prepared[row] for row in rows.tolist()], None), rows)
+        for bucket in self._buckets:
+            for rows in bucket.in_order(self._budget):
+                yield bucket.batch(rows, None)
 
-    def _plan(self, number: int) -> list[np.ndarray]:
-        generator = np.random.default_rng((self._seed, number))
-        order = generator.permutation(len(self._costs))
-        if self._groups is not None:  # groups in random order, each with its members in random order
-            order = order[np.argsort(generator.permutation(self._groups.max() + 1)[self._groups[order]], kind="stable")]
-        if len(set(self._costs.tolist())) <= 1:
-            return self._cut(order)
-        groups = self._cut(order[np.argsort(self._costs[order], kind="stable")])
-        return [groups[place] for place in generator.permutation(len(groups))]
-
-    def _cut(self, order: np.ndarray) -> list[np.ndarray]:
-        return within_budget(order, self._costs, self._budget, self._rows)
-
-    def _batch(self, rows: np.ndarray, epoch: int, place: int) -> Batch:
-        generator = np.random.default_rng((self._seed, epoch, place))
-        return self._named(self._processor.batch([self._prepared[row] for row in rows.tolist()], generator), rows)
-
-    def _named(self, batch: Batch, rows: np.ndarray) -> Batch:
-        names = [self._dataset[self._example(row)].place for row in islice(rows.tolist(), 3)]
-        more = f" and {len(rows) - len(names):,} more" if len(rows) > len(names) else ""
-        return replace(batch, source=f"{', '.join(names)}{more} of {self._dataset.name}")
-
-    def _example(self, row: int) -> int:
-        """The number of the example that a row was made of, where one gives several, such as an image's captions."""
-        examples = getattr(self._prepared, "examples", None)
-        return row if examples is None else examples[row]
+    def _plan(self, number: int) -> Iterator[tuple[Bucket[Any], Numbers]]:
+        for index, bucket in enumerate(self._buckets):
+            for rows in bucket.shuffled(self._budget, np.random.default_rng((self._seed, number, index))):
+                yield bucket, rows

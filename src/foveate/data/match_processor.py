@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor
 
 from foveate.config import from_dict
-from foveate.data.match_batches import match_inputs
-from foveate.data.pair_processor import PairProcessor
+from foveate.contracts import Batch
+from foveate.data.match_pairs import match_inputs, with_wrong_pairs
+from foveate.data.pair_processor import PairProcessor, TokenPair
 from foveate.files import read_json
 
 RULES = "rules.json"
@@ -25,12 +27,23 @@ class Thresholds:
 
 @dataclass
 class MatchProcessor(PairProcessor):
-    """The tokenizers of both sides, and the rules to compare a model with, fitted to the training text.
+    """Turns pairs into batches of right and wrong ones: each pair once as it is, and once with another target of its
+    batch.
 
-    Batches to learn from come from `foveate.data.MatchBatches`, which draws the wrong pairs.
+    That has about the same length, so length tells nothing; every target is in one right and one wrong pair, so neither
+    does the target alone. The wrong pairs are drawn anew in each epoch.
+
+    inputs: `source` (B, S) and `target` (B, T), both ending with an end token and padded, `source_lengths` and
+    `target_lengths` (B,), and `others` (B,), the rows whose targets make the wrong pairs. labels (B, 2): RIGHT for
+    a source with its own target; WRONG for it with the other one, or IGNORE where that is right after all.
     """
 
     thresholds: dict[str, float]
+    """Of the rules to compare a model with, fitted to the training text."""
+
+    def batch(self, prepared: Sequence[TokenPair], generator: np.random.Generator | None) -> Batch:
+        generator = generator or np.random.default_rng(0)
+        return with_wrong_pairs(super().batch(prepared, generator), self.target.special.pad, generator)
 
     def inputs(self, pairs: Sequence[tuple[str, str]], budget: int) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
         """Batches to judge: the places of their pairs, and the inputs."""

@@ -3,17 +3,33 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from foveate.contracts import Tokenizer
+import numpy as np
+
+from foveate.contracts import IGNORE, Batch, Tokenizer, label_batch
 from foveate.data.bert_tokenizer import load_text_tokenizer
-from foveate.data.processor import SavedProcessor
+from foveate.data.processor import Processor
+from foveate.data.ragged import Numbers, padded
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.json"
 
 
+class TokenPair(NamedTuple):
+    """A pair as token ids: source and end; start, target and end."""
+
+    source: Numbers
+    target: Numbers
+
+
 @dataclass
-class PairProcessor(SavedProcessor):
-    """The tokenizers of both sides; the same one twice where the sides share a vocabulary."""
+class PairProcessor(Processor[Any]):
+    """Turns pairs into batches to train a translator on. The tokenizer is the same one twice where both sides share a
+    vocabulary.
+
+    inputs: `source` (B, S), with the end token, and `target` (B, T), beginning with the start token, both padded;
+    `source_lengths` and `target_lengths` (B,). labels (B, T): the target one place on, with its end, then IGNORE.
+    """
 
     source: Tokenizer
     target: Tokenizer
@@ -23,6 +39,28 @@ class PairProcessor(SavedProcessor):
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
         """The token ids of the sources and of the targets."""
         return self.source.encode([one for one, _ in pairs]), self.target.encode([other for _, other in pairs])
+
+    def cost(self, prepared: TokenPair) -> int:
+        """The places of the longer side."""
+        return max(len(prepared.source), len(prepared.target) - 1)
+
+    def tie_break(self, prepared: TokenPair) -> int:
+        """How much longer the source is: it rises and falls in turn, so that a batch that reaches from one cost to the
+        next finds the other side equally long on both sides of the step."""
+        excess = len(prepared.source) - len(prepared.target)
+        return excess if self.cost(prepared) % 2 == 0 else -excess
+
+    def batch(self, prepared: Sequence[TokenPair], generator: np.random.Generator | None) -> Batch:
+        source, source_lengths = padded([pair.source for pair in prepared], self.source.special.pad)
+        target, target_lengths = padded([pair.target[:-1] for pair in prepared], self.target.special.pad)
+        labels, _ = padded([pair.target[1:] for pair in prepared], IGNORE)
+        inputs = {
+            "source": source,
+            "source_lengths": source_lengths,
+            "target": target,
+            "target_lengths": target_lengths,
+        }
+        return label_batch(inputs, labels, "pairs")
 
     def sizes(self) -> Mapping[str, int]:
         return {"src_vocab": len(self.source), "tgt_vocab": len(self.target)}

@@ -62,10 +62,14 @@ class Processor(SavedProcessor, Generic[E]):
         """How many rows of a batch an example takes, each of its cost. By default 1."""
         return 1
 
-    def group(self, prepared: Any) -> int | None:
-        """Examples of one group are put in the same batch, so that it can compute what they share once. By default none
-        are."""
-        return None
+    def tie_break(self, prepared: Any) -> int:
+        """What examples of the same cost are sorted by. By default they stay in random order."""
+        return 0
+
+    def group(self, prepared: Any) -> int:
+        """Examples of one group are put in the same batch, so that it can compute what they share once. By default all
+        are of one group, in random order."""
+        return 0
 
     @abstractmethod
     def batch(self, prepared: Sequence[Any], generator: np.random.Generator | None) -> Batch:

@@ -37,6 +37,11 @@ class RaggedArray:
         rows._tokens = np.concatenate([rows._tokens, *(part._tokens for part in parts)])
         return rows
 
+    def __getitem__(self, row: int) -> Numbers:
+        """One row, as a view of the one array."""
+        end = self._ends[row]
+        return self._tokens[end - self.lengths[row] : end]
+
     def take(self, rows: Numbers) -> list[Numbers]:
         """Each of the rows, as a view of the one array."""
         ends = self._ends[rows]
@@ -92,13 +97,3 @@ def padded(rows: Sequence[Numbers], fill: int) -> tuple[Int[Tensor, "B S"], Int[
     table = np.full((len(rows), lengths.max()), fill, np.int64)
     table[np.arange(lengths.max()) < lengths[:, None]] = np.concatenate(rows)
     return torch.from_numpy(table), torch.from_numpy(lengths)
-
-
-def line_names(lines: Iterable[int], shown: int = 3) -> str:
-    """Like "line 17", "lines 17 and 243", "lines 17, 243, 5 and 61 more"."""
-    *names, last = [str(line) for line in lines]
-    if not names:
-        return f"line {last}"
-    if len(names) > shown:
-        names, last = names[:shown], f"{len(names) + 1 - shown} more"
-    return f"lines {', '.join(names)} and {last}"

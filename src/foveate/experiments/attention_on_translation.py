@@ -15,7 +15,9 @@ from rich.console import Console
 
 from foveate.config import from_dict
 from foveate.contracts import Batch, Generator
-from foveate.data import PairBatches, ParallelText, Splits, open_source
+from foveate.data import ParallelText, Splits, open_source
+from foveate.data.buckets import BucketedBatches
+from foveate.data.pair_buckets import PairBuckets
 from foveate.decoding import Decoding, step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
@@ -207,7 +209,7 @@ def _last_metrics(path: Path) -> dict[str, float]:
 def _batch(translators: dict[str, Predictor], text: ParallelText, options: AttentionOnTranslation) -> Batch:
     """A training batch. All translators have the same tokenizer, trained on the same text."""
     processor = next(iter(translators.values())).processor
-    batches = PairBatches(text, processor.source, processor.target, BATCH_TOKENS, LONGEST, options.seed)
+    batches = BucketedBatches(PairBuckets(text, processor, LONGEST), BATCH_TOKENS, options.seed)
     return next(batches.epoch(0))
 
 

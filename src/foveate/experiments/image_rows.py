@@ -14,7 +14,7 @@ from torch import nn
 from foveate import models
 from foveate.contracts import Batch
 from foveate.data import open_source
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.image_processor import ImageProcessor
 from foveate.data.images import ImageFormat
@@ -118,8 +118,8 @@ class ImageRows:
         channels = 1 if splits.train[0].read().mode == "L" else 3
         processor = ImageProcessor(ImageFormat(options.size, channels), label_counts(splits.train), augment=False)
         held_out = Dataset("validation", splits.dev.some(options.validation_images), "images")
-        validation = list(BucketedBatches(held_out, processor, 250, 0).in_order())
-        batches = BucketedBatches(splits.train, processor, options.batch, options.seed)
+        validation = list(BucketedBatches(OneBucket(held_out, processor), 250, 0).in_order())
+        batches = BucketedBatches(OneBucket(splits.train, processor), options.batch, options.seed)
         return batches, validation, processor.sizes()
 
 

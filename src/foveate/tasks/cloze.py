@@ -11,7 +11,7 @@ import torch
 import tyro
 
 from foveate.data import TRAINERS, Prose, Splits, Tokens, open_source
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.dataset import Dataset
 from foveate.data.documents import Passage
@@ -136,7 +136,7 @@ class Cloze(Task[Architecture]):
 
     def batches(self, train: Dataset[Passage], processor: Any) -> Batches:
         rows = processor.keep(train, watch(train, self.console(None)), self.examples.max_length)
-        return BucketedBatches(rows, processor, self.examples.batch, self.training.seed)
+        return BucketedBatches(OneBucket(rows, processor), self.examples.batch, self.training.seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Filling) -> list[FilledText]:
         """Each text with the words that fit best in place of each [MASK]."""
@@ -156,7 +156,7 @@ class Cloze(Task[Architecture]):
     def measure(self, predictor: Predictor, examples: Sequence[Passage], options: Filling) -> Measured:
         """The perplexity of the hidden tokens of each passage, and the share that is predicted right."""
         rows = self._rows(predictor, examples)
-        batches = BucketedBatches(rows, predictor.processor, MOST_TOKENS, 0).in_order()
+        batches = BucketedBatches(OneBucket(rows, predictor.processor), MOST_TOKENS, 0).in_order()
         objective, nats, right, labels = self.objective(), 0.0, 0.0, 0
         for batch in batches:
             loss = objective(predictor.forward(batch.inputs), batch.to(predictor.device))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from torch import nn
 
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.preferences import Preference, WrittenPreferenceProcessor, read_preferences
 from foveate.errors import UserError, at_least
@@ -95,7 +95,7 @@ class TrainDPO(Tuning[Architecture]):
         return self._processor(self.author.processor.tokenizer, self.author.model)
 
     def batches(self, train: Dataset[Preference], processor: Any) -> Batches:
-        pairs = BucketedBatches(train, processor, self.examples.batch, self.training.seed)
+        pairs = BucketedBatches(OneBucket(train, processor), self.examples.batch, self.training.seed)
         return ReferenceBatches(pairs, self.author.model)
 
     def objective(self) -> Objective:

@@ -10,7 +10,7 @@ from torch import nn
 
 from foveate import models
 from foveate.data import TRAINERS, ParallelText, Splits, open_source
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.paired_texts import PairedTextProcessor, TextPair
 from foveate.data.text_batches import surroundings
@@ -140,7 +140,7 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
         left_out = f"{len(pairs) - len(fitting):,} of {len(pairs):,} pairs"
         line = f"{train.name}: {left_out} left out for more than {most:,} tokens on a side"
         kept = Dataset(train.name, fitting, "pairs")
-        return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
+        return BucketedBatches(OneBucket(kept, processor, line), self.examples.batch_tokens, self.training.seed)
 
     def objective(self) -> Objective:
         return ContrastiveTexts(self.scale)

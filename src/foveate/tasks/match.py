@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from foveate.data import Judged, MatchBatches, PairBatches, judged_pairs
+from foveate.data import Judged, judged_pairs
+from foveate.data.buckets import BucketedBatches
 from foveate.data.match_processor import MatchProcessor
+from foveate.data.pair_buckets import PairBuckets
 from foveate.errors import UserError
 from foveate.sight import look
 from foveate.tasks.classification_metrics import accuracy, macro_f1, roc_auc
@@ -99,9 +101,8 @@ class Match(PairTask[Architecture]):
         return MatchProcessor(*self.examples.train_tokenizers(train), {rule.name: rule.threshold for rule in rules})
 
     def batches(self, train: Any, processor: MatchProcessor) -> Batches:
-        chosen, seed = self.examples, self.training.seed
-        tokenizers = processor.source, processor.target
-        return MatchBatches(PairBatches(train, *tokenizers, chosen.batch_tokens, chosen.max_length, seed), seed)
+        pairs = PairBuckets(train, processor, self.examples.max_length)
+        return BucketedBatches(pairs, self.examples.batch_tokens, self.training.seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: NoOptions) -> list[Judgement]:
         """The judgement about each `source<TAB>target`. Raises TextError for one that is no pair."""

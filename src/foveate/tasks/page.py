@@ -14,7 +14,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate.data import Splits, open_source
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
@@ -70,7 +70,7 @@ class Page(Recipe[Architecture], ABC):
 
     def batches(self, train: Dataset[Any], processor: Any) -> Batches:
         """The batches to learn from; their `report`, if they have one, says what was left out."""
-        return BucketedBatches(train, processor, self.examples.batch, self.training.seed)
+        return BucketedBatches(OneBucket(train, processor), self.examples.batch, self.training.seed)
 
     def validation(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Validation:
         """What is measured during training, and decides which weights are kept."""

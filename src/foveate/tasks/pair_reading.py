@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from foveate.data.match_batches import RIGHT
+from foveate.data.match_pairs import RIGHT
 from foveate.tasks.pair_text import split_pair
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.translations import END_SIGN

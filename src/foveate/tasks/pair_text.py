@@ -10,7 +10,7 @@ import tyro
 
 from foveate.contracts import Tokenizer
 from foveate.data import TRAINERS, PairTokens, ParallelText, Splits, join_pieces, open_source
-from foveate.errors import TextError, at_least, quoted
+from foveate.errors import TextError, UserError, at_least, quoted
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.recipe import Architecture, Recipe
@@ -63,6 +63,11 @@ class PairText(ExampleSource):
         check_vocabulary(self.vocabulary)
         for name in ("batch_tokens", "max_length", "validation_sentences"):
             at_least(1, name, getattr(self, name))
+        if self.batch_tokens <= self.max_length:
+            raise UserError(
+                f"a batch of {self.batch_tokens:,} tokens cannot hold one sentence of {self.max_length:,} and its end: "
+                f"raise the tokens in a batch or lower the longest sentence"
+            )
 
     def words_of(self, texts: Sequence[str]) -> list[str]:
         """The texts as they are read by people: pieces are joined."""

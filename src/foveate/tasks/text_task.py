@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.data.buckets import BucketedBatches
+from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import within_budget
 from foveate.errors import UserError, at_least
@@ -106,7 +106,7 @@ class TextTask(Task[Architecture]):
             raise UserError(f"{kept.name}: each of the {read:,} {kept.unit} has more than {limit}; raise max_length")
         left_out = f"{read - len(kept):,} of {read:,} {kept.unit}"
         line = f"{kept.name}: {left_out} left out for more than {limit}"
-        return BucketedBatches(kept, processor, self.examples.batch_tokens, self.training.seed, line)
+        return BucketedBatches(OneBucket(kept, processor, line), self.examples.batch_tokens, self.training.seed)
 
     def examples_to_validate(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """Without those that the model has no positions for; what the vocabulary lacks is told too."""

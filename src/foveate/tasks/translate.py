@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import track
 
 from foveate.config import from_dict
-from foveate.data import PairBatches
+from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
+from foveate.data.pair_buckets import PairBuckets
 from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
@@ -78,9 +79,8 @@ class Translate(PairTask[Architecture]):
         return PairProcessor(*self.examples.train_tokenizers(train), unit=self.examples.tokens)
 
     def batches(self, train: Any, processor: PairProcessor) -> Batches:
-        chosen = self.examples
-        tokenizers = processor.source, processor.target
-        return PairBatches(train, *tokenizers, chosen.batch_tokens, chosen.max_length, self.training.seed)
+        pairs = PairBuckets(train, processor, self.examples.max_length)
+        return BucketedBatches(pairs, self.examples.batch_tokens, self.training.seed)
 
     def examples_to_validate(
         self, predictor: Predictor, validation: Dataset[Any], console: Console

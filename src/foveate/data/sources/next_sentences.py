@@ -11,7 +11,7 @@ import numpy as np
 
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_pairs import LabelledPair
-from foveate.data.match_batches import partners
+from foveate.data.match_pairs import partners
 from foveate.data.sources.brown import open_brown
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source

@@ -12,14 +12,15 @@ from foveate.data import (
     RIGHT,
     WRONG,
     Judged,
-    MatchBatches,
-    PairBatches,
     ParallelText,
     judged_pairs,
     match_inputs,
     train_bpe,
 )
-from foveate.data.match_batches import partners
+from foveate.data.buckets import BucketedBatches
+from foveate.data.match_pairs import partners
+from foveate.data.match_processor import MatchProcessor
+from foveate.data.pair_buckets import PairBuckets
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.training.parallel.batch_sharding import share
@@ -31,8 +32,8 @@ TEXT = ParallelText.from_pairs(PAIRS, "letters")
 TOKENIZER = train_bpe([text for pair in PAIRS for text in pair], 40)
 
 
-def batches(pairs: ParallelText = TEXT, tokens: int = 60, seed: int = 5) -> MatchBatches:
-    return MatchBatches(PairBatches(pairs, TOKENIZER, TOKENIZER, tokens, 20, seed), seed)
+def batches(pairs: ParallelText = TEXT, tokens: int = 60, seed: int = 5) -> BucketedBatches:
+    return BucketedBatches(PairBuckets(pairs, MatchProcessor(TOKENIZER, TOKENIZER, {}), 20), tokens, seed)
 
 
 def texts(side: torch.Tensor) -> list[str]:

@@ -1,7 +1,6 @@
 """Right and wrong pairs of texts, to learn whether two belong together."""
 
 from collections.abc import Iterator, Sequence
-from operator import length_hint
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, count_labels
-from foveate.data.batching import PairBatches
 from foveate.data.ragged import Numbers, RaggedArray, padded, within_budget
 from foveate.errors import UserError
 from foveate.special_tokens import SpecialTokens
@@ -24,37 +22,6 @@ class Judged(NamedTuple):
     source: str
     target: str
     right: bool
-
-
-class MatchBatches:
-    """The batches of a parallel text, each pair once as it is and once with another target of its batch.
-
-    That has about the same length, so length tells nothing; every target is in one right and one wrong pair, so neither
-    does the target alone. The wrong pairs are drawn anew in each epoch: they depend on the seed and on the numbers of
-    epoch and batch alone.
-    """
-
-    def __init__(self, pairs: PairBatches, seed: int) -> None:
-        self._pairs, self._seed = pairs, seed
-
-    @property
-    def report(self) -> str:
-        """One line for the user: what was left out."""
-        return self._pairs.report
-
-    def __length_hint__(self) -> int:
-        return length_hint(self._pairs)
-
-    def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
-        """The batches of one epoch, without the first `skip`.
-
-        inputs: `source` (B, S) and `target` (B, T), both ending with an end token and padded, `source_lengths` and
-        `target_lengths` (B,), and `others` (B,), the rows whose targets make the wrong pairs. labels (B, 2): RIGHT for
-        a source with its own target; WRONG for it with the other one, or IGNORE where that is right after all.
-        """
-        fill = self._pairs.target_special.pad
-        for place, batch in enumerate(self._pairs.epoch(number, skip), skip):
-            yield _with_wrong_pairs(batch, fill, np.random.default_rng((self._seed, number, place)))
 
 
 class MatchBatch(Batch):
@@ -91,7 +58,8 @@ def partners(lengths: Numbers, generator: np.random.Generator) -> Numbers:
     return found
 
 
-def _with_wrong_pairs(batch: Batch, fill: int, generator: np.random.Generator) -> Batch:
+def with_wrong_pairs(batch: Batch, fill: int, generator: np.random.Generator) -> MatchBatch:
+    """A batch of right pairs as inputs and labels to tell them from wrong ones; `fill` pads the targets."""
     source, target = batch.inputs["source"], batch.labels.masked_fill(batch.labels == IGNORE, fill)
     others = torch.from_numpy(partners(batch.inputs["target_lengths"].numpy(), generator))
     known = set(_keys(source, target))
@@ -113,7 +81,7 @@ def match_inputs(
     special: tuple[SpecialTokens, SpecialTokens],
     tokens: int,
 ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-    """Batches to judge: the places of their pairs in the lists, and the inputs as of `MatchBatches`.
+    """Batches to judge: the places of their pairs in the lists, and the inputs as of `MatchProcessor`.
 
     Longest first; on either side rows times longest row stay within `tokens`, and a pair longer than that comes alone.
     """
