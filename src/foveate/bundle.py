@@ -9,19 +9,21 @@ A file is written under a temporary name and renamed, so that a reader sees the 
 between. Nothing is ever unpickled, and nothing that was read is ever run.
 """
 
-import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.files import read_json, written
-from foveate.tensor_files import count_numbers, read_metadata, read_tensors, write_tensors
+from foveate.tensor_files import write_tensors
+from foveate.tensor_parts import file_digest, open_tensors, parts_of, read_whole
 
 FORMAT = "foveate/2"
 
@@ -59,7 +61,7 @@ class Bundle:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The weights, by name. Raises UserError for a damaged file."""
-        return read_tensors(self.weights, self._prefix).tensors
+        return read_whole(self.weights, self._prefix)
 
     def fill(self, model: nn.Module) -> None:
         """Give `model` the weights of this folder. Raises UserError where names, shapes or content do not fit."""
@@ -70,7 +72,8 @@ class Bundle:
     @property
     def numbers(self) -> int:
         """How many numbers the weights are, tied ones counted each time. Raises UserError for a damaged file."""
-        return count_numbers(self.weights, self._prefix)
+        with open_tensors(self.weights) as stored:
+            return sum(math.prod(one.shape) for name, one in stored.items() if name.startswith(self._prefix))
 
     @property
     def _prefix(self) -> str:
@@ -118,15 +121,9 @@ def newest_checkpoint(folder: Path) -> Path | None:
         if not path.stem.removeprefix("step-").isdecimal():
             continue
         with suppress(UserError):
-            read_metadata(path)
+            parts_of(path)
             return path
     return None
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def finish(folder: Path) -> Path:
@@ -187,22 +184,30 @@ def load(folder: Path | str) -> Bundle:
     if not isinstance(digest, str | None):
         raise UserError(f"{folder / CONFIG}: weights is {digest!r}, but must be their digest")
     opened = Bundle(folder, description, checkpoint, digest if checkpoint is None else None)
-    read_metadata(opened.weights)  # tells of a damaged file
+    parts_of(opened.weights)  # tells of a damaged file
     return opened
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], where: str, cause: str) -> None:
     """Copy `tensors` into `model`. Raises UserError that names `where` they come from and the likely `cause`."""
-    wanted = model.state_dict()
-    for kind, names in (("lacks", wanted.keys() - tensors.keys()), ("has the unknown", tensors.keys() - wanted.keys())):
+    check_fit(_shapes(model.state_dict()), _shapes(tensors), where, cause)
+    model.load_state_dict(dict(tensors))
+
+
+def check_fit(wanted: Mapping[str, torch.Size], given: Mapping[str, torch.Size], where: str, cause: str) -> None:
+    """Raise UserError where the tensors given have other names or shapes than the wanted ones."""
+    for kind, names in (("lacks", wanted.keys() - given.keys()), ("has the unknown", given.keys() - wanted.keys())):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise UserError(f"{where} {kind} tensor '{min(names)}'{more}: probably {cause}")
-    for name, tensor in wanted.items():
-        if tensor.shape != tensors[name].shape:
-            shapes = f"{tuple(tensors[name].shape)} there, but {tuple(tensor.shape)} in the model"
+    for name, shape in wanted.items():
+        if shape != given[name]:
+            shapes = f"{tuple(given[name])} there, but {tuple(shape)} in the model"
             raise UserError(f"{where}: '{name}' is {shapes}: probably {cause}")
-    model.load_state_dict(dict(tensors))
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
 
 def _contents(folder: Path) -> str:

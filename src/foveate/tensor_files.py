@@ -1,7 +1,6 @@
 """Safetensors files: tensors by name, tied ones once, read and written without pickles."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,24 +46,14 @@ def read_tensors(path: Path, prefix: str = "") -> TensorFile:
 
     Raises UserError where the file is missing, truncated or damaged.
     """
-    with _opened(path) as file:
-        names = {name: owner for name, owner in _owners(file, path).items() if name.startswith(prefix)}
+    with opened(path) as file:
+        names = {name: owner for name, owner in owners(file, path).items() if name.startswith(prefix)}
         tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
         metadata = {key: value for key, value in (file.metadata() or {}).items() if key != "tied"}
     return TensorFile({name.removeprefix(prefix): tensors[owner] for name, owner in names.items()}, metadata)
 
 
-def count_numbers(path: Path, prefix: str = "") -> int:
-    """How many numbers the tensors are whose names begin with `prefix`, tied ones counted each time.
-
-    Raises UserError like `read_tensors`.
-    """
-    with _opened(path) as file:
-        own = [owner for name, owner in _owners(file, path).items() if name.startswith(prefix)]
-        return sum(math.prod(file.get_slice(owner).get_shape()) for owner in own)
-
-
-def _owners(file: Any, path: Path) -> dict[str, str]:
+def owners(file: Any, path: Path) -> dict[str, str]:
     """The name under which each tensor of an opened file lies, tied ones included."""
     own = {name: name for name in file.keys()}  # noqa: SIM118
     try:
@@ -79,7 +68,7 @@ def _owners(file: Any, path: Path) -> dict[str, str]:
 
 def read_metadata(path: Path) -> dict[str, str]:
     """The metadata of a safetensors file, without reading its tensors. Raises UserError like `read_tensors`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         return dict(file.metadata() or {})
 
 
@@ -93,7 +82,8 @@ def _in_order(path: Path) -> None:
         file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """An open safetensors file, to be entered. Raises UserError like `read_tensors`."""
     try:
         return safe_open(path, "pt")
     except SafetensorError as error:

@@ -13,6 +13,8 @@ import two_processes
 from safetensors.torch import load_file
 from two_processes import gradients, run
 
+from foveate.tensor_parts import read_whole
+
 BOTH_WAYS = pytest.mark.parametrize("parallel", ["replicate", "shard"])
 
 
@@ -44,7 +46,7 @@ def told(folder: Path) -> list[dict[str, Any]]:
 
 
 def weights(folder: Path, step: int = 6) -> dict[str, torch.Tensor]:
-    return load_file(folder / "checkpoints" / f"step-{step:08d}.safetensors")
+    return read_whole(folder / "checkpoints" / f"step-{step:08d}.safetensors")
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from foveate import bundle
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.tensor_files import read_metadata
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -29,7 +30,7 @@ def weight_files(folder: Path) -> list[Path]:
 def check_whole(folder: Path, index: str) -> None:
     """Raise UserError for a shard that an index names and that is missing, truncated or damaged."""
     for file in _shards(folder, index):
-        bundle.read_metadata(file)
+        read_metadata(file)
 
 
 def _shards(folder: Path, index: str) -> list[Path]:

@@ -21,9 +21,10 @@ from foveate.tasks import TASKS
 from foveate.tasks.hub_data import local_paths
 from foveate.tasks.trained import Description
 from foveate.training import Training, main_process
-from foveate.training.checkpoints import CONTENT, Checkpoints
+from foveate.training.checkpoints import Checkpoints
 from foveate.training.folder_lock import METRICS, check_folder
 from foveate.training.hardware import choose_device
+from foveate.training.identity import CONTENT
 from foveate.training.parallel.strategy import check_memory
 from foveate.training.rates import freeze
 

@@ -22,7 +22,7 @@ from foveate.tasks.page import Page
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.training import Batches, Callback, Validation, main_process, train
-from foveate.training.checkpoints import CONTENT
+from foveate.training.identity import CONTENT
 
 __all__ = ["Examples", "Task"]
 

@@ -8,11 +8,14 @@
 
 A training on a CPU that resumes from the newest checkpoint ends with the same bits as an uninterrupted one. It may
 resume with another number of processes or another placement; then only its random numbers differ. The main process
-reads and writes, and broadcasts to the others.
+reads and writes, and broadcasts to the others; where each process has a part of the model, it writes and reads that
+part itself (`checkpoint_state.py`).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,25 +24,33 @@ import torch
 from torch import Tensor, nn
 
 from foveate import bundle
+from foveate.bundle import MODEL
 from foveate.config import from_dict
 from foveate.errors import UserError
 from foveate.files import parse_json
-from foveate.tensor_files import read_metadata, read_tensors, write_tensors
+from foveate.tensor_files import read_metadata, write_tensors
+from foveate.tensor_parts import Parts, folders_of, parts_of, read_whole
+from foveate.training.checkpoint_state import (
+    RANDOM,
+    below,
+    own_state,
+    read_state,
+    receive_state,
+    whole_state,
+    write_parts,
+    wrong_parts,
+)
 from foveate.training.folder_lock import check_folder
-from foveate.training.optimizer_state import numbered_state, restore_optimizer
+from foveate.training.identity import flat, refuse_changes
 from foveate.training.parallel import Placement, Processes
 from foveate.training.progress import Progress
 from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
-from foveate.training.settings import FREE, Training
+from foveate.training.settings import Training
 
-FORMAT = "foveate-checkpoint/1"
+WHOLE, PARTED = "foveate-checkpoint/1", "foveate-checkpoint/2"
+"""Formats: whole tensors in one file, and parts in the files of several processes."""
+
 CHANGED = "the architecture of the model has changed since this training started"
-
-CHANGED_DEFAULTS = ("warmup", "schedule")
-"""Settings whose defaults were others in earlier versions."""
-
-CONTENT = " (content of "
-"""Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
 
 class Checkpoints:
@@ -51,10 +62,12 @@ class Checkpoints:
         self.folder = folder
         self.settings = settings
         self.processes = processes or Processes()
+        self._wrong: set[int] = set()
+        """Steps of checkpoints with parts that are not what was written."""
         self.latest: Progress | None = None
         """The progress in the last checkpoint that was written or read."""
         # Through JSON, so that it compares equal to values from a file.
-        self.fixed = json.loads(json.dumps({**_flat(identity), **settings.fixed()}))
+        self.fixed = json.loads(json.dumps({**flat(identity), **settings.fixed()}))
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:08d}.safetensors"
@@ -66,23 +79,34 @@ class Checkpoints:
 
     def save(self, placement: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         """Write a checkpoint, then remove those that are no longer needed. Called by all processes."""
-        random = self.processes.gather(random_states(placement.device))
-        with placement.full_model() as model:
-            tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-            for index, state in numbered_state(optimizer):
-                tensors |= {f"optimizer/{index}/{name}": placement.whole(value) for name, value in state.items()}
-            for rank, states in enumerate(random):
-                tensors |= {f"{_random(rank)}{name}": state for name, state in states.items()}
-            self.processes.on_main(lambda: self._write(tensors, progress))
+        random = enumerate(self.processes.gather(random_states(placement.device)))
+        tensors = {f"{_random(rank)}{name}": state for rank, states in random for name, state in states.items()}
+        if placement.in_parts:
+            with self._noting_what_is_intact():
+                parts = write_parts(self.path(progress.step), own_state(placement, optimizer), self.processes)
+            self.processes.on_main(lambda: self._write(tensors, progress, parts))
+        else:
+            whole = whole_state(placement, optimizer) if self.processes.main else {}
+            self.processes.on_main(lambda: self._write(whole | tensors, progress))
+        self._wrong.discard(progress.step)
         self.latest = replace(progress)
 
-    def _write(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
-        metadata = {"format": FORMAT, "progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
-        try:
+    def _write(self, tensors: Mapping[str, Tensor], progress: Progress, parts: Parts | None = None) -> None:
+        metadata = {"progress": json.dumps(asdict(progress)), "fixed": json.dumps(self.fixed)}
+        metadata |= {"format": WHOLE} if parts is None else {"format": PARTED, **parts.note()}
+        with self._noting_what_is_intact():
+            if missing := [path for path in (parts.paths if parts else ()) if not path.is_file()]:
+                raise UserError(f"{missing[0]} is not there: all machines must write into one folder that they share")
             write_tensors(self.path(progress.step), tensors, metadata)
+        self._prune(progress)
+
+    @contextmanager
+    def _noting_what_is_intact(self) -> Iterator[None]:
+        """Add to a UserError which checkpoint there is."""
+        try:
+            yield
         except UserError as error:
             raise UserError(f"{error}; {self._intact()}") from None
-        self._prune(progress)
 
     def _intact(self) -> str:
         if step := self._newest_readable():
@@ -92,7 +116,7 @@ class Checkpoints:
     def check(self) -> None:
         """Raise UserError if this training cannot resume, before data are read, which may take long."""
         if step := self._newest_readable():  # `resume` reports damaged ones
-            self._compare(self._metadata(step)[0], self.path(step))
+            refuse_changes(self._metadata(step)[0], self.fixed, self.folder.parent)
 
     def refuse(self) -> None:
         """Raise UserError if the folder has checkpoints."""
@@ -108,45 +132,49 @@ class Checkpoints:
         setting changed that must not, or if the model is another. Called by all processes, which have equal weights
         afterwards.
         """
-        tensors: dict[str, Tensor] = {}
-
-        def read() -> dict[str, Any]:
-            progress, damaged = self._read(tensors)
-            if progress.step:
-                bundle.fill(placement.model, _part(tensors, "model/"), str(self.path(progress.step)), CHANGED)
-            return {"progress": asdict(progress), "damaged": damaged}
-
-        found = self.processes.on_main(read)
+        found = self.processes.on_main(self._read)
+        while self._has_wrong_parts(found["progress"]["step"], placement):
+            found = self.processes.on_main(self._read)
         progress = from_dict(Progress, found["progress"], str(self.folder))
-        self.processes.synchronize(placement.model.state_dict().values())
-        placement.scatter()
-        if progress.step:
-            restore_optimizer(optimizer, placement, self.processes.broadcast(_part(tensors, "optimizer/")))
-            random = dict(self.processes.broadcast(_part(tensors, "random/")))
-            self._restore_random(random, placement.device, progress.step)
-            self.latest = replace(progress)
+        if not progress.step:
+            self.processes.synchronize(placement.model.state_dict().values())
+            placement.scatter()
+            return progress, found["damaged"]
+        path = self.path(progress.step)
+        if placement.in_parts:
+            random = read_state(path, placement, optimizer, CHANGED)
+        else:
+            random = receive_state(path, placement, optimizer, CHANGED, self.processes)
+        self._restore_random(random, placement.device, progress.step)
+        self.latest = replace(progress)
         return progress, found["damaged"]
 
-    def _read(self, tensors: dict[str, Tensor]) -> tuple[Progress, list[str]]:
-        """The progress of the newest readable checkpoint, and a line for each damaged one; adds it to `tensors`."""
+    def _has_wrong_parts(self, step: int, placement: Placement) -> bool:
+        """Whether some part of a checkpoint is not what was written. Processes that read parts share the work."""
+        if not step or not wrong_parts(self.path(step), placement, self.processes):
+            return False
+        self._wrong.add(step)
+        return True
+
+    def _read(self) -> dict[str, Any]:
+        """The progress of the newest readable checkpoint, and a line for each damaged one."""
         damaged: list[str] = []
         for step in reversed(self.steps()):
             try:
                 fixed, progress = self._metadata(step)
-                tensors |= read_tensors(self.path(step)).tensors
             except UserError as error:
                 damaged.append(str(error))
                 continue
-            self._compare(fixed, self.path(step))
-            return progress, damaged
+            refuse_changes(fixed, self.fixed, self.folder.parent)
+            return {"progress": asdict(progress), "damaged": damaged}
         if damaged:
             raise UserError(f"no checkpoint in {self.folder} can be read; remove them to start again: {damaged[0]}")
         check_folder(self.folder.parent)
-        return Progress(), []
+        return {"progress": asdict(Progress()), "damaged": []}
 
     def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:
         rank = self.processes.leader
-        own = _part({f"random/{name}": state for name, state in states.items()}, _random(rank))
+        own = below(_random(rank), states)
         if own:
             restore_random_states(own, device)
         else:
@@ -181,7 +209,7 @@ class Checkpoints:
         last: dict[str, Tensor] = {}
         for step in steps:
             self._metadata(step)
-            last = read_tensors(self.path(step), "model/").tensors
+            last = read_whole(self.path(step), MODEL)
             sums = {name: sums.get(name, 0) + tensor.double() for name, tensor in last.items()}
         means = {name: (total / len(steps)).to(last[name].dtype) for name, total in sums.items()}
         return {name: means[name] if tensor.is_floating_point() else tensor for name, tensor in last.items()}
@@ -190,8 +218,11 @@ class Checkpoints:
         """The fixed settings of a checkpoint, and its progress."""
         path = self.path(step)
         metadata = read_metadata(path)
-        if metadata.get("format") != FORMAT:
+        if metadata.get("format") not in (WHOLE, PARTED):
             raise UserError(f"{path} is not a checkpoint of this version of foveate")
+        parts_of(path)
+        if step in self._wrong:
+            raise UserError(f"{path} is damaged: one of its parts is not what was written")
         try:
             fixed, progress = (parse_json(metadata[part], path) for part in ("fixed", "progress"))
             return dict(fixed), from_dict(Progress, progress, str(path))
@@ -200,51 +231,18 @@ class Checkpoints:
         except (KeyError, ValueError, TypeError):
             raise UserError(f"{path} is damaged: its settings or its progress are missing") from None
 
-    def _compare(self, then: dict[str, Any], path: Path) -> None:
-        run = path.parent.parent
-        contents = {name.partition(CONTENT)[2]: value for name, value in self.fixed.items() if CONTENT in name}
-        for name in sorted(then.keys() - FREE, key=_importance):  # the fixed settings of earlier versions may differ
-            file = name.partition(CONTENT)[2]
-            before, now = then[name], contents.get(file) if file else self.fixed.get(name)
-            if before == now or (file and now is None):  # a missing file is reported where it is read
-                continue
-            if file:
-                other = f"that started with another {file.removesuffix(')')}: restore it"
-            elif name == "task":
-                other = f"of another task, {before}: use that"
-            elif name in CHANGED_DEFAULTS:
-                other = (
-                    f"with {name} {before!r}, not {now!r} (an earlier version's default?): resume it with {before!r}"
-                )
-            else:
-                other = f"with {name} {before!r}, not {now!r}: resume it with {before!r}"
-            raise UserError(f"{run} has a training {other}, or train in another folder")
-
     def _prune(self, progress: Progress) -> None:
         """Remove checkpoints that are no longer needed, and later ones, which were damaged when training resumed."""
         kept = {*self.last_regular(progress.step), progress.best_step}
         for step in self.steps():
             if step not in kept:
                 self.path(step).unlink()
-
-
-def _importance(name: str) -> tuple[bool, bool, str]:
-    """The order in which differing settings are reported: task and model explain most others."""
-    return name != "task", name != "model", name
+        used = folders_of(map(self.path, kept))
+        for folder in self.folder.glob("step-*/"):  # those of checkpoints that were interrupted too
+            if folder not in used:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _random(rank: int) -> str:
     """The prefix of the names of a process' random states."""
-    return f"random/{rank}/" if rank else "random/"
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree of mappings as one, with names like "model.width"."""
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
-
-
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return f"{RANDOM}{rank}/" if rank else RANDOM

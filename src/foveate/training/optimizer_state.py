@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 from torch import Tensor
 
+from foveate.tensor_parts import StoredTensor
 from foveate.training.parallel import Placement
 
 NUMBERS = "numbers"
@@ -19,7 +20,7 @@ def numbered_state(optimizer: torch.optim.Optimizer) -> Iterator[tuple[int, Mapp
 
 
 def restore_optimizer(
-    optimizer: torch.optim.Optimizer, placement: Placement, tensors: Iterable[tuple[str, Tensor]]
+    optimizer: torch.optim.Optimizer, placement: Placement, tensors: Iterable[tuple[str, Tensor | StoredTensor]]
 ) -> None:
     """Load whole tensors, named "3/exp_avg" by the number of their parameter, into the optimizer of a process."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -12,12 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from foveate.contracts import Output
+from foveate.tensor_parts import StoredTensor
 
 
 class Placement:
     """A whole model on the only process."""
 
     working: nn.Module
+
+    in_parts = False
+    """Whether a process has only a part of the weights: then each one writes and reads its own part of a checkpoint."""
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self.model = self.working = model.to(device)
@@ -38,13 +42,13 @@ class Placement:
     def scatter(self) -> None:
         """Load the weights of the caller's model."""
 
-    def whole(self, tensor: Tensor) -> Tensor:
-        """A whole tensor of the optimizer, in the main process. Called by all processes."""
-        return tensor
+    def own(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]] | None:
+        """What this process writes of a tensor of its model or optimizer, and where in the whole tensor that begins."""
+        return tensor, (0,) * tensor.ndim
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """The part of a whole tensor that corresponds to this process' part `like` of a parameter."""
-        return tensor
+    def part(self, tensor: Tensor | StoredTensor, like: Tensor) -> Tensor:
+        """The part of a whole tensor, in memory or in files, that belongs to this process' part `like` of another."""
+        return tensor[...]
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         """The norm of the gradient of the whole model."""

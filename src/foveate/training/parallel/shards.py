@@ -11,9 +11,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 
 from foveate.errors import UserError
+from foveate.tensor_parts import StoredTensor
 from foveate.training.parallel.placement import Placement
 from foveate.training.parallel.plan import units
 
@@ -24,6 +25,8 @@ class Shards(Placement):
     The caller's model stays on the CPU. A copy of it is sharded unit by unit, so that a device holds its shard and one
     unit of weights. Only the main process holds the whole model, during validation.
     """
+
+    in_parts = True
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         for name, parameter in model.named_parameters():
@@ -51,7 +54,7 @@ class Shards(Placement):
     def full_model(self) -> Iterator[nn.Module]:
         plain = self.model.state_dict()
         for name, tensor in self.working.state_dict().items():
-            whole = self.whole(tensor)
+            whole = tensor.full_tensor().cpu() if isinstance(tensor, DTensor) else tensor
             if self.main:
                 plain[name].copy_(whole)
         if self.main:
@@ -64,18 +67,29 @@ class Shards(Placement):
         parts = {name: self.part(plain[name], like) for name, like in self.working.state_dict().items()}
         self.working.load_state_dict(parts)
 
-    def whole(self, tensor: Tensor) -> Tensor:
+    def own(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...]] | None:
         if not isinstance(tensor, DTensor):
-            return tensor
-        whole = tensor.full_tensor()
-        return whole.cpu() if self.main else whole.new_empty(0)
+            return (tensor, (0,) * tensor.ndim) if self.main else None
+        local, mesh = tensor.to_local(), tensor.device_mesh
+        repeated = any(
+            one.is_replicate() and mesh.get_local_rank(number) for number, one in enumerate(tensor.placements)
+        )
+        if repeated or 0 not in mesh.mesh or not local.numel():  # the other group of processes has the same
+            return None
+        return local, tuple(one.start for one in _place(tensor))
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
+    def part(self, tensor: Tensor | StoredTensor, like: Tensor) -> Tensor:
         if not isinstance(like, DTensor) or tensor.shape != like.shape:
-            return tensor
-        # Each process has the whole tensor and takes its part.
-        return distribute_tensor(tensor.to(self.device), like.device_mesh, like.placements, src_data_rank=None)
+            return tensor[...]
+        local = tensor[_place(like)].to(self.device).contiguous()
+        return DTensor.from_local(local, like.device_mesh, like.placements, shape=like.shape, stride=like.stride())
 
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         norm = super().norm(gradients)
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+
+def _place(tensor: DTensor) -> tuple[slice, ...]:
+    """Where in the whole tensor this process' part is."""
+    (chunk,) = tensor.__create_chunk_list__()  # what torch's own checkpoints ask for
+    return tuple(slice(begin, begin + length) for begin, length in zip(chunk.offsets, chunk.sizes, strict=True))

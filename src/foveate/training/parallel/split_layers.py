@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from foveate.errors import UserError
@@ -55,15 +55,6 @@ class SplitLayers(Shards):
         with super().gradients_of(last):
             yield
 
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        if not isinstance(like, DTensor) or like.device_mesh.ndim == 1 or tensor.shape != like.shape:
-            return super().part(tensor, like)
-        # First the process' part of the layer, then its shard of that: a layout that `distribute_tensor` does not know.
-        mesh, local = like.device_mesh, tensor.to(self.device)
-        for dimension in (1, 0):
-            local = _chunk(local, like.placements[dimension], mesh.size(dimension), mesh.get_local_rank(dimension))
-        return DTensor.from_local(local, mesh, like.placements, shape=like.shape, stride=like.stride())
-
     def norm(self, gradients: Iterable[Tensor]) -> Tensor:
         norms = [super(SplitLayers, self).norm(group) for group in _by_mesh(list(gradients))]
         return torch.stack(norms).norm()
@@ -79,15 +70,6 @@ def _by_mesh(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
     for tensor in tensors:
         groups.setdefault(mesh_of(tensor), []).append(tensor)
     return list(groups.values())
-
-
-def _chunk(whole: Tensor, placement: Any, parts: int, number: int) -> Tensor:
-    """A part of a tensor that is split in `parts`; the whole of one that is not."""
-    if not hasattr(placement, "dim"):
-        return whole
-    found = whole.chunk(parts, placement.dim)
-    empty = whole.narrow(placement.dim, 0, 0)
-    return (found[number] if number < len(found) else empty).contiguous()
 
 
 def _check(model: nn.Module, parts: int) -> None:

@@ -1,0 +1,104 @@
+"""What a checkpoint has of a model and its optimizer: whole, or this process' part of it."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from foveate import bundle
+from foveate.bundle import MODEL
+from foveate.tensor_parts import Parts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
+from foveate.training.optimizer_state import numbered_state, restore_optimizer
+from foveate.training.parallel import Placement, Processes
+
+Kind = TypeVar("Kind")
+
+OPTIMIZER, RANDOM = "optimizer/", "random/"
+"""What the names of the optimizer's tensors, and of the states of random numbers, begin with."""
+
+
+def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The tensors of a process that has the whole model."""
+    return dict(_state(placement.model.state_dict(), optimizer))
+
+
+def own_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, tuple[Tensor, tuple[int, ...]]]:
+    """What this process writes of all tensors, and where in the whole it begins: no two write the same."""
+    parts = {name: placement.own(tensor) for name, tensor in _state(placement.working.state_dict(), optimizer)}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def write_parts(path: Path, state: Mapping[str, tuple[Tensor, tuple[int, ...]]], processes: Processes) -> Parts:
+    """Write the state of each process into a file of a folder beside `path`, which all of them see.
+
+    A checkpoint that is there keeps its parts.
+    """
+
+    def new_folder() -> str:
+        folder = path.with_suffix("")
+        folder = folder.with_name(f"{folder.name}-again") if folder in folders_of([path]) else folder
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        return folder.name
+
+    folder = path.with_name(processes.on_main(new_folder))
+    names = [part_name(rank, processes.size) for rank in range(processes.size)]
+    digest = write_part(folder / names[processes.rank], state)
+    found = processes.gather({"digest": torch.tensor(list(bytes.fromhex(digest)), dtype=torch.uint8)})
+    return Parts(folder, {name: bytes(one["digest"].tolist()).hex() for name, one in zip(names, found, strict=True)})
+
+
+def wrong_parts(path: Path, placement: Placement, processes: Processes) -> int:
+    """How many parts of a checkpoint are not what was written. Processes that read parts share the work."""
+    wrong: list[Path] = []
+    if placement.in_parts or processes.main:
+        parts = parts_of(path)
+        share = (processes.rank, processes.size) if placement.in_parts else (0, 1)
+        wrong = parts.damaged(*share) if parts else []
+    return int(processes.total([len(wrong)])[0])
+
+
+def receive_state(
+    path: Path, placement: Placement, optimizer: torch.optim.Optimizer, cause: str, processes: Processes
+) -> dict[str, Tensor]:
+    """Give each process the whole model and optimizer that the main process reads.
+
+    Returns the states of random numbers.
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def read() -> None:
+        tensors.update(read_whole(path))
+        bundle.fill(placement.model, below(MODEL, tensors), str(path), cause)
+
+    processes.on_main(read)
+    processes.synchronize(placement.model.state_dict().values())
+    restore_optimizer(optimizer, placement, processes.broadcast(below(OPTIMIZER, tensors)))
+    return dict(processes.broadcast({name: one for name, one in tensors.items() if name.startswith(RANDOM)}))
+
+
+def read_state(path: Path, placement: Placement, optimizer: torch.optim.Optimizer, cause: str) -> dict[str, Tensor]:
+    """Read this process' part of the model and the optimizer. Returns the states of random numbers."""
+    own = placement.working.state_dict()
+    with open_tensors(path) as stored:
+        model = below(MODEL, stored)
+        shapes = {name: tensor.shape for name, tensor in model.items()}
+        bundle.check_fit({name: like.shape for name, like in own.items()}, shapes, str(path), cause)
+        placement.working.load_state_dict({name: placement.part(model[name], like) for name, like in own.items()})
+        restore_optimizer(optimizer, placement, below(OPTIMIZER, stored).items())
+        return {name: one[...] for name, one in stored.items() if name.startswith(RANDOM)}
+
+
+def _state(model: Mapping[str, Tensor], optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
+    for name, tensor in model.items():
+        yield f"{MODEL}{name}", tensor
+    for index, state in numbered_state(optimizer):
+        for name, tensor in state.items():
+            yield f"{OPTIMIZER}{index}/{name}", tensor
+
+
+def below(prefix: str, tensors: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The tensors whose names begin with `prefix`, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

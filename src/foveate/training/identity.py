@@ -1,0 +1,51 @@
+"""What makes a training the same one: its task, model, data and the settings that must not change on the way."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from foveate.errors import UserError
+from foveate.training.settings import FREE
+
+CHANGED_DEFAULTS = ("warmup", "schedule")
+"""Settings whose defaults were others in earlier versions."""
+
+CONTENT = " (content of "
+"""Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
+
+
+def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path) -> None:
+    """Raise UserError where the training in the folder `run` is another one than that of now.
+
+    Settings of today that it lacks are passed over: earlier versions had others.
+    """
+    contents = {name.partition(CONTENT)[2]: value for name, value in now.items() if CONTENT in name}
+    for name in sorted(then.keys() - FREE, key=_importance):
+        file = name.partition(CONTENT)[2]
+        before, current = then[name], contents.get(file) if file else now.get(name)
+        if before == current or (file and current is None):  # a missing file is reported where it is read
+            continue
+        if file:
+            other = f"that started with another {file.removesuffix(')')}: restore it"
+        elif name == "task":
+            other = f"of another task, {before}: use that"
+        elif name in CHANGED_DEFAULTS:
+            other = (
+                f"with {name} {before!r}, not {current!r} (an earlier version's default?): resume it with {before!r}"
+            )
+        else:
+            other = f"with {name} {before!r}, not {current!r}: resume it with {before!r}"
+        raise UserError(f"{run} has a training {other}, or train in another folder")
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree of mappings as one, with names like "model.width"."""
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found
+
+
+def _importance(name: str) -> tuple[bool, bool, str]:
+    """The order in which differing settings are reported: task and model explain most others."""
+    return name != "task", name != "model", name
