@@ -26,6 +26,7 @@ from foveate.tasks.prose_text import FILES, AutoencodeText
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reconstruction import REWRITINGS, Rewriting
 from foveate.tasks.reconstruction_metrics import fidelity
+from foveate.tasks.run_start import FromRun
 from foveate.tasks.text_task import TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
 from foveate.tasks.trained import Reading, Writing, check_unchanged
@@ -70,7 +71,7 @@ class Answer:
 
 
 @dataclass
-class Autoencode(TextTask[Architecture]):
+class Autoencode(FromRun, TextTask[Architecture]):
     """Train an auto-encoder: to read a sentence, or a paragraph sentence by sentence, into a vector, and to write it
     again from that.
 

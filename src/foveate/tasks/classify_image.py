@@ -21,7 +21,7 @@ from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.recipe import Architecture, has_all_sizes
 from foveate.tasks.start import FromWeights, open_start
 from foveate.tasks.task import Examples
 from foveate.training import Objective, Training
@@ -102,7 +102,8 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     """Folder for the trained model; a training that it holds is resumed."""
 
     def __post_init__(self) -> None:
-        if self.start is not None and self.model == type(self).model:
+        usual = self.model == type(self).model and not has_all_sizes(self.architecture, self.model)
+        if self.start is not None and usual:
             self.model = open_start(self.start).preset
         super().__post_init__()
 

@@ -20,6 +20,7 @@ from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
+from foveate.tasks.start import FromWeights
 from foveate.tasks.task import Examples
 from foveate.training import Training
 from foveate.viewer.figures import plot_image_attention
@@ -54,7 +55,7 @@ class Sounds(Examples):
 
 
 @dataclass
-class ClassifySound(LabelFiles[Architecture]):
+class ClassifySound(FromWeights, LabelFiles[Architecture]):
     """Train a sound classifier, which gives a sound one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

@@ -26,6 +26,7 @@ from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.trained import check_positions
 from foveate.training import Batches, Training
@@ -80,7 +81,7 @@ class ClozeText(Examples):
 
 
 @dataclass
-class Cloze(Task[Architecture]):
+class Cloze(FromRun, Task[Architecture]):
     """Train a model to fill in words that are hidden in running prose.
 
     BERT learns from hidden words (masked language model), XLNet from words in a random order (permutation language
@@ -128,10 +129,9 @@ class Cloze(Task[Architecture]):
 
     def fit(self, train: Dataset[Passage]) -> ClozeProcessor:
         chosen = self.examples
-        texts = (passage.text for passage in train)
         hiding = HIDING_OF_FAMILY[self.preset.family]
         units = "words" if hiding in OF_CHARACTERS else chosen.tokens
-        tokenizer = TRAINERS[units](texts, chosen.vocabulary, chosen.lowercase, [MASK])
+        tokenizer = TRAINERS[units]((one.text for one in train), chosen.vocabulary, chosen.lowercase, [MASK])
         return ClozeProcessor(tokenizer, hiding, chosen.hidden)
 
     def batches(self, train: Dataset[Passage], processor: Any) -> Batches:

@@ -18,6 +18,7 @@ from foveate.errors import UserError, at_least, printable
 from foveate.tasks.control_examples import FRESH, Acting, Episodes, fit_levels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Task
 from foveate.training import Batches, Objective, Training
 from foveate.training.q_learning import QLearning
@@ -67,7 +68,7 @@ class Acted:
 
 
 @dataclass
-class Control(Task[Architecture]):
+class Control(FromRun, Task[Architecture]):
     """Train an agent that imitates recorded episodes, or learns from rewards.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -157,8 +158,7 @@ class Control(Task[Architecture]):
         """Random actions, in as many levels."""
         if not isinstance(examples[0], Level):
             return {}
-        generator = np.random.default_rng(1)
-        found = []
+        generator, found = np.random.default_rng(1), list[Acted]()
         for level in examples:
             world, done = GridLevel(level.world, level.seed), False
             actions: list[int] = []

@@ -11,7 +11,7 @@ from torch import nn
 from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
-from foveate.tasks.recipe import AS_USUAL, Recipe
+from foveate.tasks.recipe import AS_USUAL, Recipe, has_all_sizes
 from foveate.tasks.start import FromWeights
 from foveate.tasks.start_parts import PARTS_OF, part_sizes
 from foveate.training import Training
@@ -49,7 +49,7 @@ class FromLanguageModel(FromWeights):
     def __post_init__(self) -> None:
         recipe = cast("Recipe[Any]", self)
         fresh = recipe.architecture is None or isinstance(recipe.architecture, Mapping)
-        if fresh:
+        if fresh and not has_all_sizes(recipe.architecture, recipe.model):
             recipe.architecture = self._begun(dict(recipe.architecture or {}))
         if self.start is not None and recipe.training is AS_USUAL and not self._begins_from_part:
             recipe.training = FINE_TUNING

@@ -22,6 +22,7 @@ from foveate.tasks.caption import Captions
 from foveate.tasks.drawn_words import check_captions
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Task
 from foveate.tasks.trained import NoOptions
 from foveate.training import Objective, Training
@@ -60,7 +61,7 @@ class Fit:
 
 
 @dataclass
-class MatchImage(Task[Architecture]):
+class MatchImage(FromRun, Task[Architecture]):
     """Train a model that tells which caption belongs to an image.
 
     `foveate run` takes the path of an image and a caption with a tab between them.

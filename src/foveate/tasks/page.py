@@ -57,6 +57,10 @@ class Page(Recipe[Architecture], ABC):
     def fit(self, train: Dataset[Any]) -> SavedProcessor:
         """The processor for the examples: their vocabulary, labels, sizes."""
 
+    def trained_processor(self) -> SavedProcessor | None:
+        """The processor of trained weights that a training goes on from, if there are any."""
+        return None
+
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any]) -> None:
         """Raise UserError for examples that cannot be learned."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -45,6 +45,13 @@ WRITTEN = (
 
 AS_USUAL = Training()
 """Stands for the training that is usual for a task and a preset."""
+
+
+def has_all_sizes(architecture: Any, model: Any) -> bool:
+    """Whether a mapping has every size of a preset's model, as that of a trained run: then nothing decides any."""
+    if not isinstance(architecture, Mapping) or model not in models.presets():
+        return False
+    return {part.name for part in fields(models.config_class(models.preset(model).family))} <= architecture.keys()
 
 
 @dataclass(kw_only=True)
@@ -180,6 +187,9 @@ class Recipe(Generic[Architecture]):
         """
         values = dict(values)
         architecture = values.pop("architecture", None)
+        told: dict[str, Any] = {"architecture": architecture}
+        if isinstance(values.get("start"), str) and has_all_sizes(architecture, values.get("model")):
+            told["start"] = Path(values.pop("start"))  # not opened: a trained run does without what it began from
         if architecture is not None and not isinstance(architecture, Mapping):
             raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
         kind: Any = cls
@@ -187,7 +197,7 @@ class Recipe(Generic[Architecture]):
         for name, given in values.items():
             if isinstance(given, dict) and is_dataclass(getattr(usual, name, None)):
                 values[name] = asdict(getattr(usual, name)) | given
-        return replace(from_dict(cls, values, where), architecture=architecture)
+        return replace(from_dict(cls, values, where), **told)
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""

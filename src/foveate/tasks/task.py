@@ -81,7 +81,7 @@ class Task(Page[Architecture]):
         for part in (train, validation):
             console.print(part.report, markup=False, highlight=False)
         self.check_examples(train, validation)
-        processor = self.fit(train)
+        processor = self.trained_processor() or self.fit(train)
         batches = self.batches(train, processor)
         if report := getattr(batches, "report", ""):
             console.print(report, markup=False, highlight=False)
