@@ -3,6 +3,7 @@
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -106,8 +107,8 @@ def test_choices_of_a_vision_transformer(tmp_path: Path, monkeypatch: pytest.Mon
     small = {**vit_choices.BASE, "width": 16, "feedforward": 32, "layers": 1}
     monkeypatch.setattr(vit_choices, "BASE", small)
     monkeypatch.setattr(vit_choices, "CHOICES", {"patch": {"2 x 2": {}, "1 x 1": {"patch": 1}}})
-    monkeypatch.setattr(vit_choices, "panels", lambda *_, **how: panels(1, 1, **how))
-    options = vit_choices.ViTChoices(out=tmp_path, size=4, batch=10, steps=30, rate=1e-2)
+    monkeypatch.setattr(vit_choices, "panels", lambda *_, **how: panels(1, 3, **how))
+    options = vit_choices.ViTChoices(out=tmp_path, choices=("patch",), size=4, batch=10, steps=30, rate=1e-2)
     found = compare("vit-choices", options, QUIET)
     assert [row[0] for row in found.tables[0].rows] == ["patch: 2 x 2", "patch: 1 x 1"]
     assert float(found.tables[0].rows[0][1]) > 80
@@ -116,6 +117,24 @@ def test_choices_of_a_vision_transformer(tmp_path: Path, monkeypatch: pytest.Mon
     assert compare("vit-choices", options, QUIET).raw == found.raw
     with pytest.raises(UserError, match="steps is 0, but must be at least 1"):
         compare("vit-choices", vit_choices.ViTChoices(steps=0), QUIET)
+
+
+@pytest.mark.usefixtures("few_images")
+def test_windows_of_a_vision_transformer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each radius is a row; rows of other choices do not matter to it."""
+    trained = []
+
+    def train(self: Any, preset: str, changes: dict[str, Any], *_: Any) -> image_rows.ImageRow:
+        trained.append(changes.get("window"))
+        return image_rows.ImageRow(50.0, 7, 3, 11, 2.0)
+
+    monkeypatch.setattr(image_rows.ImageRows, "_train", train)
+    compare("vit-choices", vit_choices.ViTChoices(out=tmp_path, choices=("radius",)), QUIET)
+    assert trained == [1, 2, 3, None]
+    compare("vit-choices", vit_choices.ViTChoices(out=tmp_path, choices=("radius", "pooling")), QUIET)
+    assert trained[4:] == [None, None]  # pooling by the mean and by attention
+    with pytest.raises(UserError, match="unknown choice 'heats'; did you mean heads"):
+        compare("vit-choices", vit_choices.ViTChoices(choices=("heats",)), QUIET)
 
 
 @pytest.mark.usefixtures("few_images")

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ class ImageRows:
         self, name: str, preset: str, changes: Mapping[str, Any], *, steps: int | None = None, budget: float = 0
     ) -> ImageRow:
         """A row: a preset with changes of its sizes, trained for so many steps or within a budget of operations."""
-        chosen = {key: value for key, value in asdict(self._options).items() if key not in ("out", "threads")}
+        names = {one.name for one in fields(ImageOptions)} - {"out", "threads"}
+        chosen = {name: getattr(self._options, name) for name in sorted(names)}
         of = {**chosen, "preset": preset, "changes": dict(changes), "steps": steps, "budget": budget}
         found = measure_once(self.path(name), of, lambda: asdict(self._train(preset, changes, steps, budget)))
         row = ImageRow(**found)

@@ -1,12 +1,13 @@
 """The choices of a vision Transformer (Dosovitskiy et al. 2021): one is changed at a time, with equally many steps."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from foveate.errors import at_least
+from foveate.errors import at_least, one_of
 from foveate.experiments.comparison import Comparison, Table
 from foveate.experiments.drawing import panels
 from foveate.experiments.image_rows import ImageOptions, ImageRow, ImageRows
@@ -30,6 +31,7 @@ CHOICES: dict[str, dict[str, dict[str, Any]]] = {
         "sinusoidal": {"positions": "sinusoidal"},
         "learned": {},
     },
+    "radius": {"1": {"window": 1}, "2": {"window": 2}, "3": {"window": 3}, "all": {}},
     "pooling": {"class token": {}, "mean": {"pooling": "mean"}, "attention": {"pooling": "attention"}},
 }
 """Each choice, and what its values change of BASE."""
@@ -38,13 +40,15 @@ CHOICES: dict[str, dict[str, dict[str, Any]]] = {
 @dataclass
 class ViTChoices(ImageOptions):
     """Train a small vision Transformer again and again, with one choice changed: patch size, width, depth, heads,
-    positions, pooling.
+    positions, radius of self-attention, pooling.
 
     Rows that are already in `--out` are not trained again.
     """
 
     steps: int = 250
     """Training steps of each row."""
+    choices: tuple[str, ...] = tuple(CHOICES)
+    """The choices to change: patch, width, layers, heads, positions, radius, pooling."""
 
 
 OPTIONS = ViTChoices
@@ -54,10 +58,12 @@ def run(options: ViTChoices, console: Console) -> Comparison:
     """Train the rows that are not trained yet. Raises UserError for options that cannot be."""
     options.check()
     at_least(1, "steps", options.steps)
+    for choice in options.choices:
+        one_of("choice", choice, CHOICES)
     rows = ImageRows(options, options.out / "vit-choices", console)
     found: dict[str, dict[str, ImageRow]] = {}
-    for choice, values in CHOICES.items():
-        for value, changes in values.items():
+    for choice in options.choices:
+        for value, changes in CHOICES[choice].items():
             name = f"{choice} {value}" if changes else "base"
             row = rows.train(name, PRESET, {**BASE, "image_size": options.size, **changes}, steps=options.steps)
             found.setdefault(choice, {})[value] = row
@@ -74,15 +80,18 @@ def run(options: ViTChoices, console: Console) -> Comparison:
         [
             f"{options.steps:,} steps of {options.batch} images of {options.source} at {options.size} x {options.size} "
             f"pixels; accuracy on up to {options.validation_images:,} images held out. Where a row says nothing else: "
-            "patches of 2 x 2, width 64, 4 layers of 4 heads, learned positions, class token."
+            "patches of 2 x 2, width 64, 4 layers of 4 heads that see the whole image, learned positions, class token."
         ],
     )
 
 
 def _plot(found: dict[str, dict[str, ImageRow]]) -> Figure:
     """Accuracy by value, a panel for each choice."""
-    figure, grid = panels(2, 3, 3.0, 2.4, sharey=True)
-    for axes, (choice, each) in zip(grid.flat, found.items(), strict=True):
+    columns = min(4, len(found))
+    figure, grid = panels(math.ceil(len(found) / columns), columns, 3.0, 2.4, sharey=True)
+    for axes in grid.flat[len(found) :]:
+        axes.set_axis_off()
+    for axes, (choice, each) in zip(grid.flat, found.items(), strict=False):
         axes.plot(list(each), [row.accuracy for row in each.values()], marker="o", linewidth=1.2)
         axes.set_title(choice)
     for axes in grid[:, 0]:
