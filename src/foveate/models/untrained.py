@@ -9,7 +9,7 @@ _TEXT = (
     *("megatron-8.3b", "turing-nlg-17b", "gopher-280b", "gpt-neox-20b", "pythia-70m", "llama-7b", "smollm2-135m"),
     "hierarchical-autoencoder-large",
     *("rnn-acceptor-large", "rnn-language-medium", "rnn-language-large"),
-    *("sutskever-2014", "bahdanau-2015", "luong-2015", "transformer-large"),
+    *("sutskever-2014", "bahdanau-2015", "luong-2015", "transformer-base", "transformer-large"),
     *("transformer-classifier-base", "transformer-classifier-large", "transformer-tagger-base"),
     *("xlnet-base", "xlnet-large"),
 )
