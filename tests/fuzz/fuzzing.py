@@ -1,4 +1,4 @@
-"""Damages files at random and has them read: readers succeed or raise one UserError, soon and in little memory.
+"""Damages files and requests at random: readers succeed or raise one UserError, soon and in little memory.
 
 `make fuzz` makes 20,000 tries; `python tests/fuzz/fuzzing.py --tries 500 --seed 7 --only folder` others. The seed of a
 try is printed where it fails, and `--seed SEED --tries 1` with its subject repeats it.
@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 import warnings
-import wave
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cached_property
@@ -26,6 +25,8 @@ import numpy as np
 import PIL.Image
 
 sys.path.append(str(Path(__file__).parents[1] / "tasks"))
+
+from explorer_requests import Explorers, explore, write_tone
 
 from foveate.cli import main
 from foveate.data.image_decoding import read_image
@@ -131,9 +132,8 @@ class Subjects:
         self.rows = "".join(f"good\tfine words {n}\nbad\tpoor words {n}\n" for n in range(20))
         self._trained()
         self._images()
-        with wave.open(str(folder / "tone.wav"), "wb") as file:
-            file.setparams((1, 2, 8000, 0, "NONE", ""))
-            file.writeframes((8000 * np.sin(np.arange(4000) / 9)).astype("<i2").tobytes())
+        write_tone(folder / "tone.wav", 4000)
+        self.explorers = Explorers(folder, folder / "run")
 
     def _trained(self) -> None:
         (self.folder / "rows.tsv").write_text(self.rows)
@@ -184,6 +184,10 @@ class Subjects:
         shutil.copy(self.folder / "tone.wav", place / "tone.wav")
         damage_file(place / "tone.wav", draw)
         read_sound(place / "tone.wav").at(16_000)
+
+    def explorer(self, draw: random.Random, place: Path) -> None:
+        """A request or an upload of the explorer, whose server answers on."""
+        explore(self.explorers, draw, damage_bytes)
 
     def metrics(self, draw: random.Random, place: Path) -> None:
         """The rows of a training, of which a page is made."""
@@ -281,6 +285,7 @@ SUBJECTS: dict[str, Callable[[Subjects, random.Random, Path], None]] = {
     "examples": Subjects.examples,
     "metrics": Subjects.metrics,
     "gguf": Subjects.gguf,
+    "explorer": Subjects.explorer,
     "public-run": Subjects.public_run,
     "public-look": Subjects.public_look,
 }

@@ -1,4 +1,4 @@
-"""Damaged input, a few tries of `make fuzz`."""
+"""Damaged input and requests, a few tries of `make fuzz`."""
 
 import pytest
 from fuzzing import SUBJECTS, fuzz
@@ -6,8 +6,8 @@ from fuzzing import SUBJECTS, fuzz
 OF_OTHERS = {"public-run", "public-look"}
 """Subjects that need transformers, and take longer."""
 
-FEW = {"metrics": 12}
-"""How often subjects are tried that take longer, as each draws pictures."""
+FEW = {"metrics": 12, "explorer": 24}
+"""How often subjects are tried that take longer, as each draws pictures or looks at inputs."""
 
 
 @pytest.mark.parametrize("subject", sorted(SUBJECTS.keys() - OF_OTHERS))

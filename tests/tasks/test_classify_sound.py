@@ -18,6 +18,7 @@ from foveate.data.sound_processor import SoundProcessor
 from foveate.data.spectrograms import LogMel
 from foveate.errors import UserError
 from foveate.tasks.classify_sound import ClassifySound, Sounds
+from foveate.tasks.looking import open_model
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
@@ -78,6 +79,8 @@ def test_it_learns(model: str, classes: Path, tmp_path: Path, capsys: pytest.Cap
         weights = figure.axes[1].images[1].get_array()
         assert weights.shape == (5, 4)  # 40 bands and 32 frames in patches of 8 x 8
         assert 0.1 < float(weights.sum()) < 1  # the two tokens get the rest
+        with pytest.raises(UserError, match="the task classify-sound has no page of a look"):
+            open_model(tmp_path / "run")  # as `foveate explore` does, before it serves a page
 
 
 def test_broken_files_are_left_out(classes: Path) -> None:

@@ -138,7 +138,7 @@ class Page(Recipe[Architecture], ABC):
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
     ) -> LookResult:
         """A look at the model while it reads an input."""
-        raise UserError(f"the task {self.task} has no page of a look; see foveate run --picture")
+        raise no_look(self.task)
 
     def expand(self, places: Sequence[str]) -> list[str]:
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
@@ -157,3 +157,8 @@ class Page(Recipe[Architecture], ABC):
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Any:
         """The flags of `foveate eval`, likewise."""
         return cls.run_options(recipe, where)
+
+
+def no_look(task: str) -> UserError:
+    """Of a task whose page does not say what a look is."""
+    return UserError(f"the task {task} has no page of a look; see foveate run --picture")

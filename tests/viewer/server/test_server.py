@@ -34,6 +34,18 @@ def test_half_a_character_does_no_harm(client: Client) -> None:
     assert client.wait(f"/looks/{answer.json['id']}").json["title"] == "a ? b"
 
 
+def test_half_a_character_in_a_name_is_told_as_one_line(served: Serve) -> None:
+    client = served("image")
+
+    def fail(given: Any) -> None:
+        raise UserError(f"{given.name} is no picture")
+
+    client.viewer.before = fail
+    answer = client("POST", "/looks", b'{"name": "a\\ud800\\nb", "data": ""}')
+    answer = client.wait(f"/looks/{answer.json['id']}")
+    assert (answer.status, answer.json) == (422, {"message": r"a?\nb is no picture"})
+
+
 def test_nothing_that_is_looked_at_is_written_anywhere(client: Client) -> None:
     """No file is opened to be written, made, moved or removed while an input is looked at and zoomed into."""
     watching, written = True, []

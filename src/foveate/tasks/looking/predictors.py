@@ -12,6 +12,7 @@ from foveate.tasks.continuations import Composing
 from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
 from foveate.tasks.looking.unseen import nothing_to_see
+from foveate.tasks.page import no_look
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Grown, Input, LookResult
 
@@ -23,7 +24,7 @@ class PredictorViewer:
     """A predictor, whose task has the method `look`."""
 
     def __init__(self, folder: Path, device: str) -> None:
-        """Raises UserError for a model that is known not to attend."""
+        """Raises UserError for a model that is known not to attend, and for a task without a look."""
         self.predictor = cast(Predictor, tasks.load(folder, device))
         self.takes = self.predictor.task.takes
         self.name = model_name(self.predictor.description, folder)
@@ -33,6 +34,8 @@ class PredictorViewer:
         self.examples = EXAMPLES if reads_text else ()
         if not self.predictor.task.attends(self.predictor):
             raise nothing_to_see(self.predictor, self.name)
+        if not self.predictor.task.has_look:
+            raise no_look(self.predictor.task.task)
 
     def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
         """Look at the model while it reads an input."""

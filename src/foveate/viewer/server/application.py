@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.viewer.protocol import Input, InputKind, ModelViewer, WritingViewer
 from foveate.viewer.server.page import ServerInfo, make_page
 from foveate.viewer.server.pair import PairedSession
@@ -220,7 +220,7 @@ async def _result(future: Future) -> Any:
     try:
         return await asyncio.wrap_future(future)
     except UserError as error:
-        raise HTTPException(422, str(error)) from None
+        raise HTTPException(422, one_line(error)) from None
     except Exception as error:
         first = (str(error).splitlines() or [""])[0][:200]
         raise HTTPException(422, f"the model failed: {type(error).__name__}: {first}") from error

@@ -51,22 +51,26 @@ def parse_input(body: dict[str, Any], takes: InputKind, max_bytes: int) -> Input
     if set(body) != wanted or not all(isinstance(value, str) for value in body.values()):
         raise HTTPException(400, f"the request must have {' and '.join(sorted(wanted))}, as text")
     if takes == "text":
-        return body["text"].encode("utf-8", "replace").decode("utf-8")  # JSON may have lone surrogates
+        return _whole(body["text"])
     try:
         data = base64.b64decode(body["data"], validate=True)
     except (binascii.Error, ValueError):
         raise HTTPException(400, "the file is not base64") from None
     if len(data) > max_bytes:
         raise _too_large(max_bytes)
-    question = body.get("question", "").encode("utf-8", "replace").decode("utf-8")
-    return File(body["name"][:NAME], data, question)
+    return File(_whole(body["name"])[:NAME], data, _whole(body.get("question", "")))
 
 
 def parse_writing(body: dict[str, Any]) -> tuple[str, bool]:
     """The text to go on with, and whether it is a chat. Raises HTTPException for another request."""
     if set(body) != {"text", "chat"} or not all(isinstance(value, str) for value in body.values()):
         raise HTTPException(400, "the request must have chat and text, as text")
-    return body["text"].encode("utf-8", "replace").decode("utf-8"), bool(body["chat"])
+    return _whole(body["text"]), bool(body["chat"])
+
+
+def _whole(text: str) -> str:
+    """The text with ? for each half of a character, which JSON may have and no answer can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _too_large(max_bytes: int) -> HTTPException:
