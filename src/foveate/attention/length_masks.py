@@ -48,6 +48,9 @@ class _Padding(Mask):
     def rowwise(self) -> bool:
         return False
 
+    def same_as(self, other: Mask | None) -> bool:
+        return type(other) is type(self) and isinstance(other, _Padding) and other.lengths is self.lengths
+
     def shape(self, leading: int) -> torch.Size:
         return torch.Size((*self.lengths.shape, *(1,) * (leading - self.lengths.ndim), 1, 1))
 

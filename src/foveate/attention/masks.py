@@ -37,6 +37,10 @@ class Mask(ABC):
         """The shape that must broadcast to (leading dimensions of the call, T, S); empty if the mask fits any call."""
         return torch.Size()
 
+    def same_as(self, other: "Mask | None") -> bool:
+        """Whether another mask is known to hide the same keys, as long as no tensor is written to."""
+        return self is other
+
     def min_keys(self) -> int:
         """The smallest number of keys that the mask fits; 0 if it fits any number."""
         return 0

@@ -17,7 +17,8 @@ from foveate.sight.fixed_weights import with_fixed_weights
 from foveate.sight.output_check import check_output
 from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
-from foveate.sight.untraced import MAX_NAMED, Untraced
+from foveate.sight.steps import Steps, may_have_steps
+from foveate.sight.untraced import MAX_NAMED, Place, Untraced
 
 
 class Recorder:
@@ -30,6 +31,8 @@ class Recorder:
         """How the look changed the run of the model, if it did."""
         self._sites, self._keep = sites, keep
         self._running: list[tuple[str, nn.Module]] = []
+        self._steps: dict[str, tuple[Steps, Place | None]] = {}
+        """By module: the call to which its next one may be a further step, and where to note that it does not fit."""
         self._thread = threading.get_ident()
         self._in_call = False
         self._unselected: set[str] = set()
@@ -74,6 +77,9 @@ class Recorder:
         for _ in self._running[began[-1] :] if began else ():
             self._running.pop()
             self.untraced.leave()
+        if not self._running:
+            for name in [*self._steps]:
+                self._close_steps(name)
 
     @contextmanager
     def inside_call(self) -> Iterator[None]:
@@ -112,25 +118,57 @@ class Recorder:
         if not self.is_selected(module):
             self._unselected.add(module)
             return
-        autocast = torch.autocast(call.queries.device.type, enabled=False)
+        if finish is None and module in self._steps and self._steps[module][0].take(call, attended):
+            return
+        self._close_steps(module)
+        with self._measuring(call.queries.device.type):
+            self._record(module, running, call, attended, finish)
+
+    def _record(
+        self,
+        module: str,
+        running: nn.Module,
+        call: Call,
+        attended: Attended,
+        finish: Callable[[Tensor], Tensor] | None,
+    ) -> None:
+        if attended.weights is not None:
+            call = with_fixed_weights(call, attended.weights)
+        site, recorded = self.index.assign(module, call)
+        recorded.position = None if site.calls else first_query_position(call, running)
+        of_model = call
+        if site.keys is not None:  # check the copies, since they are what will be shown
+            call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
+        check = check_output(call, attended, finish, all_rows="output_error" in (self._keep or ()))
+        if check is not None and not check.passed:
+            self.index.discard_if_empty(site)
+            self.untraced.note_mismatch()
+            return
+        recorded.choice = None if attended.choice is None else attended.choice.clone()
+        if self._keep is not None:
+            site.compute_measures(recorded, call, [name for name in self._keep if name != "output_error"])
+        site.calls.append(recorded)
+        site.errors += [] if check is None else [check.error]
+        if site.keys is not None and finish is None and may_have_steps(of_model, attended, recorded):
+            self._steps[module] = Steps(site, recorded, of_model), self.untraced.place
+
+    def _close_steps(self, module: str) -> None:
+        """Check and keep the further steps of a module's last call; note it where they do not fit."""
+        if module not in self._steps:
+            return
+        steps, place = self._steps.pop(module)
+        with self._measuring(steps.device):
+            check = steps.close()
+        if check is not None and not check.passed:
+            self.untraced.note_mismatch(place)
+
+    @contextmanager
+    def _measuring(self, device: str) -> Iterator[None]:
+        """Compute what is no part of the model: nothing of it is recorded, received, or has gradients."""
+        autocast = torch.autocast(device, enabled=False)
         unintercepted = torch._C.DisableTorchFunction()  # as what is called here need not be received
         with self.inside_call(), unintercepted, torch.inference_mode(False), torch.no_grad(), autocast:
-            if attended.weights is not None:
-                call = with_fixed_weights(call, attended.weights)
-            site, recorded = self.index.assign(module, call)
-            recorded.position = None if site.calls else first_query_position(call, running)
-            if site.keys is not None:  # check the copies, since they are what will be shown
-                call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
-            check = check_output(call, attended, finish, all_rows="output_error" in (self._keep or ()))
-            if check is not None and not check.passed:
-                self.index.discard_if_empty(site)
-                self.untraced.note_mismatch()
-                return
-            recorded.choice = None if attended.choice is None else attended.choice.clone()
-            if self._keep is not None:
-                site.compute_measures(recorded, call, [name for name in self._keep if name != "output_error"])
-            site.calls.append(recorded)
-            site.errors += [] if check is None else [check.error]
+            yield
 
     def check(self, model: nn.Module) -> None:
         """Raise UserError if a module attended without being recorded, so that an empty sight means no attention."""

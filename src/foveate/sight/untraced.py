@@ -57,6 +57,16 @@ class _Running:
     """Whether it computed a softmax, itself or in a submodule that is not called attention."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a model attended: the module that is called attention, or else the innermost one that ran."""
+
+    name: str
+    kind: str
+    innermost: str
+    """The name of the innermost one."""
+
+
 class Untraced:
     """Modules that probably attended, but not by a call that can be recorded."""
 
@@ -67,6 +77,15 @@ class Untraced:
         """The class name of each such module and the reason, one of `REASONS`."""
         self._within: defaultdict[str, set[str]] = defaultdict(set)
         """For each such module, itself or the submodules that gave the reason."""
+
+    @property
+    def place(self) -> Place | None:
+        """Of the running modules; None where none runs."""
+        if not self._running:
+            return None
+        called = [module for module in self._running if _CALLED_ATTENTION.search(module.kind)]
+        module = (called or self._running)[-1]
+        return Place(module.name, module.kind, self._running[-1].name)
 
     def enter(self, name: str, kind: str) -> None:
         """Note that a module begins to run."""
@@ -97,9 +116,9 @@ class Untraced:
         """Note that the running module multiplied such a softmax with something: it attends, certainly or probably."""
         self._add_running("softmax" if sure else "weak_softmax")
 
-    def note_mismatch(self) -> None:
-        """Note that the output of a call of the running module does not match the call."""
-        self._add_running("mismatch")
+    def note_mismatch(self, place: Place | None = None) -> None:
+        """Note that the output of a call of a module, by default of the running one, does not match the call."""
+        self._add_at(place or self.place, "mismatch")
 
     def note_nested(self) -> None:
         """Note that the running module attended on nested tensors."""
@@ -121,13 +140,13 @@ class Untraced:
             self.found[name] = (kind, reason)
 
     def _add_running(self, reason: str) -> None:
-        """Add the innermost running module that is called attention, or else the innermost."""
-        if self._running:
+        self._add_at(self.place, reason)
+
+    def _add_at(self, place: Place | None, reason: str) -> None:
+        if place is not None:
             self._calls += reason not in WEAK
-            called = [module for module in self._running if _CALLED_ATTENTION.search(module.kind)]
-            module = (called or self._running)[-1]
-            self._within[module.name].add(self._running[-1].name)
-            self.add(module.name, module.kind, reason)
+            self._within[place.name].add(place.innermost)
+            self.add(place.name, place.kind, reason)
 
     def check(self, model: nn.Module, is_selected: Callable[[str], bool], any_recorded: bool) -> None:
         """Raise UserError if a selected module attended without being recorded.
