@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from foveate.errors import UserError
 from foveate.files import read_json, written
+from foveate.models import earlier
 from foveate.tensor_files import write_tensors
 from foveate.tensor_parts import file_digest, open_tensors, parts_of, read_whole
 
@@ -52,6 +53,8 @@ class Bundle:
     """The file with the weights, where the training has not ended."""
     digest: str | None = None
     """That of the file with the weights when it was saved, where `config.json` says it."""
+    outer: str = ""
+    """What an earlier version began names of tensors with."""
 
     @property
     def weights(self) -> Path:
@@ -61,7 +64,7 @@ class Bundle:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The weights, by name. Raises UserError for a damaged file."""
-        return read_whole(self.weights, self._prefix)
+        return {name.removeprefix(self.outer): one for name, one in read_whole(self.weights, self._prefix).items()}
 
     def fill(self, model: nn.Module) -> None:
         """Give `model` the weights of this folder. Raises UserError where names, shapes or content do not fit."""
@@ -183,7 +186,8 @@ def load(folder: Path | str) -> Bundle:
     digest = description.pop("weights", None)
     if not isinstance(digest, str | None):
         raise UserError(f"{folder / CONFIG}: weights is {digest!r}, but must be their digest")
-    opened = Bundle(folder, description, checkpoint, digest if checkpoint is None else None)
+    outer = earlier.OUTER.get(str(description.get("family")), "")
+    opened = Bundle(folder, earlier.as_of_now(description), checkpoint, digest if checkpoint is None else None, outer)
     parts_of(opened.weights)  # tells of a damaged file
     return opened
 

@@ -23,8 +23,8 @@ def test_a_batch_holds_numbers_spellings_and_labels() -> None:
     longer = int(batch.inputs["lengths"].argmax())
     a, b = 4, 5  # as often as each other, in the order of the text
     assert batch.inputs["lengths"].sort().values.tolist() == [1, 3]
-    assert batch.inputs["words"][longer].tolist() == [a, b, a]
-    assert batch.inputs["words"][1 - longer].tolist() == [b, PAD, PAD]
+    assert batch.inputs["tokens"][longer].tolist() == [a, b, a]
+    assert batch.inputs["tokens"][1 - longer].tolist() == [b, PAD, PAD]
     assert batch.labels[longer].tolist() == [0, 1, 0]
     assert batch.labels[1 - longer].tolist() == [0, IGNORE, IGNORE]
     assert batch.inputs["spellings"][longer, 1].tolist() == spelling("b")
@@ -35,7 +35,7 @@ def test_a_batch_holds_numbers_spellings_and_labels() -> None:
 def test_inputs_alone() -> None:
     processor = TagProcessor(Lexicon.learn(text([[("a", "X"), ("a", "X")]])))
     found = processor.inputs([["a"], ["b", "new"]])
-    assert found["words"].tolist() == [[4, PAD], [UNKNOWN, UNKNOWN]]
+    assert found["tokens"].tolist() == [[4, PAD], [UNKNOWN, UNKNOWN]]
     assert found["lengths"].tolist() == [1, 2]
     assert torch.equal(found["spellings"][1, 1], torch.tensor(spelling("new")))
 

@@ -67,10 +67,9 @@ PLACES = {
     },
     "rnn-autoencoder": READER | {"writer.dropout 3 5 10": 1, "writer.dropout 3 5 12": 1},
     "rnn-captioner": {"dropout 3 5 10": 1, "dropout 3 5 12": 1},
-    "rnn-classifier": READER | {"dropout 3 12": 1},
+    "rnn-encoder": {"dropout 3 7 10": 1, "dropout 3 1 12": 1},
     "rnn-language": {"dropout 3 7 12": 2},  # tied: embeddings are as wide as states
     "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
-    "rnn-tagger": {"dropout 3 7 10": 1, "dropout 3 7 12": 1},
     "show-ask": {"dropout 3 7 10": 1, "dropout 3 1 12": 1, "dropout 3 30 96": 1, "dropout 3 1 31": 1},
     "smem-vqa": {"dropout 3 1 12": 1},
     "siamese": {
@@ -104,8 +103,7 @@ PLACES = {
         **blocks("encoder.blocks", 2, 30),
         **blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
     },
-    "transformer-classifier": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 12": 1},
-    "transformer-tagger": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 7 12": 1},
+    "transformer-encoder": {"encoder.dropout 3 7 12": 1, **blocks("encoder.blocks", 2, 7), "dropout 3 1 12": 1},
     "vgg": {"head.dropout 3 19": 2},
     "vit": {"stack.dropout 3 97 12": 1, **blocks("stack.blocks", 2, 97)},
     "whisper": {

@@ -75,12 +75,7 @@ CASES = {
         {"source": TOKENS, "source_lengths": LENGTHS, **CAPTION},
         {"src_vocab": 17, "tgt_vocab": 17},
     ),
-    "transformer-classifier": Case("transformer-classifier", WORDS, {"vocabulary": 17, "classes": 5}),
-    "transformer-tagger": Case(
-        "transformer-tagger",
-        {"words": TOKENS, "spellings": TOKENS[..., None], "lengths": LENGTHS},
-        {"vocabulary": 17, "tags": 5, "spellings": 23},
-    ),
+    "transformer-encoder": Case("transformer-classifier", WORDS, {"vocabulary": 17, "classes": 5}),
     "xlnet": Case("xlnet-tiny", WORDS, {"vocabulary": 17}, ("*content_stream",)),
     "vit": Case("vit-tiny", {"pixels": random(2, 2, 16, 12)}, IMAGES, grid=(3, 1)),
     "imagegpt": Case(

@@ -43,7 +43,17 @@ def test_rows_and_pages_name_the_same_presets() -> None:
     assert len(models.presets()) == sum(len(row.presets) for row in models.FAMILIES.values())
 
 
+def test_rows_name_the_heads_of_presets() -> None:
+    for name, preset in models.presets().items():
+        if preset.head is not None:
+            kind = models.config_class(preset.family)
+            assert preset.head == preset.values.get("head", kind.head), name
+    taggers, classifiers = (models.presets(["rnn-encoder", "bert"], head) for head in ("tokens", "text"))
+    assert taggers.keys() - classifiers.keys() == {"rnn-transducer", "birnn-tagger", "deep-birnn-tagger"}
+    assert "bert-tiny" in taggers.keys() & classifiers.keys()
+
+
 def test_tasks_train_families_that_there_are() -> None:
     for task, row in TASKS.items():
         assert set(row.families) <= models.FAMILIES.keys()
-        assert task_class(task).families == row.families
+        assert (task_class(task).families, task_class(task).head) == (row.families, row.head)

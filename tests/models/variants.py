@@ -23,7 +23,6 @@ SMALL = {
     "tgt_vocab": 13,
     "vocabulary": 17,
     "classes": 5,
-    "tags": 11,
     "spellings": 23,
     "width": 12,
     "heads": 3,
@@ -89,6 +88,7 @@ IDLE = [
     ("tie", {"head": ["tokens", "text", "pair", "none"]}),
     ("class_position", {"positions": ["none", "sinusoidal"]}),
     *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query", "score_activation")),
+    *((name, {"head": ["tokens"]}) for name in ("score", "query", "score_activation")),
     ("pooling", {"head": ["words", "tokens", "none"]}),
 ]
 """Fields that do nothing where another has one of these values."""
@@ -103,7 +103,6 @@ EXAMPLES = {
     "target": torch.tensor([[1, 4, 12, 6, 7], [1, 8, 4, 0, 0], [1, 9, 9, 4, 0]]),
     "target_lengths": torch.tensor([5, 3, 4]),
     "tokens": READ,
-    "words": READ,
     "spellings": torch.arange(3 * 7 * 2).view(3, 7, 2) % 23,
     "lengths": LENGTHS,
     "pixels": torch.randn(3, 2, 37, 41, generator=torch.Generator().manual_seed(3)),
@@ -124,7 +123,7 @@ SOUNDS = {
 }
 """What models that write the words of a sound are given."""
 
-ENDS = {"source": "source_lengths", "tokens": "lengths", "words": "lengths", "spellings": "lengths"}
+ENDS = {"source": "source_lengths", "tokens": "lengths", "spellings": "lengths"}
 """Which input tells where another ends: behind that is padding, which nothing may depend on."""
 
 ELSEWHERE = {
@@ -195,6 +194,8 @@ class Variant:
         examples = {**EXAMPLES, "pixels": IMAGES.get(PRESETS[self.preset].family, EXAMPLES["pixels"])}
         if "bands" in _kinds(type(self.config)):
             examples.update(SOUNDS)
+        if getattr(self.config, "head", None) != "tokens":
+            del examples["spellings"]
         return {name: examples[name].clone() for name in names if name in examples}
 
     @property
@@ -213,7 +214,7 @@ class Variant:
         head = getattr(self.config, "head", None)
         if head is not None:
             return head in ("words", "tokens", "none")
-        return "words" in self.inputs or ("tokens" in self.inputs and not hasattr(self.config, "classes"))
+        return "tokens" in self.inputs and not hasattr(self.config, "classes")
 
     @property
     def logits(self) -> tuple[int, ...]:
@@ -233,8 +234,6 @@ class Variant:
             return 3, 1, config.classes
         if hasattr(config, "compare"):
             return 3, 1, 2
-        if hasattr(config, "tags"):
-            return 3, 7, config.tags
         if self.predicts_each_token:
             return 3, 7, config.vocabulary
         return 3, 5, config.tgt_vocab if hasattr(config, "tgt_vocab") else config.vocabulary
@@ -251,7 +250,7 @@ class Variant:
         if "pixels" in self.inputs and not self.writes:
             return bool(getattr(config, "attend_after", ()))
         if hasattr(config, "pooling"):
-            return config.pooling == "attention"
+            return config.pooling == "attention" and getattr(config, "head", "text") == "text"
         return getattr(config, "score", "none") != "none"
 
 

@@ -52,10 +52,10 @@ def attention(pooling: Any, states: Tensor, query: Tensor) -> Tensor:
 def test_acceptors(cell: str, layers: int, bidirectional: bool) -> None:
     sizes = {"vocabulary": 17, "classes": 3, "embedding": 5, "width": 8, "layers": layers}
     model = random("rnn-acceptor", cell=cell, bidirectional=bidirectional, **sizes)
-    layer = layer_of(model.reader.recurrent, model.config)
+    layer = layer_of(model.recurrent, model.config)
     found = model(TOKENS, LENGTHS).logits
     for text, logits in zip(TEXTS, found, strict=True):
-        _, last = read(layer, model.reader.embedding(torch.tensor(text)))
+        _, last = read(layer, model.embedding(torch.tensor(text)))
         torch.testing.assert_close(logits[0], model.output(last), rtol=0, atol=1e-10)
 
 
@@ -63,9 +63,9 @@ def test_acceptors(cell: str, layers: int, bidirectional: bool) -> None:
 def test_attentive_classifiers(query: str) -> None:
     sizes = {"vocabulary": 17, "classes": 3, "embedding": 5, "width": 8, "layers": 2}
     model = random("rnn-attentive-classifier", query=query, **sizes)
-    layer, pooling = layer_of(model.reader.recurrent, model.config), model.reader.pooling
+    layer, pooling = layer_of(model.recurrent, model.config), model.pooling
     for text, logits in zip(TEXTS, model(TOKENS, LENGTHS).logits, strict=True):
-        states, last = read(layer, model.reader.embedding(torch.tensor(text)))
+        states, last = read(layer, model.embedding(torch.tensor(text)))
         pooled = attention(pooling, states, last if query == "last" else pooling.query)
         torch.testing.assert_close(logits[0], model.output(pooled), rtol=0, atol=1e-10)
 
@@ -87,10 +87,10 @@ def test_siamese_networks(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rnn-transducer", "birnn-tagger", "deep-birnn-tagger"])
 def test_taggers(name: str) -> None:
-    model = random(name, vocabulary=17, spellings=11, tags=3, embedding=5, width=8)
+    model = random(name, vocabulary=17, spellings=11, classes=3, embedding=5, width=8)
     layer = layer_of(model.recurrent, model.config)
     spellings = torch.randint(11, (3, 7, 9))
-    found = model(TOKENS, spellings, LENGTHS).logits
+    found = model(TOKENS, LENGTHS, spellings).logits
     for row, text in enumerate(TEXTS):
         states, _ = read(layer, model.embedding(torch.tensor([text]), spellings[row : row + 1, : len(text)])[0])
         torch.testing.assert_close(found[row, : len(text)], model.output(states), rtol=0, atol=1e-10)

@@ -60,7 +60,7 @@ def test_it_learns_and_finds_the_telling_word(classifier: Predictor) -> None:
     assert reading.pieces == ["<start>", "the", "film", "was", "a", "great", "story"]
     with foveate.look(classifier.model) as sight, torch.inference_mode():
         classifier.model(**reading.inputs)
-    assert sight.sites == ["reader.pooling"]
+    assert sight.sites == ["pooling"]
 
 
 def test_what_training_tells(classifier: Predictor, told: StringIO) -> None:
@@ -165,7 +165,7 @@ def test_what_pictures_show(tmp_path: Path, model: str, architecture: dict, titl
 def test_looking_at_it(classifier: Predictor, folder: Path) -> None:
     viewer = open_model(folder)
     seen = viewer.look("a good film", 100)
-    assert seen.tokens == {"reader.pooling": (None, ["<start>", "a", "good", "film"])}
+    assert seen.tokens == {"pooling": (None, ["<start>", "a", "good", "film"])}
     assert seen.notes[:2] == [
         f"rnn-attentive-classifier from {folder}",
         f"Answer: {classifier.run('a good film').line}",

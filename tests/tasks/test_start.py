@@ -251,9 +251,9 @@ def test_a_recurrent_classifier_begins_from_a_recurrent_language_model(
     assert (config.cell, config.embedding, config.bidirectional) == ("lstm", 10, both_ways)
     assert (config.layers, config.width) == ((1, 28) if both_ways else (2, 14))
     begun, body = task.build(vocabulary=1, classes=3).state_dict(), open_start(language_run).body
-    assert torch.equal(begun["reader.embedding.weight"], body["embedding.weight"])
+    assert torch.equal(begun["embedding.weight"], body["embedding.weight"])
     for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", *(() if both_ways else ("weight_ih_l1", "bias_hh_l1"))):
-        assert torch.equal(begun[f"reader.recurrent.layer.{name}"], body[f"recurrent.layer.{name}"])
+        assert torch.equal(begun[f"recurrent.layer.{name}"], body[f"recurrent.layer.{name}"])
     task.learn(verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
     assert classifier.run("The whale rests now.").label in classifier.processor.labels
@@ -264,19 +264,17 @@ def test_a_recurrent_classifier_begins_from_the_words_of_a_bert(folder: Path, tm
     task = Classify(start=folder, out=tmp_path, model="rnn-acceptor")
     model: Any = task.build(vocabulary=1, classes=2)
     assert model.config.embedding == 20
-    assert torch.equal(model.reader.embedding.weight, open_start(folder).body["embedding.weight"])
+    assert torch.equal(model.embedding.weight, open_start(folder).body["embedding.weight"])
     assert task.training.learning_rate == Classify.default_training.learning_rate
 
 
 def test_recurrent_layers_that_do_not_fit(language_run: Path, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has another architecture than bert-base: name another --model"):
-        Classify(
-            start=folder, out=tmp_path, model="bert-base", architecture=models.config_class("rnn-classifier")(9, 2)
-        )
+        Classify(start=folder, out=tmp_path, model="bert-base", architecture=models.config_class("rnn-encoder")(9, 2))
     task = Classify(start=language_run, out=tmp_path, model="rnn-acceptor", architecture={"width": 16})
     with pytest.raises(UserError, match=r"'recurrent\.layer\.weight_ih_l0' is \(56, 10\), but \(64, 10\) in the model"):
         task.build(vocabulary=1, classes=2)
-    with pytest.raises(UserError, match="is a rnn-language, which no transformer-classifier can begin from"):
+    with pytest.raises(UserError, match="is a rnn-language, which no transformer-encoder can begin from"):
         Classify(start=language_run, out=tmp_path, model="transformer-classifier").build(vocabulary=1, classes=2)
 
 

@@ -162,6 +162,10 @@ def test_recipes_that_cannot_work(changes, complaint, tmp_path: Path) -> None:
 def test_a_translator_is_no_tagger(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"rnn is a model for another task; the task tag takes .*, birnn-tagger"):
         recipe(tmp_path, model="rnn")
+    with pytest.raises(UserError, match=r"^rnn-acceptor is a model for another task; the task tag takes bert-tiny"):
+        recipe(tmp_path, model="rnn-acceptor")
+    with pytest.raises(UserError, match=r"^architecture.head is 'text', but the task tag needs 'tokens'$"):
+        recipe(tmp_path, architecture={"head": "text"})
 
 
 def test_a_bert_tags_words_by_their_first_pieces(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
         raise unknown("task", options.task, TASKS)
     known = models.presets()
     groups = {
-        f"foveate train {task}": {name: preset for name, preset in known.items() if preset.family in row.families}
+        f"foveate train {task}": models.presets(row.families, row.head)
         for task, row in TASKS.items()
         if options.task in (None, task)
     }

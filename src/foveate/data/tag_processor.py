@@ -36,8 +36,8 @@ class PreparedSentence(NamedTuple):
 
 @dataclass
 class TagProcessor(Processor[Tagged]):
-    """Turns tagged sentences into inputs `words` (B, T), `spellings` (B, T, F) and `lengths` (B), and labels (B, T),
-    those of padding IGNORE."""
+    """Turns tagged sentences into inputs `tokens` (B, T), which are words, `lengths` (B) and `spellings` (B, T, F), and
+    labels (B, T), those of padding IGNORE."""
 
     lexicon: Lexicon
 
@@ -69,7 +69,7 @@ class TagProcessor(Processor[Tagged]):
         return np.array([[LEARNED.pad, *spelling("")], *self.lexicon.rows(places)]), rows
 
     def sizes(self) -> Mapping[str, int]:
-        return {"vocabulary": self.lexicon.vocabulary, "spellings": SPELLINGS, "tags": len(self.lexicon.tags)}
+        return {"vocabulary": self.lexicon.vocabulary, "spellings": SPELLINGS, "classes": len(self.lexicon.tags)}
 
     @property
     def summary(self) -> str:
@@ -153,4 +153,4 @@ class PieceTagProcessor(TagProcessor):
 def _inputs(table: Numbers, rows: Sequence[Numbers]) -> dict[str, Tensor]:
     places, lengths = padded(rows, NO_WORD)
     found = torch.from_numpy(table)[places]
-    return {"words": found[..., 0], "spellings": found[..., 1:], "lengths": lengths}
+    return {"tokens": found[..., 0], "lengths": lengths, "spellings": found[..., 1:]}

@@ -5,7 +5,7 @@ model from a family's name and config, as a saved folder has them.
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, Family] = {row.name: row for kind in (text, vision, speech, multimodal) for row in kind.FAMILIES}
 """The row of each family."""
 
-COUNTED, VOCABULARY = {"classes": 2, "tags": 16, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16}, 8000
+COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16}, 8000
 """The sizes of data with which the parameters in the rows are counted; the others are vocabularies, of one size."""
 
 __getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))
@@ -45,6 +45,11 @@ class Preset:
         return attending is None or self.name in attending
 
     @property
+    def head(self) -> str | None:
+        """What it predicts, as its family's row says; None if that is its task's choice."""
+        return next((head for head, names in FAMILIES[self.family].heads.items() if self.name in names), None)
+
+    @property
     def values(self) -> dict[str, Any]:
         """The fields that it sets."""
         return dict(family_module(self.family).PRESETS[self.name])
@@ -55,13 +60,15 @@ class Preset:
         return dict(getattr(family_module(self.family), "TRAINING", {}).get(self.name, {}))
 
 
-def presets() -> dict[str, Preset]:
-    """All presets by name."""
-    return {
-        name: Preset(name, row.name, parameters, summary)
+def presets(families: Collection[str] | None = None, head: str | None = None) -> dict[str, Preset]:
+    """All presets by name, or those of some families that can have the `head`."""
+    found = (
+        Preset(name, row.name, parameters, summary)
         for row in FAMILIES.values()
         for name, (parameters, summary) in row.presets.items()
-    }
+        if families is None or row.name in families
+    )
+    return {preset.name: preset for preset in found if families is None or preset.head in (None, head)}
 
 
 def preset(name: str) -> Preset:

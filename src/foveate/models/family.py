@@ -1,7 +1,7 @@
 """The row of a family of models, which says what there is without importing it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,3 +16,5 @@ class Family:
     """The parameters of each preset, counted with the sizes of `foveate.models.COUNTED`, and a summary."""
     attending: tuple[str, ...] | None = None
     """The presets that attend, so that `foveate look` shows something; None if all do."""
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The presets of each head, where a preset is for one; the others take the head that their task says."""

@@ -28,6 +28,8 @@ class Row:
     """The class of its settings: a `foveate.tasks.task.Task`."""
     families: tuple[str, ...]
     """The families of models that can be trained so."""
+    head: str | None = None
+    """What they predict, where a family's `head` chooses."""
 
 
 TASKS: dict[str, Row] = {
@@ -39,19 +41,20 @@ TASKS: dict[str, Row] = {
     "classify": Row(
         "foveate.tasks.classify",
         "Classify",
-        ("rnn-classifier", "transformer-classifier", "bert", "gpt"),
+        ("rnn-encoder", "transformer-encoder", "bert", "gpt"),
+        "text",
     ),
-    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-tagger", "transformer-tagger", "bert")),
-    "embed": Row("foveate.tasks.embed", "Embed", ("bert",)),
+    "tag": Row("foveate.tasks.tag", "Tag", ("rnn-encoder", "transformer-encoder", "bert"), "tokens"),
+    "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),
-    "pair": Row("foveate.tasks.pair", "Pair", ("bert",)),
+    "pair": Row("foveate.tasks.pair", "Pair", ("bert",), "pair"),
     "autoencode": Row(
         "foveate.tasks.autoencode",
         "Autoencode",
         ("rnn-autoencoder", "hierarchical-autoencoder"),
     ),
     "cloze": Row("foveate.tasks.cloze", "Cloze", ("bert", "xlnet", "elmo")),
-    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt")),
+    "language": Row("foveate.tasks.language", "Language", ("rnn-language", "gpt"), "words"),
     "ask": Row("foveate.tasks.ask", "Ask", ("attentive-reader",)),
     "answer": Row("foveate.tasks.answer", "AnswerTask", ("show-ask", "smem-vqa")),
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
@@ -83,7 +86,7 @@ TASKS: dict[str, Row] = {
     "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
-    "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-classifier", "transformer-classifier")),
+    "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
     "detect": Row("foveate.tasks.detect", "Detect", ("detr",)),

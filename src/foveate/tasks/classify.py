@@ -63,7 +63,6 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
     """
 
     task = "classify"
-    head = "text"
     unit = "texts"
     processor = TextLabelProcessor
     default_training = Training(

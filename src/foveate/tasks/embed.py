@@ -74,7 +74,6 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     """
 
     task = "embed"
-    head = "vector"
     unit = "pairs"
     files = "SRC TGT"
     metric = "recall_1"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, cast
 
 import tyro
 from torch import nn
@@ -37,9 +37,6 @@ class FromLanguageModel(FromWeights):
     """What the settings of a task on texts have beside a `Recipe`'s. Without --model, the preset is that of the trained
     weights; a run's own sizes count unless --model names another preset."""
 
-    head: ClassVar[str]
-    """What the model of a language model's family predicts in this task."""
-
     start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
     """Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language`
     (a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model
@@ -57,8 +54,6 @@ class FromLanguageModel(FromWeights):
         if not isinstance(recipe.architecture, models.config_class(recipe.preset.family)):
             raise UserError(f"{self.start} has another architecture than {recipe.model}: name another --model")
         if around := READ_AROUND.get(recipe.preset.family):
-            if fresh:
-                recipe.architecture = replace(recipe.architecture, head=self.head)
             longest = recipe.architecture.max_length - around
             recipe.examples = replace(recipe.examples, max_length=min(recipe.examples.max_length, longest))
 

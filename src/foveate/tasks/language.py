@@ -46,7 +46,6 @@ class Language(FromLanguageModel, TextTask[Architecture]):
     """
 
     task = "language"
-    head = "words"
     metric = "perplexity"
     higher_is_better = False
     files = FILES

@@ -85,7 +85,7 @@ def _reads_whole_texts(task: Any) -> bool:
     return (
         isinstance(task, Predictor)
         and task.task.task in ("classify", "embed")
-        and task.task.preset.family != "rnn-classifier"
+        and task.task.preset.family != "rnn-encoder"
     )
 
 

@@ -72,7 +72,6 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
     """
 
     task = "pair"
-    head = "pair"
     unit = "pairs"
     processor = LabelledPairProcessor
     default_training = Training(

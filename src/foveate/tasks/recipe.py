@@ -65,6 +65,8 @@ class Recipe(Generic[Architecture]):
     """Its name in `foveate.tasks.TASKS`."""
     families: ClassVar[tuple[str, ...]]
     """The families of models that can be trained so: those of its row in `foveate.tasks.TASKS`."""
+    head: ClassVar[str | None] = None
+    """What these predict, where they can predict several things; likewise."""
     num_special_tokens: ClassVar[int] = 1
     """How many tokens a model reads beside those of a text: a start or an end."""
     unit: ClassVar[str] = "tokens"
@@ -85,15 +87,19 @@ class Recipe(Generic[Architecture]):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if cls.__dict__.get("task") in TASKS:
-            cls.families = TASKS[cls.task].families
+            cls.families, cls.head = TASKS[cls.task].families, TASKS[cls.task].head
 
     def __post_init__(self) -> None:
         preset = self.preset
         given: Any = self.architecture
         if given is None or isinstance(given, Mapping):
             left_open = dict.fromkeys(models.sizes_of_data(preset.family, required=True), 0)
-            values = {**left_open, **preset.values, **(given or {})}
-            self.architecture = from_dict(models.config_class(preset.family), values, self.model)
+            kind = models.config_class(preset.family)
+            head = {"head": self.head} if self.head is not None and hasattr(kind, "head") else {}
+            self.architecture = from_dict(kind, {**left_open, **preset.values, **head, **(given or {})}, self.model)
+        predicts = getattr(self.architecture, "head", self.head)
+        if self.head is not None and predicts != self.head:
+            raise UserError(f"architecture.head is {predicts!r}, but the task {self.task} needs {self.head!r}")
         if self.training is AS_USUAL:
             self.training = replace(self.default_training, **preset.training)
         self.examples = replace(
@@ -103,14 +109,14 @@ class Recipe(Generic[Architecture]):
     @classmethod
     def presets(cls) -> dict[str, models.Preset]:
         """The presets that this task can train."""
-        return {name: preset for name, preset in models.presets().items() if preset.family in cls.families}
+        return models.presets(cls.families, cls.head)
 
     @property
     def preset(self) -> models.Preset:
         """The preset that `model` names. Raises UserError where there is none, or it is for another task."""
-        preset = models.preset(self.model)
-        if preset.family not in self.families:
-            fitting = ", ".join(self.presets())
+        preset, known = models.preset(self.model), self.presets()
+        if self.model not in known:
+            fitting = ", ".join(known)
             raise UserError(f"{self.model} is a model for another task; the task {self.task} takes {fitting}")
         return preset
 

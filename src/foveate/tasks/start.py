@@ -1,7 +1,7 @@
 """Trained weights to begin a training from: a run folder, a Hugging Face folder of a BERT, or weights by name."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,27 +65,25 @@ class Start:
 
         Raises UserError where the body does not fit.
         """
-        self._fill(model, {name: name for name in model.state_dict() if not name.startswith(HEADS)})
+        self._fill(model, [name for name in model.state_dict() if not name.startswith(HEADS)])
 
-    def fill_parts(self, model: nn.Module, parts: Mapping[str, str]) -> None:
-        """Give a model of another family what both have: `parts` has beginnings of the model's names of tensors, and
-        what these begin with here.
+    def fill_parts(self, model: nn.Module, parts: tuple[str, ...]) -> None:
+        """Give a model of another family what both have: the tensors whose names begin so.
 
         Raises UserError where they do not fit.
         """
-        names = part_names(model.state_dict(), parts, self.body)
-        self._fill(model, names)
+        self._fill(model, part_names(model.state_dict(), parts, self.body))
 
-    def _fill(self, model: nn.Module, names: Mapping[str, str]) -> None:
+    def _fill(self, model: nn.Module, names: Sequence[str]) -> None:
         """Give a model's tensors of these names the values of those here."""
         state = model.state_dict()
-        for name, found in names.items():
-            if found not in self.body:
-                raise UserError(f"{self.folder} has no tensor '{found}': it is another model")
-            if state[name].shape != self.body[found].shape:
-                shapes = f"{tuple(self.body[found].shape)}, but {tuple(state[name].shape)} in the model"
-                raise UserError(f"{self.folder}: '{found}' is {shapes}: give the model its sizes")
-        model.load_state_dict(state | {name: self.body[found] for name, found in names.items()})
+        for name in names:
+            if name not in self.body:
+                raise UserError(f"{self.folder} has no tensor '{name}': it is another model")
+            if state[name].shape != self.body[name].shape:
+                shapes = f"{tuple(self.body[name].shape)}, but {tuple(state[name].shape)} in the model"
+                raise UserError(f"{self.folder}: '{name}' is {shapes}: give the model its sizes")
+        model.load_state_dict(state | {name: self.body[name] for name in names})
 
     @property
     def preset(self) -> str:

@@ -1,31 +1,22 @@
 """What a model can begin from of one of another family: the words and layers that both have."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 PARTS_OF = {
-    ("rnn-language", "rnn-classifier"): {"reader.embedding.": "embedding.", "reader.recurrent.": "recurrent."},
-    ("bert", "rnn-classifier"): {"reader.embedding.": "embedding."},
+    ("rnn-language", "rnn-encoder"): ("embedding.", "recurrent."),
+    ("bert", "rnn-encoder"): ("embedding.",),
 }
-"""Names of tensors of the second family, and of those of the first that they begin from."""
+"""What the names of the tensors begin with that the second family takes from the first."""
 
 
-def part_names(names: Iterable[str], parts: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, str]:
-    """The name of each tensor of a part in a model, and in the body that it begins from.
-
-    Layers that read backward stay as they are where the body has none.
-    """
-    found = {}
-    for name in names:
-        for own, there in parts.items():
-            place = there + name.removeprefix(own)
-            if name.startswith(own) and not (name.endswith("_reverse") and place not in body):
-                found[name] = place
-    return found
+def part_names(names: Iterable[str], parts: tuple[str, ...], body: Container[str]) -> list[str]:
+    """The names of the tensors of these parts; layers that read backward stay as they are where the body has none."""
+    return [name for name in names if name.startswith(parts) and (name in body or not name.endswith("_reverse"))]
 
 
 def part_sizes(begun: str, config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a recurrent classifier, which has these values, that the part of a trained model decides.
+    """The fields of a recurrent encoder, which has these values, that the part of a trained model decides.
 
     `begun` and `config` are the family and the config of that model.
     """

@@ -76,7 +76,6 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     """
 
     task = "tag"
-    head = "tokens"
     num_special_tokens = 0
     unit = "words"
     tokens_name = "words"

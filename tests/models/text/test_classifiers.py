@@ -32,17 +32,17 @@ def test_sizes_of_the_papers() -> None:
 
 def test_the_acceptor_decides_by_the_state_after_the_last_word() -> None:
     model = foveate.create("rnn-acceptor", vocabulary=11, classes=3, embedding=6, width=10).eval()
-    outputs, _ = model.reader.recurrent(model.reader.embedding(TOKENS), lengths=LENGTHS)
+    outputs, _ = model.recurrent(model.embedding(TOKENS), lengths=LENGTHS)
     expected = model.output(torch.stack([outputs[0, 4], outputs[1, 2]]))
     torch.testing.assert_close(model(TOKENS, LENGTHS).logits, expected[:, None])
 
 
 def test_a_text_asked_with_its_own_last_state() -> None:
     model = foveate.create("rnn-own-query-classifier", vocabulary=11, classes=3, embedding=6, width=10).eval()
-    reader = model.reader
-    assert reader.pooling.query is None
-    outputs, (last,) = reader.recurrent(reader.embedding(TOKENS), lengths=LENGTHS)
-    torch.testing.assert_close(model.vector(TOKENS, LENGTHS), reader.pooling(outputs, LENGTHS, last[-1]))
+    assert model.pooling.query is None
+    outputs, (last,) = model.recurrent(model.embedding(TOKENS), lengths=LENGTHS)
+    expected = model.output(model.pooling(outputs, LENGTHS, last[-1]))
+    torch.testing.assert_close(model(TOKENS, LENGTHS).logits, expected[:, None])
 
 
 def test_the_first_place_decides_for_a_transformer() -> None:
@@ -56,7 +56,7 @@ def test_the_first_place_decides_for_a_transformer() -> None:
     ("name", "sites"),
     [
         ("rnn-acceptor", []),
-        ("rnn-attentive-classifier", ["reader.pooling"]),
+        ("rnn-attentive-classifier", ["pooling"]),
         ("transformer-classifier", ["encoder.blocks.0.self", "encoder.blocks.1.self", "pooling"]),
     ],
 )
@@ -68,8 +68,8 @@ def test_where_they_attend(name: str, sites: list[str]) -> None:
 
 
 def test_an_untrained_classifier_is_nearly_indifferent() -> None:
-    for name, preset in models.presets().items():
-        if preset.family in ("rnn-classifier", "transformer-classifier") and not name.endswith(("-large", "-base")):
+    for name in models.presets(("rnn-encoder", "transformer-encoder"), "text"):
+        if not name.endswith(("-large", "-base")):
             model = foveate.create(name, vocabulary=997, classes=7).eval()
             tokens = torch.randint(4, 997, (31, 11))
             shares = model(tokens, torch.full((31,), 11)).logits.softmax(-1)

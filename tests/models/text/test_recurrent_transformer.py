@@ -12,12 +12,11 @@ WORDS, LENGTHS = torch.tensor([[4, 5, 6, 7, 8], [9, 16, 5, 0, 0]]), torch.tensor
 
 @pytest.mark.parametrize("name", ["transformer-tagger", "transformer-classifier"])
 def test_padding_is_not_read(name: str) -> None:
-    more = {"spellings": 23, "tags": 5} if name.endswith("tagger") else {"classes": 3}
-    model = create(name, **SMALL, **more).eval()
+    model = create(name, **SMALL, spellings=23, classes=5).eval()
 
     def logits(words: Tensor, lengths: Tensor) -> Tensor:
         spellings = (torch.arange(words.numel() * 2).view(*words.shape, 2) % 23,) if name.endswith("tagger") else ()
-        return model(words, *spellings, lengths).logits
+        return model(words, lengths, *spellings).logits
 
     other = WORDS.clone()
     other[1, 3:] = 11
@@ -28,9 +27,9 @@ def test_padding_is_not_read(name: str) -> None:
 def test_the_encoder_reads_both_directions() -> None:
     """With a window of 1 only the LSTM tells the first word of the last."""
     for layers, knows in ((None, False), (1, True)):
-        given = {**SMALL, "recurrent_layers": layers, "spellings": 23, "tags": 5, "window": 1, "layers": 1}
+        given = {**SMALL, "recurrent_layers": layers, "spellings": 23, "classes": 5, "window": 1, "layers": 1}
         model = create("transformer-tagger", **given).eval()
         spellings = torch.zeros(1, 5, 2, dtype=torch.long)
         words = WORDS[:1], torch.tensor([[4, 5, 6, 7, 9]])
-        first, second = (model(each, spellings, LENGTHS[:1]).logits[0, 0] for each in words)
+        first, second = (model(each, LENGTHS[:1], spellings).logits[0, 0] for each in words)
         assert torch.equal(first, second) != knows

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 import foveate
 from foveate.sight import look
 
-SIZES = {"vocabulary": 31, "spellings": 37, "tags": 5, "width": 12, "dropout": 0.0}
+SIZES = {"vocabulary": 31, "spellings": 37, "classes": 5, "width": 12, "dropout": 0.0}
 PRESETS = ["rnn-transducer", "birnn-tagger", "transformer-tagger"]
 
 
@@ -23,7 +23,7 @@ def inputs() -> dict[str, Tensor]:
     lengths = torch.tensor([7, 4, 1])
     real = torch.arange(7) < lengths[:, None]
     words, spellings = torch.randint(4, 31, (3, 7)), torch.randint(37, (3, 7, 3))
-    return {"words": words * real, "spellings": spellings * real[..., None], "lengths": lengths}
+    return {"tokens": words * real, "lengths": lengths, "spellings": spellings * real[..., None]}
 
 
 def changed_places(model: nn.Module, inputs: dict[str, Tensor], other: dict[str, Tensor]) -> list[bool]:
@@ -41,7 +41,7 @@ def changed_places(model: nn.Module, inputs: dict[str, Tensor], other: dict[str,
         ("transformer-tagger", [True] * 7),
     ],
 )
-@pytest.mark.parametrize("part", ["words", "spellings"])
+@pytest.mark.parametrize("part", ["tokens", "spellings"])
 def test_which_tags_depend_on_the_fifth_word(name: str, changed: list[bool], part: str, inputs) -> None:
     other = {**inputs, part: inputs[part].clone()}
     other[part][0, 4] = (other[part][0, 4] + 1) % 31
@@ -63,6 +63,6 @@ def test_the_sum_of_a_words_vectors_does_not_drown_its_place(inputs) -> None:
         watching = model.encoder.register_forward_pre_hook(lambda _, arguments, given=given: given.append(arguments[0]))
         spelt = torch.randint(1, 37, (3, 7, features))
         with torch.no_grad():
-            model(inputs["words"].clamp(min=4), spelt, torch.tensor([7, 7, 7]))
+            model(inputs["tokens"].clamp(min=4), torch.tensor([7, 7, 7]), spelt)
         watching.remove()
         assert 0.7 < float(given[0].std()) < 1.4

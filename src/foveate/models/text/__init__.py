@@ -93,15 +93,22 @@ FAMILIES = (
         attending=(),
     ),
     Family(
-        "rnn-classifier",
-        "foveate.models.text.rnn_classifier",
+        "rnn-encoder",
+        "foveate.models.text.rnn_encoder",
         {
             "rnn-acceptor": (1_721_002, "LSTM from left to right, classifies its last state"),
             "rnn-acceptor-large": (10_397_698, "The same with 1,024 cells, embeddings of 512 (Dai and Le 2015)"),
             "rnn-attentive-classifier": (1_696_102, "Bidirectional GRU, a learned query attends (Yang et al. 2016)"),
             "rnn-own-query-classifier": (1_685_802, "The same, but the last state attends, by a biaffine score"),
+            "rnn-transducer": (3_516_930, "LSTM from left to right, tags each word before it reads the next one"),
+            "birnn-tagger": (3_385_858, "Bidirectional LSTM (Graves and Schmidhuber 2005)"),
+            "deep-birnn-tagger": (4_176_386, "Three bidirectional LSTMs, each reads the output of the one below"),
         },
         attending=("rnn-attentive-classifier", "rnn-own-query-classifier"),
+        heads={
+            "text": ("rnn-acceptor", "rnn-acceptor-large", "rnn-attentive-classifier", "rnn-own-query-classifier"),
+            "tokens": ("rnn-transducer", "birnn-tagger", "deep-birnn-tagger"),
+        },
     ),
     Family(
         "rnn-language",
@@ -141,16 +148,6 @@ FAMILIES = (
         ),
     ),
     Family(
-        "rnn-tagger",
-        "foveate.models.text.rnn_tagger",
-        {
-            "rnn-transducer": (3_520_528, "LSTM from left to right, tags each word before it reads the next one"),
-            "birnn-tagger": (3_389_456, "Bidirectional LSTM (Graves and Schmidhuber 2005)"),
-            "deep-birnn-tagger": (4_179_984, "Three bidirectional LSTMs, each reads the output of the one below"),
-        },
-        attending=(),
-    ),
-    Family(
         "siamese",
         "foveate.models.text.siamese",
         {
@@ -170,21 +167,19 @@ FAMILIES = (
         },
     ),
     Family(
-        "transformer-classifier",
-        "foveate.models.text.transformer_classifier",
+        "transformer-encoder",
+        "foveate.models.text.transformer_encoder",
         {
             "transformer-classifier": (1_323_142, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
             "transformer-classifier-base": (23_011_330, "6 blocks, width 512, 8 heads, classifies the first position"),
             "transformer-classifier-large": (83_771_394, "6 blocks, width 1024, 16 heads"),
+            "transformer-tagger": (3_387_142, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
+            "birnn-transformer-tagger": (3_353_990, "One such block, which reads the output of a bidirectional LSTM"),
+            "transformer-tagger-base": (31_399_938, "6 blocks, width 512, 8 heads"),
         },
-    ),
-    Family(
-        "transformer-tagger",
-        "foveate.models.text.transformer_tagger",
-        {
-            "transformer-tagger": (3_388_948, "2 blocks, width 128, 4 heads, relative positions: for a laptop"),
-            "birnn-transformer-tagger": (3_355_796, "One such block, which reads the output of a bidirectional LSTM"),
-            "transformer-tagger-base": (31_407_120, "6 blocks, width 512, 8 heads"),
+        heads={
+            "text": ("transformer-classifier", "transformer-classifier-base", "transformer-classifier-large"),
+            "tokens": ("transformer-tagger", "birnn-transformer-tagger", "transformer-tagger-base"),
         },
     ),
     Family(

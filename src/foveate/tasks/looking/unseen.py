@@ -1,8 +1,6 @@
 """What is said of a model that does not attend."""
 
-from foveate import models
 from foveate.errors import UserError
-from foveate.tasks import TASKS
 from foveate.tasks.predictor import Predictor
 
 NAMED = 3
@@ -12,10 +10,9 @@ NAMED = 3
 def nothing_to_see(predictor: Predictor, name: str) -> UserError:
     """The error for a model that does not attend; it names presets of the task that do, first those of its own family,
     then the smallest."""
-    task, known = predictor.task.task, models.presets()
+    task, known = predictor.task.task, predictor.task.presets()
     family = known[predictor.task.model].family if predictor.task.model in known else ""
-    families = TASKS[task].families if task in TASKS else ()
-    found = [preset for preset in known.values() if preset.family in families and preset.attends]
+    found = [preset for preset in known.values() if preset.attends]
     found.sort(key=lambda preset: 0 if preset.family == family else preset.parameters)
     named = [preset.name for preset in found[:NAMED]]
     told = f"; presets of {task} that do: {', '.join(named)}" if named else ""
