@@ -174,7 +174,10 @@ class World(Protocol):
 
 @runtime_checkable
 class Actor(Protocol):
-    """A model that chooses one action after the other, and observes before each."""
+    """A model that chooses one action after the other, and observes before each.
+
+    It has `start` where a `Generator` has `prefill`: before the first observation there are no logits to give.
+    """
 
     def start(self, **inputs: Tensor) -> State:
         """Read the input (the instruction); the state before the first step, one row for each world."""

@@ -104,7 +104,10 @@ class HierarchicalAutoencoder(nn.Module):
         paragraphs: Int[Tensor, "B K"],
         paragraph_lengths: Int[Tensor, "B"],
     ) -> RecurrentDecoderState:
-        """Encode the paragraphs; returns the state before their first sentences."""
+        """Encode the paragraphs; returns the state before their first sentences, whose vectors `plan` gives.
+
+        No `prefill`: a sentence's vector has no logits. The `writer` of its words is a `Generator`.
+        """
         return self._read(source, source_lengths, paragraphs, paragraph_lengths)[1]
 
     def plan(self, before: Float[Tensor, "R C"], state: RecurrentDecoderState) -> Float[Tensor, "R C"]:
