@@ -1,9 +1,15 @@
 """Random changes of images in training: (N, C, h, w) in 8 bits. All that is random comes from one generator."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from foveate.data.random_augment import MOST, random_augment
+from foveate.errors import UserError, at_least
 
 LEAST_AREA, MOST_AREA = 0.02, 0.33
 """Share of an image that is erased (Zhong et al. 2020, https://arxiv.org/abs/1708.04896)."""
@@ -13,6 +19,48 @@ LONGEST = 3.3
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 """How bright red, green and blue look."""
+
+
+@dataclass(kw_only=True)
+class Augmentation:
+    """How images are changed in training."""
+
+    augment: bool = True
+    """Move and flip images in training."""
+    move: float = 0.125
+    """How far images are moved at most, as a share of their side."""
+    colour: float = 0.0
+    """In training, change brightness, contrast and saturation by up to this share."""
+    erase: float = 0.0
+    """Share of the images of which a random rectangle is replaced by noise in training."""
+    operations: int = 0
+    """How many operations of RandAugment change each image in training: rotations, shears, contrast, ..."""
+    magnitude: float = 9.0
+    """How far these go, from 0 to 30."""
+    mixup: float = 0.0
+    """In training, mix images and their labels in pairs, by shares from a beta distribution with this parameter; 0.2
+    is usual, 0 mixes nothing."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("move", "colour", "erase"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
+                raise UserError(f"{name} is {share:g}, but must be from 0 to 1")
+        at_least(0, "operations", self.operations)
+        if not 0 <= self.magnitude <= MOST:
+            raise UserError(f"magnitude is {self.magnitude:g}, but must be from 0 to {MOST}")
+        if not 0 <= self.mixup < math.inf:
+            raise UserError(f"mixup is {self.mixup:g}, but must be at least 0")
+
+    def changed(self, pixels: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """The images, each by itself changed."""
+        if self.augment:
+            pixels = augment(pixels, self.move, generator)
+        if self.operations:
+            pixels = random_augment(pixels, self.operations, self.magnitude, generator)
+        if self.colour:
+            pixels = recolour(pixels, self.colour, generator)
+        return erase(pixels, self.erase, generator) if self.erase else pixels
 
 
 def augment(pixels: np.ndarray, move: float, generator: np.random.Generator) -> np.ndarray:

@@ -9,7 +9,7 @@ from foveate.contracts import Batch
 from foveate.data.image_processor import ImageProcessor
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ClassImageProcessor(ImageProcessor):
     """Turns labelled images into inputs `pixels` (B, C, h, w) and `classes` (B,)."""
 

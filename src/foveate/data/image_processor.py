@@ -11,13 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.contracts import Batch, label_batch
-from foveate.data.augmentation import augment, erase, mixup, recolour
+from foveate.data.augmentation import Augmentation, mixup
 from foveate.data.dataset import Dataset
 from foveate.data.decoded_images import decode_undamaged
 from foveate.data.image_decoding import DamagedImage, read_size_and_mode
 from foveate.data.images import LARGEST_SIDE, ImageFormat, LabelledImage, ReadableImage, report_damaged
 from foveate.data.processor import Processor
-from foveate.data.random_augment import random_augment
 
 GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
 """Pillow's modes of images without colour."""
@@ -72,28 +71,12 @@ class PreparedImages(Sequence[tuple[np.ndarray, int]]):
 
 
 @dataclass
-class ImageProcessor(Processor[LabelledImage]):
-    """Turns labelled images into inputs `pixels` (B, C, h, w) and labels (B, 1).
-
-    In training each image is moved in both directions and flipped half of the time.
-    """
+class ImageProcessor(Augmentation, Processor[LabelledImage]):
+    """Turns labelled images into inputs `pixels` (B, C, h, w), changed in training, and labels (B, 1)."""
 
     format: ImageFormat
     labels: dict[str, int]
     """How often each label occurs in training; the classes of the model in their order."""
-    augment: bool = True
-    colour: float = 0.0
-    """In training, brightness, contrast and saturation change by up to this share."""
-    erase: float = 0.0
-    """Share of the images of which a random rectangle is replaced by noise in training."""
-    operations: int = 0
-    """How many operations of RandAugment change each image in training."""
-    magnitude: float = 9.0
-    """How far they go, from 0 to 30."""
-    mixup: float = 0.0
-    """In training, images are mixed in pairs, by shares from a beta distribution with this parameter; 0: not mixed."""
-    move: float = 0.125
-    """The longest move of an augmented image, as a share of its side."""
 
     def prepare(self, dataset: Dataset[LabelledImage]) -> PreparedImages:
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -105,14 +88,7 @@ class ImageProcessor(Processor[LabelledImage]):
         pixels = np.stack([image for image, _ in prepared])
         labels = torch.tensor([[label] for _, label in prepared])
         if generator is not None:
-            if self.augment:
-                pixels = augment(pixels, self.move, generator)
-            if self.operations:
-                pixels = random_augment(pixels, self.operations, self.magnitude, generator)
-            if self.colour:
-                pixels = recolour(pixels, self.colour, generator)
-            if self.erase:
-                pixels = erase(pixels, self.erase, generator)
+            pixels = self.changed(pixels, generator)
         if generator is None or not self.mixup:
             return label_batch({"pixels": normalize(pixels)}, labels, "images")
         mixed, partners, share = mixup(normalize(pixels), self.mixup, generator)

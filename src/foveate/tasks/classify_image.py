@@ -1,8 +1,7 @@
 """Image classification: an image gets one of several labels."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -11,12 +10,12 @@ import tyro
 from rich.console import Console
 from torch import Tensor
 
+from foveate.data.augmentation import Augmentation
 from foveate.data.dataset import Dataset
 from foveate.data.image_decoding import read_image
 from foveate.data.image_processor import ImageProcessor, choose_format
 from foveate.data.images import LabelledImage, labelled_images
-from foveate.data.random_augment import MOST
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
@@ -31,41 +30,19 @@ from foveate.viewer.protocol import Input, LookResult
 
 
 @dataclass
-class Images(Examples):
+class Images(Augmentation, Examples):
     """Which images to learn from, a folder with one folder for each class or a table with path<TAB>label on each line,
     and what becomes of them."""
 
     size: int | None = None
     """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
     64."""
-    augment: bool = True
-    """Move and flip images in training."""
-    move: float = 0.125
-    """How far images are moved at most, as a share of their side."""
-    colour: float = 0.0
-    """In training, change brightness, contrast and saturation by up to this share."""
-    erase: float = 0.0
-    """Share of the images of which a random rectangle is replaced by noise in training."""
-    operations: int = 0
-    """How many operations of RandAugment change each image in training: rotations, shears, contrast, ..."""
-    magnitude: float = 9.0
-    """How far these go, from 0 to 30."""
-    mixup: float = 0.0
-    """In training, mix images and their labels in pairs, by shares from a beta distribution with this parameter; 0.2
-    is usual, 0 mixes nothing."""
 
     def check(self) -> None:
-        super().check()
+        Examples.check(self)
+        Augmentation.check(self)
         if self.size is not None:
             at_least(1, "size", self.size)
-        for name in ("move", "colour", "erase"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise UserError(f"{name} is {share:g}, but must be from 0 to 1")
-        at_least(0, "operations", self.operations)
-        if not 0 <= self.magnitude <= MOST:
-            raise UserError(f"magnitude is {self.magnitude:g}, but must be from 0 to {MOST}")
-        if not 0 <= self.mixup < math.inf:
-            raise UserError(f"mixup is {self.mixup:g}, but must be at least 0")
 
 
 @dataclass
@@ -112,8 +89,7 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
 
     def fit(self, train: Dataset[LabelledImage]) -> ImageProcessor:
         chosen = self.examples
-        names = ("augment", "move", "colour", "erase", "operations", "magnitude", "mixup")
-        changes = {name: getattr(chosen, name) for name in names}
+        changes = {part.name: getattr(chosen, part.name) for part in fields(Augmentation)}
         return ImageProcessor(choose_format(train, chosen.size), label_counts(train), **changes)
 
     def examples_to_validate(
