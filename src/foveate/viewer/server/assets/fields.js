@@ -2,11 +2,13 @@
 
 const PICTURES = "image/png, image/jpeg, image/webp, image/gif, image/bmp";
 
+const SOUNDS = ".wav, .flac, .ogg, .oga, .mp3, audio/wav, audio/flac, audio/ogg, audio/mpeg";
+
 /** How large an input may be, in words. */
 function limitOf({ takes, tokens, bytes }) {
   const most = `${Math.floor(bytes / 2 ** 20)} MB`;
   if (takes === "text") return `up to ${count(tokens)} tokens`;
-  return takes === "audio" ? `a .wav file, up to ${most}` : `an image, up to ${most}`;
+  return takes === "audio" ? `a sound, up to ${most}` : `an image, up to ${most}`;
 }
 
 class Fields {
@@ -35,7 +37,7 @@ class Fields {
   }
 
   file() {
-    const accept = this.about.takes === "audio" ? ".wav, audio/wav" : PICTURES;
+    const accept = this.about.takes === "audio" ? SOUNDS : PICTURES;
     const field = make("input", { type: "file", accept });
     field.addEventListener("change", () => {
       if (!this.question || this.question.value.trim()) this.look();
