@@ -102,7 +102,7 @@ def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(foveate.models.family_module("bert").PRESETS, "bert-smallest", dict(SIZES))
     task = Classify(start=folder)
     assert task.model == "bert-smallest"
-    assert (task.training.epochs, task.training.learning_rate) == (FINE_TUNING.epochs, FINE_TUNING.learning_rate)
+    assert task.training == FINE_TUNING
 
 
 def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

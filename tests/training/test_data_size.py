@@ -39,6 +39,8 @@ def test_batches_do_not_become_too_small() -> None:
 def test_a_task_with_a_usual_number_of_epochs_takes_more_of_few_data() -> None:
     assert follow_size(Training(usual_epochs=5), Counted(50))[0].epochs == 20
     assert follow_size(Training(usual_epochs=5), Counted(5000))[0].epochs == 5
+    assert follow_size(Training(usual_epochs=3, least_steps=200), Counted(10))[0].epochs == 5
+    assert follow_size(Training(usual_epochs=3, least_steps=200), Counted(100))[0].epochs == 3
 
 
 def test_many_data_are_trained_on_as_ever() -> None:

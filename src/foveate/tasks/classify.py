@@ -22,6 +22,9 @@ from foveate.tasks.text_task import TextExamples, TextTask
 from foveate.tasks.trained import NoOptions, Reading, unseen_labels
 from foveate.training import Batches, Training
 
+FEW = 1000
+"""Where there are fewer texts, a network from nothing is hardly better than guessing (docs/small-data.md)."""
+
 
 @dataclass
 class Text(TextExamples):
@@ -99,6 +102,12 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
 
     def check_examples(self, train: Any, validation: Any) -> None:
         check_labels(train.name, [*train.labels()], validation.name, [*validation.labels()], "text")
+
+    def advice(self, train: Any) -> list[str]:
+        """Where texts are few and nothing is known of words: trained weights, which know them."""
+        if self.start is not None or len(train) >= FEW:
+            return []
+        return [f"{len(train):,} texts are few to learn words from; English ones are better learned --from minilm"]
 
     def fit(self, train: Any) -> TextLabelProcessor:
         chosen = self.examples

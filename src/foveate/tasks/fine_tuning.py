@@ -17,7 +17,8 @@ from foveate.tasks.start_parts import PARTS_OF, part_sizes
 from foveate.training import Training
 
 FINE_TUNING = Training(
-    epochs=3,
+    usual_epochs=3,
+    least_steps=200,
     learning_rate=1e-4,
     schedule="linear",
     usual_warmup=50,
@@ -26,7 +27,7 @@ FINE_TUNING = Training(
     save_every=100,
     average=1,
 )
-"""How trained weights are adapted: three epochs at a low rate."""
+"""How trained weights are adapted: three epochs at a low rate, or 200 small steps where data are few."""
 
 READ_AROUND = {"bert": 2, "gpt": 1}
 """The families of language models, and how many tokens they read beside a text's."""
@@ -49,7 +50,7 @@ class FromLanguageModel(FromWeights):
         if fresh and not has_all_sizes(recipe.architecture, recipe.model):
             recipe.architecture = self._begun(dict(recipe.architecture or {}))
         if self.start is not None and recipe.training is AS_USUAL and not self._begins_from_part:
-            recipe.training = FINE_TUNING
+            recipe.training = replace(FINE_TUNING)
         cast("Recipe[Any]", super()).__post_init__()
         if not isinstance(recipe.architecture, models.config_class(recipe.preset.family)):
             raise UserError(f"{self.start} has another architecture than {recipe.model}: name another --model")

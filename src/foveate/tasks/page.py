@@ -64,6 +64,10 @@ class Page(Recipe[Architecture], ABC):
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any]) -> None:
         """Raise UserError for examples that cannot be learned."""
 
+    def advice(self, train: Dataset[Any]) -> list[str]:
+        """Lines for the user, told before the training: what would learn more from such examples."""
+        return []
+
     def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:
         """The examples without one of `every`, and these."""
         return train.held_out(every)

@@ -81,6 +81,8 @@ class Task(Page[Architecture]):
         for part in (train, validation):
             console.print(part.report, markup=False, highlight=False)
         self.check_examples(train, validation)
+        for line in self.advice(train):
+            console.print(line, markup=False, highlight=False)
         processor = self.trained_processor() or self.fit(train)
         batches = self.batches(train, processor)
         if report := getattr(batches, "report", ""):

@@ -13,10 +13,8 @@ LEAST_BATCHES = 40
 SMALLEST = 1 / 8
 """The smallest share of a batch that is left."""
 
-LEAST_STEPS = 1000
-"""So many steps are taken at least, unless that takes more than `MOST_EPOCHS`."""
-
 MOST_EPOCHS = 60
+"""The most epochs that `least_steps` may take."""
 
 LEAST_VALIDATIONS = 10
 
@@ -63,7 +61,7 @@ def _epochs(settings: Training, per_epoch: int) -> int | None:
         return settings.usual_epochs
     if settings.usual_epochs is None:
         return MOST_EPOCHS if per_epoch * MOST_EPOCHS < DEFAULT_STEPS else None
-    return max(settings.usual_epochs, min(MOST_EPOCHS, math.ceil(LEAST_STEPS / per_epoch)))
+    return max(settings.usual_epochs, min(MOST_EPOCHS, math.ceil(settings.least_steps / per_epoch)))
 
 
 def _inside_warmup(settings: Training, per_epoch: int) -> list[str]:

@@ -23,6 +23,7 @@ FREE = frozenset(
         "recompute",
         "tensorboard",
         "usual_epochs",
+        "least_steps",
         "usual_warmup",
         "keep_batches",
     ]
@@ -64,6 +65,8 @@ class Training:
     most 500 steps, or what is usual for the task."""
     usual_epochs: Annotated[int | None, tyro.conf.Suppress] = None
     """Passes over data that are not few, without a limit."""
+    least_steps: Annotated[int, tyro.conf.Suppress] = 1000
+    """Steps that are taken at least where data are few, without a limit."""
     keep_batches: Annotated[bool, tyro.conf.Suppress] = False
     """Whether the size of batches was given, and is kept where data are few."""
     usual_warmup: Annotated[int, tyro.conf.Suppress] = USUAL_WARMUP
