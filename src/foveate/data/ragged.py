@@ -55,6 +55,13 @@ def in_pieces(texts: Iterable[Known]) -> Iterator[list[Known]]:
         yield piece
 
 
+def drain(items: list[Known]) -> Iterator[Known]:
+    """The items in their order; the list is empty in the end, and each item may be freed before the next one."""
+    items.reverse()
+    while items:
+        yield items.pop()
+
+
 def tokenised(
     texts: Iterable[tuple[str, Known]],
     tokenizer: Tokenizer,

@@ -9,9 +9,10 @@ from tempfile import TemporaryFile
 from typing import overload
 
 from foveate.data.documents import Passage
+from foveate.data.ragged import drain
 from foveate.errors import UserError
 
-IN_MEMORY = 200_000_000
+IN_MEMORY = 20_000_000
 """Characters of a text that is kept in memory."""
 
 
@@ -23,7 +24,7 @@ def spooled(passages: Iterable[Passage]) -> Sequence[Passage]:
         held.append(passage)
         size += sum(map(len, passage.sentences))
         if size > IN_MEMORY:
-            return SpooledPassages(chain(held, coming))
+            return SpooledPassages(chain(drain(held), coming))
     return held
 
 

@@ -7,7 +7,8 @@ rows. Several processes share the files, and a text need not fit into memory. A 
 import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +18,7 @@ import numpy as np
 
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.ragged import Numbers
+from foveate.data.ragged import Numbers, drain
 from foveate.files import read_json
 
 VERSION = "1"
@@ -54,7 +55,7 @@ def keep_rows(rows: Callable[[], Iterable[Row]], make: Callable[[Numbers, int, s
         held.append(row)
         count += len(row[0])
         if count > IN_MEMORY:
-            folder = fetched(name, lambda folder: write_rows(chain(held, coming), folder), lambda place: None)
+            folder = fetched(name, lambda folder: write_rows(chain(drain(held), coming), folder), lambda place: None)
             return TokenShards(folder, make)
     return [make(*row) for row in held]
 
@@ -68,17 +69,20 @@ def rows_key(dataset: Dataset[Any], tokenizer: Tokenizer, *others: object) -> st
 
 
 def write_rows(rows: Iterable[Row], folder: Path) -> None:
-    """Write rows into an empty folder; those of one file are in memory."""
-    lengths, numbers, ends, firsts, end = array("i"), array("q"), array("q"), list[int](), 0
-    with open(folder / PLACES, "wb") as places:
-        for group in _groups(rows):
-            np.concatenate([tokens for tokens, _, _ in group]).astype(np.int32).tofile(folder / _shard(len(firsts)))
-            firsts.append(len(lengths))
-            for tokens, number, place in group:
-                end += places.write(place.encode())
-                lengths.append(len(tokens))
-                numbers.append(number)
-                ends.append(end)
+    """Write rows into an empty folder; one of them is in memory."""
+    lengths, numbers, ends, firsts, end, filled = array("i"), array("q"), array("q"), list[int](), 0, 0
+    with open(folder / PLACES, "wb") as places, ExitStack() as shard:
+        for tokens, number, place in rows:
+            if not firsts or filled + len(tokens) > SHARD:
+                shard.close()
+                file, filled = shard.enter_context(open(folder / _shard(len(firsts)), "wb")), 0
+                firsts.append(len(lengths))
+            file.write(tokens.astype(np.int32, copy=False).tobytes())
+            filled += len(tokens)
+            end += places.write(place.encode())
+            lengths.append(len(tokens))
+            numbers.append(number)
+            ends.append(end)
     for name, values in ((LENGTHS, lengths), (NUMBERS, numbers), (ENDS, ends)):
         (folder / name).write_bytes(values.tobytes())
     (folder / INDEX).write_text(json.dumps({"rows": len(lengths), "first_rows": firsts}), encoding="utf-8")
@@ -130,19 +134,6 @@ class TokenShards(Sequence[R], Generic[R]):
         tokens = self._shards[shard][begin : begin + int(self._lengths[row])]
         place = bytes(self._places[int(self._ends[row - 1]) if row else 0 : int(self._ends[row])]).decode()
         return self._make(np.asarray(tokens), int(self._numbers[row]), place)
-
-
-def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """The rows of one file after the other."""
-    group, count = list[Row](), 0
-    for row in rows:
-        if group and count + len(row[0]) > SHARD:
-            yield group
-            group, count = [], 0
-        group.append(row)
-        count += len(row[0])
-    if group:
-        yield group
 
 
 def _shard(number: int) -> str:
