@@ -35,8 +35,8 @@ def test_autoencoder() -> None:
     embedding, reader, writer = nn.Embedding(17, 10), nn.GRU(10, 6, bidirectional=True), nn.GRU(22, 12)
     first, output = nn.Linear(12, 12), nn.Linear(12, 17)
     for mine, theirs in (
-        (embedding, model.embedding),
-        (reader, model.recurrent.layer),
+        (embedding, model.reader.embedding),
+        (reader, model.reader.recurrent.layer),
         (writer, model.writer.recurrent.layer),
         (first, model.writer.first.linear),
         (output, model.writer.output),
