@@ -13,7 +13,7 @@ import verdicts
 
 import foveate
 from foveate.cli import main
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 
 Fails = Callable[..., str]
 
@@ -81,7 +81,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> No
 
 def test_a_label_is_shown_as_it_is(capsys: pytest.CaptureFixture) -> None:
     from foveate.cli.eval import _show
-    from foveate.tasks.trained import Evaluation
+    from foveate.tasks.protocols import Evaluation
 
     _show(Evaluation([], {}, ["labels by", "[red]"], [["[/b]", "[pos] :cat:"]]))
     out = capsys.readouterr().out

@@ -18,7 +18,7 @@ from foveate import bundle, models
 from foveate.decoding import Decoding, decode
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.special_tokens import LEARNED
-from foveate.tasks.trained import load_run
+from foveate.tasks.run_folder import load_run
 
 source = dict(source=torch.tensor([[4, 5, 2]]), source_lengths=torch.tensor([3]))
 for preset in ("transformer-tiny", "rnn-attentive"):

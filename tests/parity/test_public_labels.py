@@ -14,7 +14,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import TextError, UserError
 from foveate.interop.public_folder import read_folder
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 
 TEXTS = ["the keeper lit the lamp", "counting", "each dawn , up"]
 NAMES = {"id2label": {0: "b", 1: "a", 2: "c"}, "label2id": {"b": 0, "a": 1, "c": 2}}

@@ -16,7 +16,7 @@ from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.public_folder import read_folder, write_folder
 from foveate.tasks.blanks import Filling
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 
 CLOSE = {"atol": 2e-5, "rtol": 0}
 SPECIAL = {"unk": "<unk>", "sep": "<sep>", "pad": "<pad>", "cls": "<cls>", "mask": "<mask>"}

@@ -15,7 +15,7 @@ from foveate.errors import UserError
 from foveate.tasks.answer import AnswerTask, Questions
 from foveate.tasks.looking import add_question, open_model, read_input
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}

@@ -16,7 +16,7 @@ from foveate.tasks.classify import Classify, Text
 from foveate.tasks.label_texts import Decision
 from foveate.tasks.looking import open_model
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions, Trained
+from foveate.tasks.protocols import AnyPredictor, NoOptions
 
 SILENT = Console(file=StringIO())
 
@@ -55,7 +55,7 @@ def test_it_learns_and_finds_the_telling_word(classifier: Predictor) -> None:
     assert found.probability == found.probabilities["praise"] > 0.9
     assert sum(found.probabilities.values()) == pytest.approx(1)
     assert found.line == f"praise\t{found.probability:.3f}"
-    assert isinstance(classifier, Trained)
+    assert isinstance(classifier, AnyPredictor)
     reading = classifier.task.model_inputs(classifier, "the film was a great story")
     assert reading.pieces == ["<start>", "the", "film", "was", "a", "great", "story"]
     with foveate.look(classifier.model) as sight, torch.inference_mode():

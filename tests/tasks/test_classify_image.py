@@ -21,7 +21,7 @@ from foveate.errors import UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.looking import open_model
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 from foveate.tensor_files import read_tensors
 from foveate.training import Training
 from foveate.viewer.protocol import File

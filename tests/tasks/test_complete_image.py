@@ -18,7 +18,7 @@ from foveate.models.vision.imagegpt import ImageGPTConfig
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.complete_image import CompleteImage, Completing, Unlabelled
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 from foveate.training import Training
 
 TINY = {"width": 24, "heads": 2, "feedforward": 48, "layers": 1}

@@ -8,7 +8,7 @@ from foveate.data import TRAINERS, LabelledText, ParallelText
 from foveate.errors import UserError
 from foveate.nn import LearnedPositions
 from foveate.tasks.data_options import spread, unknown_note
-from foveate.tasks.trained import without_too_long
+from foveate.tasks.input_checks import without_too_long
 
 WORDS = "abcdefghi"
 

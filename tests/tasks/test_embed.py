@@ -15,8 +15,8 @@ from foveate.errors import UserError
 from foveate.tasks.embed import Embed, Pairs
 from foveate.tasks.embedder import Embedding
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.retrieval import as_recall, target_ranks
-from foveate.tasks.trained import NoOptions
 from foveate.training import Training
 from foveate.training.contrastive import ContrastiveTexts
 

@@ -22,9 +22,9 @@ from foveate.errors import UserError
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.label_export import export_labels
 from foveate.tasks.pair import Pair, Pairs
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.tag import Tag
 from foveate.tasks.tag import Text as TaggedText
-from foveate.tasks.trained import NoOptions
 from foveate.training import Training
 
 TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]

@@ -22,7 +22,7 @@ from foveate.tasks.looking import open_model
 from foveate.tasks.perplexity import Perplexity, perplexity
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.prose_text import LanguageText
-from foveate.tasks.trained import NoOptions, Trained
+from foveate.tasks.protocols import AnyPredictor, NoOptions
 from foveate.tasks.written import Written
 
 QUIET = Console(file=StringIO(), width=200)
@@ -73,7 +73,7 @@ def test_it_does_not_attend(author: Predictor, tmp_path: Path) -> None:
 
 def test_it_goes_on_from_a_beginning(author: Predictor) -> None:
     """A noun that it knows is followed by a deed; with a condition, nearly all sentences are of that kind."""
-    assert isinstance(author, Trained)
+    assert isinstance(author, AnyPredictor)
     found = written(author, "The whale", method="greedy")
     assert found.text.startswith("The whale ")
     assert any(found.text.startswith(f"The whale {deed}") for deed in tiny_prose.DEEDS)

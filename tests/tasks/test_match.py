@@ -14,7 +14,7 @@ from foveate.errors import UserError
 from foveate.tasks.looking import open_model
 from foveate.tasks.match import Match, Pairs
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions, Trained
+from foveate.tasks.protocols import AnyPredictor, NoOptions
 from foveate.training import Training
 
 
@@ -39,7 +39,7 @@ def test_it_learns_which_texts_belong_together(matcher: Predictor) -> None:
     assert right.probability > 0.8
     assert wrong.probability < 0.2
     assert right.line == f"{right.probability:.4f}\tred cat\trouge chat"
-    assert isinstance(matcher, Trained)
+    assert isinstance(matcher, AnyPredictor)
 
 
 def test_answers_in_order_and_nothing_for_nothing(matcher: Predictor) -> None:

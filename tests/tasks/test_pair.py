@@ -25,7 +25,7 @@ from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.tasks.looking import open_model
 from foveate.tasks.pair import Pair, Pairs, fit_rules
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 from foveate.training import Training
 
 START, END = LEARNED.start, LEARNED.end

@@ -15,7 +15,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.blanks import Filling
-from foveate.tasks.trained import NoOptions
+from foveate.tasks.protocols import NoOptions
 
 CONSOLE = Console(file=StringIO())
 

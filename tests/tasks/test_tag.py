@@ -16,8 +16,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.tagged import Tagged, tagged_dataset
 from foveate.errors import TextError, UserError
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.protocols import AnyPredictor, NoOptions
 from foveate.tasks.tag import Tag, Text
-from foveate.tasks.trained import NoOptions, Trained
 from foveate.training import Training
 
 STEMS = ["walk", "talk", "jump", "play", "cook", "look", "help", "call"]
@@ -70,7 +70,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory, told: StringIO) -> Predicto
 def test_it_learns_context_and_spelling(tagger: Predictor) -> None:
     assert tagger.run("they help the help").line == "they/PRON help/VERB the/DET help/NOUN"
     assert tagger.run("they smoked the call").tags[1] == "VERB"  # never seen; spelt like a verb
-    assert isinstance(tagger, Trained)
+    assert isinstance(tagger, AnyPredictor)
 
 
 def test_what_training_tells(tagger: Predictor, told: StringIO) -> None:

@@ -16,7 +16,7 @@ from foveate.data.text_files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
 from foveate.tasks.hub_data import local_paths
-from foveate.tasks.trained import Evaluation, Trained
+from foveate.tasks.protocols import AnyPredictor, Evaluation
 
 Options = TypeVar("Options")
 
@@ -45,7 +45,7 @@ class Eval(Generic[Options]):
 def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
-    task: Trained = tasks.load(asked.folder, asked.device)
+    task: AnyPredictor = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
     page = getattr(task, "task", None)

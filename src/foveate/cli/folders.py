@@ -16,7 +16,7 @@ from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import opener, predictors
 from foveate.tasks.recipe import WRITTEN
-from foveate.tasks.trained import describe
+from foveate.tasks.run_folder import describe
 
 
 def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:

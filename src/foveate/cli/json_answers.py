@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from foveate.files import strict_json
-from foveate.tasks.trained import Prediction
+from foveate.tasks.protocols import Prediction
 
 
 def answer_as_json(given: str, prediction: Prediction) -> str:

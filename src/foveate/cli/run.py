@@ -19,7 +19,7 @@ from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.chat import Message
 from foveate.errors import TextError, UserError, one_line
-from foveate.tasks.trained import Prediction, Trained
+from foveate.tasks.protocols import AnyPredictor, Prediction
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> None:
     if asked.picture is not None:
         check_extension(asked.picture)
         check_place(asked.picture)
-    task: Trained = tasks.load(asked.folder, asked.device)
+    task: AnyPredictor = tasks.load(asked.folder, asked.device)
     if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
         _chat(task, asked)
         return
@@ -109,7 +109,7 @@ def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
         _print("-", found, asked)
 
 
-def _answers(task: Trained, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
+def _answers(task: AnyPredictor, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
     """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
     options: Any = asked.options
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
@@ -137,7 +137,7 @@ def _chat(task: Any, asked: Run) -> None:
         before += [Message("user", text), Message("assistant", found.text)]
 
 
-def _streams(task: Trained, asked: Run) -> bool:
+def _streams(task: AnyPredictor, asked: Run) -> bool:
     """Whether the answer to the only text is shown while it is written."""
     return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.json
 
@@ -202,7 +202,7 @@ def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
         yield chunk
 
 
-def _draw(task: Trained, prediction: Prediction, path: Path) -> None:
+def _draw(task: AnyPredictor, prediction: Prediction, path: Path) -> None:
     figure = task.picture(prediction)
     if figure is None:
         raise UserError(f"no picture to draw into {path}: this model has no attention")

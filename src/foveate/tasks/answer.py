@@ -23,6 +23,7 @@ from foveate.tasks.image_answers import BATCH, answer_probabilities, glimpse_map
 from foveate.tasks.image_files import read_or_report
 from foveate.tasks.labelling import choose_label
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.questions import (
     DecidesAnswers,
     QuestionExamples,
@@ -33,7 +34,6 @@ from foveate.tasks.questions import (
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Task
-from foveate.tasks.trained import NoOptions
 from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip

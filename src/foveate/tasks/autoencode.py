@@ -23,13 +23,14 @@ from foveate.tasks.data_options import spread
 from foveate.tasks.nearest import nearest, nearest_by_words
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import FILES, AutoencodeText
+from foveate.tasks.protocols import ModelInputs, Writing
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reconstruction import REWRITINGS, Rewriting
 from foveate.tasks.reconstruction_metrics import fidelity
+from foveate.tasks.run_folder import check_unchanged
 from foveate.tasks.run_start import FromRun
 from foveate.tasks.text_task import TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
-from foveate.tasks.trained import Reading, Writing, check_unchanged
 from foveate.tasks.translations import END_SIGN
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
@@ -182,13 +183,13 @@ class Autoencode(FromRun, TextTask[Architecture]):
         fit = f"{len(self.fitting(predictor, examples)):,} have at most {self.examples.max_length:,} tokens"
         return [fit, *([f"nothing to compare with: {lost}"] if lost else [])]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         """A text to be read and written again; its sentences are called by their first words."""
         passage, rewriting = passage_of(text), self.rewriting(predictor.processor)
         batch = rewriting.batch(rewriting.encode([passage]), None)
         names = [*(" ".join(sentence.split()[:NAMED]) for sentence in passage.sentences), END_SIGN]
         inputs = predictor.on_device(batch.inputs)
-        return Reading(inputs, names, int(inputs["source_lengths"].sum()))
+        return ModelInputs(inputs, names, int(inputs["source_lengths"].sum()))
 
     def picture(self, predictor: Predictor, prediction: Answer) -> Any:
         """Which sentences each one looked at while the text was read and written."""

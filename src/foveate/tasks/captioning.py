@@ -11,7 +11,7 @@ import torch
 from foveate.contracts import Hypothesis
 from foveate.decoding import Decoding, decode
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import Writing
+from foveate.tasks.protocols import Writing
 
 BATCH = 64
 """Images that are described together."""

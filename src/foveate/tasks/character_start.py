@@ -12,7 +12,7 @@ from foveate import bundle
 from foveate.data.processor import PROCESSOR
 from foveate.errors import UserError
 from foveate.files import read_json
-from foveate.tasks.trained import describe
+from foveate.tasks.run_folder import describe
 
 
 @dataclass(kw_only=True)

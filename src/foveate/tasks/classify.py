@@ -14,12 +14,13 @@ from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.errors import at_least
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.fine_tuning import FromLanguageModel
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask
-from foveate.tasks.trained import NoOptions, Reading, unseen_labels
 from foveate.training import Batches, Training
 
 FEW = 1000
@@ -144,7 +145,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
         labels = predictor.processor.labels
         return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         return read_whole_text(predictor.model, predictor.processor.tokenizer, text)
 
     def picture(self, predictor: Predictor, prediction: Decision) -> Any:

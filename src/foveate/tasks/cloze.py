@@ -22,13 +22,13 @@ from foveate.errors import UserError, at_least
 from foveate.sight import look
 from foveate.tasks.blanks import FilledText, Filling, blanks_of, check_blanks
 from foveate.tasks.data_options import check_vocabulary
+from foveate.tasks.input_checks import check_positions
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import check_positions
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
 

@@ -21,10 +21,10 @@ from foveate.tasks.colour_counts import counted_ways
 from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import NoOptions
 from foveate.training import CrossEntropy, Objective, Training
 from foveate.training.settings import check_seed
 from foveate.viewer.protocol import Input, LookResult

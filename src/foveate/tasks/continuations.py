@@ -14,9 +14,10 @@ from foveate.data import text_batches
 from foveate.data.language_processor import LanguageProcessor
 from foveate.decoding import decode
 from foveate.errors import UserError, quoted, unknown
+from foveate.tasks.input_checks import check_positions
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.protocols import Writing
 from foveate.tasks.text_task import TOKENS_TOGETHER
-from foveate.tasks.trained import Writing, check_positions
 from foveate.tasks.written import Written
 
 

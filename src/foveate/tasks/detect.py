@@ -21,11 +21,11 @@ from foveate.sight import look
 from foveate.tasks.detection_metrics import Boxes, detection_metrics
 from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects
 from foveate.tasks.image_files import image_files, read_images, without_damaged
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.start import FromEncoder
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unseen_labels
 from foveate.training import Objective, Training
 from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 from foveate.viewer.detections import plot_detections

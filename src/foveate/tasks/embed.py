@@ -20,11 +20,11 @@ from foveate.tasks.embedder import Embedded, Embedder, Embedding
 from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.label_texts import read_whole_text
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.retrieval import as_recall, letter_vectors, target_ranks
 from foveate.tasks.start import open_start
 from foveate.tasks.text_task import TextExamples, TextTask
-from foveate.tasks.trained import NoOptions, Reading
 from foveate.training import Batches, Objective, Training
 from foveate.training.contrastive import ContrastiveTexts
 
@@ -177,7 +177,7 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
         lengths = enumerate(map(len, predictor.processor.tokenizer.encode(list(texts))))
         return [place for place, length in lengths if length > self.examples.max_length]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         return read_whole_text(predictor.model, predictor.processor.tokenizer, text)
 
 

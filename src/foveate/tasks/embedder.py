@@ -17,8 +17,9 @@ from foveate.data.text_batches import surroundings, text_batches
 from foveate.data.text_files import read_sentences
 from foveate.errors import UserError, at_least, printable
 from foveate.files import read_json, read_json_value
+from foveate.tasks.input_checks import check_positions
+from foveate.tasks.protocols import Evaluation, ModelInputs
 from foveate.tasks.start import open_start
-from foveate.tasks.trained import Evaluation, Reading, check_positions
 from foveate.training.hardware import choose_device
 
 MODULES, MODULES_READ = "modules.json", ("Transformer", "Pooling", "Normalize")
@@ -126,13 +127,15 @@ class Embedder:
     def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         return []
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places."""
         (begin, end), (tokens,) = surroundings(self.tokenizer), self.tokenizer.encode([text])
         ids = [*begin, *tokens, *end]
         inputs = {"tokens": torch.tensor([ids]), "lengths": torch.tensor([len(ids)])}
         device = next(self.model.parameters()).device
-        return Reading({name: value.to(device) for name, value in inputs.items()}, self.tokenizer.pieces(ids), len(ids))
+        return ModelInputs(
+            {name: value.to(device) for name, value in inputs.items()}, self.tokenizer.pieces(ids), len(ids)
+        )
 
     def picture(self, prediction: Embedded) -> None:
         """None: an embedding is of the whole text."""

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from foveate.data.dataset import Dataset
 from foveate.errors import at_least, printable
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
-from foveate.tasks.trained import NoOptions, unseen_labels
 
 
 @runtime_checkable

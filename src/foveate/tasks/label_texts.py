@@ -11,9 +11,10 @@ from foveate.data import text_batches
 from foveate.data.text_batches import surroundings
 from foveate.errors import printable
 from foveate.sight import look
+from foveate.tasks.input_checks import check_positions
 from foveate.tasks.labelling import choose_label
+from foveate.tasks.protocols import START_SIGN, ModelInputs
 from foveate.tasks.text_task import TOKENS_TOGETHER
-from foveate.tasks.trained import START_SIGN, Reading, check_positions
 from foveate.viewer import Alignment, plot_alignments
 
 
@@ -54,7 +55,7 @@ def label_texts(
     return found
 
 
-def read_whole_text(model: nn.Module, tokenizer: Tokenizer, text: str) -> Reading:
+def read_whole_text(model: nn.Module, tokenizer: Tokenizer, text: str) -> ModelInputs:
     """What a model is given to read a text as a whole, and names of its places."""
     (tokens,) = tokenizer.encode([text])
     begin, end = surroundings(tokenizer)
@@ -64,10 +65,10 @@ def read_whole_text(model: nn.Module, tokenizer: Tokenizer, text: str) -> Readin
         "lengths": torch.tensor([len(ids)], device=device),
     }
     pieces = tokenizer.pieces(ids) if end else [START_SIGN, *tokenizer.pieces(tokens)]
-    return Reading(inputs, pieces, len(pieces))
+    return ModelInputs(inputs, pieces, len(pieces))
 
 
-def plot_decision(model: nn.Module, reading: Reading, decision: Decision) -> Picture | None:
+def plot_decision(model: nn.Module, reading: ModelInputs, decision: Decision) -> Picture | None:
     """Where a model looked in a text when it decided, as one row; None if it does not attend.
 
     That is the last site: the pooling, or the last layer of an encoder whose first place (or mean) decides.

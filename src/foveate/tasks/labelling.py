@@ -5,7 +5,8 @@ from typing import Protocol, runtime_checkable
 
 from foveate.errors import UserError
 from foveate.tasks.classification_metrics import accuracy, macro_f1
-from foveate.tasks.trained import Evaluation, unseen_labels
+from foveate.tasks.input_checks import unseen_labels
+from foveate.tasks.protocols import Evaluation
 
 
 @runtime_checkable

@@ -19,14 +19,16 @@ from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, continue_texts
 from foveate.tasks.fine_tuning import FromLanguageModel
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, watch
+from foveate.tasks.protocols import START_SIGN, ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.run_folder import check_unchanged
 from foveate.tasks.start import Start
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
-from foveate.tasks.trained import START_SIGN, NoOptions, Reading, check_unchanged, unseen_labels
 from foveate.tasks.written import Written
 from foveate.training import Batches, Training
 
@@ -159,11 +161,11 @@ class Language(FromLanguageModel, TextTask[Architecture]):
         lost = self._lost(predictor)
         return [*notes, *([f"no n-grams to compare with: {lost}"] if lost else [])]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         passage, processor = Passage("the input", "", (text,)), predictor.processor
         ((_, batch),) = processor.in_order([passage], 1)
         pieces = [START_SIGN, *processor.tokenizer.pieces(batch.inputs["tokens"][0, 1:].tolist())]
-        return Reading(predictor.on_device(batch.inputs), pieces, len(pieces))
+        return ModelInputs(predictor.on_device(batch.inputs), pieces, len(pieces))
 
     def scores(
         self,

@@ -12,19 +12,19 @@ from foveate.tasks import TASKS, task_class
 
 if TYPE_CHECKING:
     from foveate.tasks.predictor import Predictor, Predictors
+    from foveate.tasks.protocols import LoadedPredictor
     from foveate.tasks.task import Task
-    from foveate.tasks.trained import Loaded
     from foveate.training import Callback
 
 
-def load(folder: Path | str, device: str = "cpu") -> "Loaded":
+def load(folder: Path | str, device: str = "cpu") -> "LoadedPredictor":
     """A trained model, ready to `run`: of a run folder, a Hugging Face folder, a name such as smollm2 or minilm, or
     a model of the Hugging Face hub such as "hub:openai-community/gpt2", fetched once into the cache.
 
     Raises UserError, one line, for a folder that is damaged, or holds a model that foveate does not have.
     """
     folder = locate(folder)
-    loaded: Loaded = opener(folder).load(folder, device)
+    loaded: LoadedPredictor = opener(folder).load(folder, device)
     return loaded
 
 

@@ -20,8 +20,9 @@ from foveate.tasks.match_vectors import vector_measures
 from foveate.tasks.pair_reading import QUERY, pair_inputs, probabilities
 from foveate.tasks.pair_text import PairTask, PairText, split_pair
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.trained import NoOptions, check_unchanged
+from foveate.tasks.run_folder import check_unchanged
 from foveate.training import Batches, Training
 from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.protocol import Input, LookResult

@@ -21,10 +21,10 @@ from foveate.errors import TextError, UserError, printable
 from foveate.tasks.caption import Captions
 from foveate.tasks.drawn_words import check_captions
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Task
-from foveate.tasks.trained import NoOptions
 from foveate.training import Objective, Training
 from foveate.training.contrastive import Contrastive
 

@@ -21,8 +21,8 @@ from foveate.errors import UserError
 from foveate.nn import attends
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor, compare_ways
+from foveate.tasks.protocols import Evaluation, NoOptions, Prediction
 from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.trained import Evaluation, NoOptions, Prediction
 from foveate.training import Batches, CrossEntropy, Objective, Validation
 from foveate.viewer.protocol import Input, InputKind, LookResult
 

@@ -19,14 +19,15 @@ from foveate.data.labelled_pairs import (
 from foveate.errors import UserError, at_least
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.fine_tuning import FromLanguageModel
+from foveate.tasks.input_checks import check_positions, unseen_labels
 from foveate.tasks.label_texts import Decision, plot_decision
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.match_rules import MEASURES, fit
 from foveate.tasks.pair_text import split_pair
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
-from foveate.tasks.trained import NoOptions, Reading, check_positions, unseen_labels
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 
@@ -153,11 +154,11 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
         labels = predictor.processor.labels
         return [f"{len(labels)} labels", *unseen_labels("labels", [example.label for example in examples], labels)]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         processor: LabelledPairProcessor = predictor.processor
         (pair,) = processor.encode([split_pair(text)])
         row, _ = processor.join(pair)
-        return Reading(predictor.on_device(processor.inputs([pair])), processor.tokenizer.pieces(row), len(row))
+        return ModelInputs(predictor.on_device(processor.inputs([pair])), processor.tokenizer.pieces(row), len(row))
 
     def picture(self, predictor: Predictor, prediction: Decision) -> Any:
         return plot_decision(predictor.model, self.model_inputs(predictor, prediction.text), prediction)

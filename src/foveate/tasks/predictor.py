@@ -15,7 +15,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
-from foveate.tasks.trained import Evaluation, Prediction, describe, load_run, recipe_value
+from foveate.tasks.protocols import Evaluation, Prediction
+from foveate.tasks.run_folder import describe, load_run, recipe_value
 from foveate.training.folder_lock import lock_to_save
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.masking import MASK
 from foveate.errors import UserError
 from foveate.tasks.blanks import Blank, FilledText, Filling, check_blanks
+from foveate.tasks.input_checks import check_positions
+from foveate.tasks.protocols import Evaluation, ModelInputs, NoOptions
 from foveate.tasks.public_reader import read_bert
-from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions
 
 
 @dataclass
@@ -79,10 +80,10 @@ class WordFiller:
             "token_types": torch.tensor([self.tokenizer.token_types(row)], device=device),
         }
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places."""
         row = self._encode(text)
-        return Reading(self._inputs(row), self.tokenizer.pieces(row), len(row))
+        return ModelInputs(self._inputs(row), self.tokenizer.pieces(row), len(row))
 
     def longer_than_training(self, texts: Sequence[str]) -> list[int]:
         return []

@@ -18,12 +18,13 @@ from foveate.data.tagged import tagged_text
 from foveate.data.text_files import read_lines
 from foveate.errors import TextError, UserError, printable, quoted
 from foveate.interop.layout import label_names
+from foveate.tasks.input_checks import check_positions, unseen_labels
 from foveate.tasks.label_texts import Decision, plot_decision
 from foveate.tasks.labelling import choose_label, evaluate_labels, label_metrics
 from foveate.tasks.pair_text import split_pair
+from foveate.tasks.protocols import Evaluation, ModelInputs, NoOptions
 from foveate.tasks.public_reader import PublicReader, open_reader
 from foveate.tasks.tag import Tagging
-from foveate.tasks.trained import Evaluation, NoOptions, Reading, check_positions, unseen_labels
 
 NEXT = ("next", "not next")
 """What the labels of BERT's next-sentence head are called, if the folder has no names of its own."""
@@ -74,10 +75,10 @@ class PublicLabeller:
         """None: how long the training texts were is not known."""
         return []
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places."""
         row = self.reader.encode(text)
-        return Reading(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
+        return ModelInputs(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
 
     def logits(self, texts: Sequence[str]) -> list[Tensor]:
         """The logits of each text, (1, N) or (T, N). Raises TextError for one that is too long to read."""

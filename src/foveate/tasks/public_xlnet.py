@@ -19,9 +19,9 @@ from foveate.interop.public_folder import check_tokenizer, read_folder
 from foveate.special_tokens import Role
 from foveate.tasks.blanks import Blank
 from foveate.tasks.embedder import Embedder, read_pooling
+from foveate.tasks.protocols import ModelInputs
 from foveate.tasks.public_bert import WordFiller
 from foveate.tasks.public_reader import PublicReader, TextRow, open_reader
-from foveate.tasks.trained import Reading
 from foveate.training.hardware import choose_device
 
 OWN_NAMES: dict[str, Role] = {"[MASK]": "mask", "[SEP]": "separator"}
@@ -67,14 +67,14 @@ class XLNetFiller(WordFiller):
         device = next(self.model.parameters()).device
         return {name: value.to(device) for name, value in inputs.items()}
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places. A text without [MASK] is only read."""
         row = self._encode(text)
         inputs, pieces = self._asked(text, row), self.tokenizer.pieces(row)
         asked = [pieces[place] for place in inputs["places"][0].tolist()]
         if not asked:
             del inputs["ranks"], inputs["places"]
-        return Reading(inputs, pieces, len(row), asked)
+        return ModelInputs(inputs, pieces, len(row), asked)
 
 
 @dataclass(kw_only=True)
@@ -105,10 +105,10 @@ class XLNetEmbedder(Embedder):
         vectors = torch.stack(found).float() if found else torch.zeros(0, self.model.config.width)  # type: ignore[union-attr, arg-type]
         return F.normalize(vectors, dim=-1) if self.normalized else vectors
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places."""
         row = self._row(text)
-        return Reading(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
+        return ModelInputs(self.reader.inputs([row]), self.reader.tokenizer.pieces(row.tokens), len(row.tokens))
 
     def _row(self, text: str) -> TextRow:
         tokenizer = cast(PublicTokenizer, self.reader.tokenizer)

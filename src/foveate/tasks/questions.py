@@ -9,9 +9,9 @@ from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
 from foveate.tasks.classification_metrics import accuracy
 from foveate.tasks.data_options import check_vocabulary
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.task import Examples
-from foveate.tasks.trained import unseen_labels
 
 
 @dataclass

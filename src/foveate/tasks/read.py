@@ -21,11 +21,11 @@ from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.classification_metrics import accuracy
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.image_files import image_files
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.nearest_images import nearest_writing
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unseen_labels
 from foveate.tasks.word_reading import BATCH, Search, read_words
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult

@@ -19,7 +19,7 @@ from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
 from foveate.tasks.hub_data import local_paths
-from foveate.tasks.trained import Description
+from foveate.tasks.run_folder import Description
 from foveate.training import Training, main_process
 from foveate.training.checkpoints import Checkpoints
 from foveate.training.folder_lock import METRICS, check_folder

@@ -15,10 +15,10 @@ from foveate.data.preferences import Preference, PreferenceProcessor, read_prefe
 from foveate.errors import UserError
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import NoOptions
 from foveate.training import Objective, Training
 from foveate.training.preferences import BradleyTerry
 

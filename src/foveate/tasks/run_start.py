@@ -13,7 +13,7 @@ from foveate import bundle
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.tasks.recipe import Recipe, has_all_sizes
-from foveate.tasks.trained import Description, describe, recipe_value
+from foveate.tasks.run_folder import Description, describe, recipe_value
 from foveate.tensor_parts import file_digest
 
 

@@ -23,8 +23,8 @@ from foveate.interop.weight_files import weight_files
 from foveate.models.vision.image_encoder import encoder_of
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
 from foveate.tasks.image_start import encoder_path, fill_image_encoder
+from foveate.tasks.run_folder import describe
 from foveate.tasks.start_parts import PARTS_OF, part_names
-from foveate.tasks.trained import describe
 from foveate.tensor_files import read_tensors, write_tensors
 from foveate.training import main_process
 

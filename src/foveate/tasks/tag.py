@@ -17,10 +17,11 @@ from foveate.errors import at_least, printable
 from foveate.sight import look
 from foveate.tasks.classification_metrics import accuracy, macro_f1
 from foveate.tasks.fine_tuning import READ_AROUND, FromLanguageModel
+from foveate.tasks.input_checks import check_positions, unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
-from foveate.tasks.trained import NoOptions, Reading, check_positions, unseen_labels
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
 
@@ -156,12 +157,12 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
             *unseen_labels("tags", right, lexicon.tags),
         ]
 
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         words, processor = split_words(text), predictor.processor
         inputs = processor.inputs([words])
         if isinstance(processor, PieceTagProcessor):
             words = processor.tokenizer.pieces(inputs["tokens"][0].tolist())
-        return Reading(predictor.on_device(inputs), words, len(words))
+        return ModelInputs(predictor.on_device(inputs), words, len(words))
 
     def picture(self, predictor: Predictor, prediction: Tagging) -> Any:
         """Where each word looked, in the layer that looks most decidedly."""

@@ -19,10 +19,11 @@ from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
 from foveate.tasks.data_options import unknown_note
 from foveate.tasks.example_source import ExampleSource
+from foveate.tasks.input_checks import without_too_long
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.protocols import ModelInputs
 from foveate.tasks.recipe import Architecture, Recipe
 from foveate.tasks.task import Task
-from foveate.tasks.trained import Reading, without_too_long
 from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
@@ -74,7 +75,7 @@ class TextTask(Task[Architecture]):
         return [self.num_special_tokens + length for length in self.lengths(processor, examples)]
 
     @abstractmethod
-    def model_inputs(self, predictor: Predictor, text: str) -> Reading:
+    def model_inputs(self, predictor: Predictor, text: str) -> ModelInputs:
         """What the model is given to read one text, and what to call its places."""
 
     def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:

@@ -16,11 +16,11 @@ from foveate.data.sounds import Sound, read_sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.errors import at_least
 from foveate.tasks.character_start import FromCharacters
+from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.trained import unseen_labels
 from foveate.tasks.transcripts import (
     Search,
     TimedSearch,

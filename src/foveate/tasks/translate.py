@@ -18,10 +18,11 @@ from foveate.data.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.data_options import unknown_note
+from foveate.tasks.input_checks import without_too_long
 from foveate.tasks.pair_text import PairTask, PairText
 from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.trained import Evaluation, without_too_long
 from foveate.tasks.translation_metrics import quality, quality_by_length, signatures
 from foveate.tasks.translations import (
     Measuring,

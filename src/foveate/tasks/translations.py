@@ -12,8 +12,9 @@ from foveate.decoding import batches_at_once, decode_all
 from foveate.errors import at_least
 from foveate.inference.cpu import Precision
 from foveate.sight import look
+from foveate.tasks.input_checks import check_positions
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import Writing, check_positions
+from foveate.tasks.protocols import Writing
 from foveate.tasks.translation_metrics import check_tokenize
 from foveate.tasks.written import Written
 from foveate.viewer import Alignment

@@ -15,12 +15,13 @@ from foveate import models, tasks
 from foveate.bundle import WEIGHTS
 from foveate.data.text_files import digest
 from foveate.errors import UserError
+from foveate.tasks.input_checks import check_positions
 from foveate.tasks.predictor import Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
 from foveate.tasks.rollouts import distinct, write
 from foveate.tasks.task import Task
-from foveate.tasks.trained import NoOptions, check_positions
 from foveate.training.settings import check_seed
 
 MAX_TOKENS = 24

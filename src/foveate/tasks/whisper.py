@@ -26,8 +26,8 @@ from foveate.interop.public_folder import header_of, read_folder
 from foveate.models.speech.whisper import Whisper
 from foveate.sight import look
 from foveate.tasks.predictor import evaluation_rows
+from foveate.tasks.protocols import Evaluation
 from foveate.tasks.sound_files import read_or_report, sound_files
-from foveate.tasks.trained import Evaluation
 from foveate.tasks.transcripts import Transcript, check_raw, text_metrics, transcripts_as_they_come
 from foveate.tasks.whisper_generator import SoundGenerator
 from foveate.tasks.whisper_tokens import Spoken, WhisperTokens, plain_words

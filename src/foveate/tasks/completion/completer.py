@@ -22,7 +22,7 @@ from foveate.interop.public_folder import PublicHeader, check_tokenizer, read_fo
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.answers import Completing, Completion, Show, TextStream
 from foveate.tasks.completion.choices import Choice, ChoiceScorer
-from foveate.tasks.trained import Evaluation, Reading
+from foveate.tasks.protocols import Evaluation, ModelInputs
 from foveate.training.hardware import choose_device
 
 BATCH = 4096
@@ -185,11 +185,11 @@ class Completer:
         """None: what is longer than the positions is an error."""
         return []
 
-    def model_inputs(self, text: str) -> Reading:
+    def model_inputs(self, text: str) -> ModelInputs:
         """What the model is given to read a text, and what to call its tokens."""
         (tokens,) = self._prompts([text], Completing())
         inputs = {"tokens": torch.tensor([tokens], device=self.model.embedding.weight.device)}
-        return Reading(inputs, self.tokenizer.pieces(tokens), len(tokens))
+        return ModelInputs(inputs, self.tokenizer.pieces(tokens), len(tokens))
 
     def picture(self, prediction: Any) -> Picture | None:
         raise UserError("a language model has many maps and no single picture: `foveate look` writes a page of them")

@@ -20,7 +20,7 @@ from foveate.inference.linear_layers import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.prompts import Prompting, read_pairs
-from foveate.tasks.trained import Evaluation
+from foveate.tasks.protocols import Evaluation
 
 
 @dataclass

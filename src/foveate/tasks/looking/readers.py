@@ -17,7 +17,7 @@ from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, req
 from foveate.tasks.looking.naming import model_name, single_input_names
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.trained import Reading, Trained
+from foveate.tasks.protocols import AnyPredictor, ModelInputs
 from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
 
 LONGEST_ANSWER = 400
@@ -69,7 +69,7 @@ def look_at_text(
     given: Input,
     max_length: int,
     sites: Sequence[str] | None,
-    reading: Callable[[str], Reading],
+    reading: Callable[[str], ModelInputs],
 ) -> LookResult:
     """A look at a predictor while it reads a text, as one line. Raises UserError for a model that does not attend."""
     task = predictor.task
@@ -82,13 +82,13 @@ def look_at_text(
 
 
 def _look(
-    task: Trained,
+    task: AnyPredictor,
     options: Any,
     name: str,
     given: Input,
     max_length: int,
     sites: Sequence[str] | None,
-    reader: Callable[[str], Reading],
+    reader: Callable[[str], ModelInputs],
 ) -> LookResult:
     text = require_text(given, name)
     reading = reader(text)

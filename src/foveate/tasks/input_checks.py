@@ -1,0 +1,53 @@
+"""What a model cannot read or tell apart: too many positions, and labels that it did not learn."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
+
+from rich.console import Console
+from torch import nn
+
+from foveate.errors import TextError, UserError, quoted
+from foveate.nn import longest_sequence
+
+Example = TypeVar("Example")
+
+
+def check_positions(
+    model: nn.Module, texts: Sequence[str], lengths: Iterable[tuple[int, int]], num_special_tokens: int = 1
+) -> None:
+    """Raise TextError for the first text that takes more positions, with a start or an end, than the model has learned.
+
+    `lengths` tell the place of each text that has any tokens, and how many.
+    """
+    most = longest_sequence(model)
+    for place, length in lengths:
+        if (taken := length + num_special_tokens) > most:
+            wrong = f"{quoted(texts[place])} takes {taken:,} positions, but the model learned only {most:,}"
+            raise TextError(place, wrong)
+
+
+def without_too_long(
+    model: nn.Module, examples: Sequence[Example], lengths: Iterable[int], name: str, console: Console
+) -> list[Example]:
+    """The examples to validate on that the model has positions for; a line tells how many others there are.
+
+    Raises UserError where there are only others.
+    """
+    most = longest_sequence(model)
+    fitting = [example for example, length in zip(examples, lengths, strict=True) if length <= most]
+    if left_out := len(examples) - len(fitting):
+        told = f"{name}: {left_out:,} of {len(examples):,} left out of validation for more than {most:,} positions"
+        if not fitting:
+            raise UserError(told)
+        console.print(told, markup=False, highlight=False)
+    return fitting
+
+
+def unseen_labels(kind: str, right: Sequence[str], known: Collection[str]) -> list[str]:
+    """A note, where some of what is said of the examples of a text is nothing that a model could tell apart."""
+    others = Counter(one for one in right if one not in known)
+    if not others:
+        return []
+    named = ", ".join(name for name, _ in others.most_common(3)) + (", ..." if len(others) > 3 else "")
+    return [f"{others.total():,} of {len(right):,} have {kind} that the model did not learn: {named}"]
