@@ -304,7 +304,7 @@ def test_colours_change_within_a_share_and_rectangles_are_erased() -> None:
 
 
 def test_what_changes_a_batch_comes_from_its_generator(folder: Path) -> None:
-    processor = ImageProcessor(ImageFormat(5, 3), {"blue": 3, "red": 3}, True, 0.3, 1.0, 2, 9.0, 0.2)
+    processor = ImageProcessor(ImageFormat(5, 3), {"blue": 3, "red": 3}, colour=0.3, erase=1.0, operations=2, mixup=0.2)
     prepared = processor.prepare(labelled_images([folder]))
     first, again, plain = (
         processor.batch(list(prepared), generator).inputs["pixels"]

@@ -200,7 +200,8 @@ def test_own_text_in_a_file_cut_into(tmp_path: Path, tokens: str) -> None:
     lines = told.getvalue().splitlines()
     assert lines[0].startswith("a.tsv: 58 texts (")
     assert lines[1].startswith("a.tsv, held out: 3 texts (")
-    assert f" {tokens}, 2 labels" in lines[3]
+    assert "--from minilm" in lines[2]
+    assert f" {tokens}, 2 labels" in lines[4]
     assert (
         foveate.load(tmp_path / "run").run("BAD cats").probabilities
         == foveate.load(tmp_path / "run").run("bad cats").probabilities
