@@ -7,7 +7,7 @@ from torch import nn
 from foveate.data import TRAINERS, LabelledText, ParallelText
 from foveate.errors import UserError
 from foveate.nn import LearnedPositions
-from foveate.tasks.data_options import spread, unknown_note
+from foveate.tasks.data_options import subsample, unknown_note
 from foveate.tasks.input_checks import without_too_long
 
 WORDS = "abcdefghi"
@@ -15,7 +15,7 @@ WORDS = "abcdefghi"
 
 @pytest.mark.parametrize(("total", "expected"), [(0, []), (3, [0, 1, 2]), (4, [0, 2]), (9, [0, 3, 6]), (10, [0, 4, 8])])
 def test_at_most_so_many_from_all_over(total: int, expected: list[int]) -> None:
-    assert spread(iter(range(total)), total, 3) == expected
+    assert subsample(iter(range(total)), total, 3) == expected
 
 
 def test_labels_of_texts_from_all_over() -> None:

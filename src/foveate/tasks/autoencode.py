@@ -19,7 +19,7 @@ from foveate.data.tokenizer_processor import TokenizerProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
 from foveate.sight import look
-from foveate.tasks.data_options import spread
+from foveate.tasks.data_options import subsample
 from foveate.tasks.nearest import nearest, nearest_by_words
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import FILES, AutoencodeText
@@ -219,7 +219,7 @@ class Autoencode(FromRun, TextTask[Architecture]):
         fitting = self.fitting(predictor, examples)
         if not fitting:
             raise UserError(f"nothing has at most {self.examples.max_length} tokens, as what was learned has")
-        return spread(fitting, len(fitting), options.examples)
+        return subsample(fitting, len(fitting), options.examples)
 
     @staticmethod
     def _metrics(

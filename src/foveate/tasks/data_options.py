@@ -59,6 +59,6 @@ def held_out(text: Text, files: str, unit: str, instead: str = "--validation") -
     return train, validation
 
 
-def spread(examples: Iterable[Example], total: int, count: int) -> list[Example]:
+def subsample(examples: Iterable[Example], total: int, count: int) -> list[Example]:
     """At most `count` of the examples, of which there are `total`, evenly from all over: a text may have an order."""
     return list(islice(examples, None, None, max(1, -(-total // count))))
