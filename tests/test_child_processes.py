@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import still_running
 
 from foveate import child_processes
 from foveate.child_processes import BY_TORCHRUN, PARENT, child_environment, end_with_parent
@@ -39,13 +40,7 @@ def test_what_the_gallery_started_ends_with_it(number: signal.Signals, tmp_path:
         time.sleep(2)
         gallery.send_signal(number)
         gallery.wait(20)
-    deadline = time.monotonic() + 30
-    while any(map(_runs, children)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    left = [child for child in children if _runs(child)]
-    for child in left:
-        os.kill(child, signal.SIGKILL)
-    assert not left
+    assert not still_running(children, 30)
 
 
 def test_a_process_knows_a_parent_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,11 +106,3 @@ def _children(parent: int) -> list[int]:
         except OSError:  # it has ended meanwhile
             continue
     return found
-
-
-def _runs(process: int) -> bool:
-    """Whether a process is there, and more than its exit status."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return False

@@ -46,7 +46,7 @@ def read_tensors(path: Path, prefix: str = "") -> TensorFile:
 
     Raises UserError where the file is missing, truncated or damaged.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         names = {name: owner for name, owner in owners(file, path).items() if name.startswith(prefix)}
         tensors = {owner: file.get_tensor(owner) for owner in set(names.values())}
         metadata = {key: value for key, value in (file.metadata() or {}).items() if key != "tied"}
@@ -54,7 +54,7 @@ def read_tensors(path: Path, prefix: str = "") -> TensorFile:
 
 
 def owners(file: Any, path: Path) -> dict[str, str]:
-    """The name under which each tensor of an opened file lies, tied ones included."""
+    """The name under which each tensor of an open file lies, tied ones included."""
     own = {name: name for name in file.keys()}  # noqa: SIM118
     try:
         tied = dict(parse_json((file.metadata() or {}).get("tied", "{}"), f"{path}, its tied tensors"))
@@ -68,7 +68,7 @@ def owners(file: Any, path: Path) -> dict[str, str]:
 
 def read_metadata(path: Path) -> dict[str, str]:
     """The metadata of a safetensors file, without reading its tensors. Raises UserError like `read_tensors`."""
-    with opened(path) as file:
+    with open_file(path) as file:
         return dict(file.metadata() or {})
 
 
@@ -82,7 +82,7 @@ def _in_order(path: Path) -> None:
         file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size))
 
 
-def opened(path: Path) -> Any:
+def open_file(path: Path) -> Any:
     """An open safetensors file, to be entered. Raises UserError like `read_tensors`."""
     try:
         return safe_open(path, "pt")

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from foveate.errors import UserError
 from foveate.files import parse_json
-from foveate.tensor_files import opened, owners, read_metadata, write_tensors
+from foveate.tensor_files import open_file, owners, read_metadata, write_tensors
 
 PARTS = "parts"
 """What the metadata calls the folder and the files of parts."""
@@ -111,7 +111,7 @@ def open_tensors(path: Path) -> Iterator[dict[str, "StoredTensor"]]:
     found: dict[str, StoredTensor] = {}
     with ExitStack() as stack:
         for each in [path, *(parts.paths if parts else [])]:
-            for name, piece in _pieces(stack.enter_context(opened(each)), each):
+            for name, piece in _pieces(stack.enter_context(open_file(each)), each):
                 found.setdefault(name, StoredTensor(path, name)).add(piece)
         yield found
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import words
+from processes import still_running
 from safetensors.torch import load_file
 from small import FLAGS
 
@@ -160,21 +161,7 @@ def test_processes_end_with_their_launcher(met: bool, data: Path, tmp_path: Path
         process.wait(20)
         if not met:
             os.kill(workers[1], signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while any(map(runs, workers)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        left = [worker for worker in workers if runs(worker)]
-        for worker in left:
-            os.kill(worker, signal.SIGKILL)
-        assert not left
-
-
-def runs(process: int) -> bool:
-    """Whether a process is there, and more than its exit status."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return False
+        assert not still_running(workers, 60)
 
 
 @pytest.mark.parametrize(("local_rank", "said"), [("0", ["foveate: steps is 0, but must be at least 1"]), ("1", [])])

@@ -3,7 +3,8 @@
 import io
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 
@@ -18,6 +19,16 @@ def write_archive(path: Path, contents: Mapping[str, str | bytes]) -> None:
                 archive.writestr(name, content)
     else:
         path.write_bytes(_tar(files))
+
+
+def packages_in(folder: Path) -> Callable[[list[str], Path], AbstractContextManager[list[Path]]]:
+    """What stands for `debian_packages`: it finds `NAME.deb` in a folder."""
+
+    @contextmanager
+    def packages(names: list[str], _: Path) -> Iterator[list[Path]]:
+        yield [folder / f"{name}.deb" for name in names]
+
+    return packages
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:

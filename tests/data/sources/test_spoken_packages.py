@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from archives import write_archive
+from archives import packages_in, write_archive
 
 from foveate.data import open_source
 from foveate.data.sources import fillets, prompts
@@ -42,19 +42,9 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ogg = {f"{games}/sound/ship/nl/{name}.ogg": sound() for name in names}  # WAV is known by its content
     write_archive(tmp_path / "fillets-ng-data-nl.deb", ogg)
 
-    class Packages:
-        def __init__(self, names: list[str], folder: Path) -> None:
-            self.names = names
-
-        def __enter__(self) -> list[Path]:
-            return [tmp_path / f"{name}.deb" for name in self.names]
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
     for module in (prompts, fillets):
-        monkeypatch.setattr(module, "debian_packages", Packages)
+        monkeypatch.setattr(module, "debian_packages", packages_in(tmp_path))
 
 
 @pytest.mark.parametrize(

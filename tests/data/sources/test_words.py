@@ -4,7 +4,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from archives import write_archive
+from archives import packages_in, write_archive
 
 from foveate.data import open_source
 from foveate.data.sources import words
@@ -22,18 +22,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         fonts = {f"usr/share/fonts/{name}/{name}.ttf": FONT, f"usr/share/fonts/{name}/LinBiolinum_K.otf": b"keys"}
         write_archive(tmp_path / f"fonts-{name}.deb", fonts)
 
-    class Packages:
-        def __init__(self, names: list[str], folder: Path) -> None:
-            self.names = names
-
-        def __enter__(self) -> list[Path]:
-            return [tmp_path / f"{name}.deb" for name in self.names]
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
     monkeypatch.setenv("FOVEATE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(words, "debian_packages", Packages)
+    monkeypatch.setattr(words, "debian_packages", packages_in(tmp_path))
     for name, font in (("TRAIN", "alpha"), ("DEV", "beta"), ("TEST", "gamma")):
         monkeypatch.setattr(words, f"{name}_FONTS", (font,))
     monkeypatch.setattr(words, "COUNTS", (300, 40, 50))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound
-from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
+from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
-from foveate.data.sources.spoken_parts import spoken_parts, write_parts
+from foveate.data.sources.spoken_parts import open_parts, write_parts
 from foveate.errors import UserError
 
 PACKAGE = "fillets-ng-data"
@@ -26,9 +26,7 @@ LINE = re.compile(r'dialogId\("([^"]+)".*?\)\s*dialogStr\("((?:[^"\\]|\\.)*)"\)'
 
 def open_fillets(language: str, before_fetch: BeforeFetch) -> Splits[Dataset[LabelledSound]]:
     """The lines to train, validate and test on. Raises UserError without soundfile, which reads them."""
-    folder = fetched(f"fillets-{language}", partial(_fetch, language), before_fetch)
-    with undamaged(folder):
-        return spoken_parts(folder, f"fillets-{language}")
+    return open_parts(f"fillets-{language}", partial(_fetch, language), before_fetch)
 
 
 def _fetch(language: str, folder: Path) -> None:

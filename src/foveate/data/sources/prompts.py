@@ -8,12 +8,12 @@ from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound
-from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
+from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
-from foveate.data.sources.spoken_parts import spoken_parts, write_parts
+from foveate.data.sources.spoken_parts import open_parts, write_parts
 from foveate.errors import UserError
 
 SHARE_ALIKE, BY = "CC-BY-SA-3.0", "CC-BY-3.0"
@@ -30,9 +30,7 @@ LANGUAGES = {
 
 def open_prompts(language: str, before_fetch: BeforeFetch) -> Splits[Dataset[LabelledSound]]:
     """The prompts to train, validate and test on; none has a text of another part."""
-    folder = fetched(f"prompts-{language}", partial(_fetch, language), before_fetch)
-    with undamaged(folder):
-        return spoken_parts(folder, f"prompts-{language}")
+    return open_parts(f"prompts-{language}", partial(_fetch, language), before_fetch)
 
 
 def _fetch(language: str, folder: Path) -> None:

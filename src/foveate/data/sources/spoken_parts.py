@@ -1,11 +1,12 @@
 """Recorded sentences of a package as three parts, none of which has a text of another."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
 from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
+from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.splits import Splits
 
 PARTS = ("train", "dev", "test")
@@ -22,9 +23,11 @@ PUNCTUATION = re.compile(r"[^\w' ]|(?<!\w)'|'(?!\w)")
 """An apostrophe within a word is none."""
 
 
-def spoken_parts(folder: Path, name: str) -> Splits[Dataset[LabelledSound]]:
-    """The three parts that `write_parts` wrote."""
-    return Splits(*(labelled_sounds([folder / f"{part}.tsv"], f"{name}.{part}") for part in PARTS))
+def open_parts(name: str, fetch: Callable[[Path], None], before_fetch: BeforeFetch) -> Splits[Dataset[LabelledSound]]:
+    """The three parts that `fetch` has `write_parts` write, once, into the cache."""
+    folder = fetched(name, fetch, before_fetch)
+    with undamaged(folder):
+        return Splits(*(labelled_sounds([folder / f"{part}.tsv"], f"{name}.{part}") for part in PARTS))
 
 
 def write_parts(folder: Path, sounds: Iterator[tuple[str, bytes, str]]) -> None:
