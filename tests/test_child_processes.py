@@ -93,6 +93,31 @@ def test_a_process_that_lost_its_parent_ends_once_it_has_saved() -> None:
     assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "saved\n")
 
 
+SLOW_TO_CLEAR = """
+import os, sys, time
+from foveate import child_processes
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(float(sys.argv[1]))
+
+slow = Slow()
+child_processes.INTERVAL = 60.0
+child_processes.end_with_parent()
+os.getppid = lambda: int(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_process_that_ends_by_itself_is_watched_to_the_end(lost: bool) -> None:
+    """As one whose neighbour was the first to see that the parent is gone. What is cleared last may take long."""
+    environment = {**os.environ, PARENT: str(os.getpid())}
+    arguments = ["100", "1"] if lost else ["0", str(os.getpid())]
+    command = [sys.executable, "-c", SLOW_TO_CLEAR, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM if lost else 0, "")
+
+
 def test_the_environment_of_a_child_names_this_process() -> None:
     assert child_environment({"a": "b"}) == {"a": "b", PARENT: str(os.getpid())}
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Mapping
 from threading import Thread, current_thread, main_thread
 from threading import enumerate as enumerate_threads
@@ -39,12 +38,16 @@ def end_with_parent() -> None:
     known = any(thread.name == _WATCHING for thread in enumerate_threads())
     if not known and current_thread() is main_thread():
         parent = os.getppid() if named is None else int(named)
-        Thread(target=_watch, args=(parent,), name=_WATCHING, daemon=True).start()
+        # No daemon: Python stops those when the main thread is over, and then ends libraries with nobody watching.
+        Thread(target=_watch, args=(parent,), name=_WATCHING).start()
 
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(INTERVAL)
-    os.kill(os.getpid(), signal.SIGTERM)
-    main_thread().join(PATIENCE)
+        if not main_thread().is_alive():
+            return
+        main_thread().join(INTERVAL)
+    if main_thread().is_alive():
+        os.kill(os.getpid(), signal.SIGTERM)
+        main_thread().join(PATIENCE)
     os._exit(128 + signal.SIGTERM)  # without the end of libraries, which takes seconds on a busy machine
