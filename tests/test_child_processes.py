@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 from processes import still_running
 
 from foveate import child_processes
-from foveate.child_processes import BY_TORCHRUN, PARENT, child_environment, end_with_parent
+from foveate.child_processes import BY_TORCHRUN, PARENT, STORE_OF_TORCHRUN, child_environment, end_with_parent
 
 LONG = "bench dot-scaling --out {out} --widths 2 8 --positions 5 --repeats 100000000"
 
@@ -91,6 +92,28 @@ def test_a_process_that_lost_its_parent_ends_once_it_has_saved() -> None:
     command = [sys.executable, "-c", SLOW_END]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=80)
     assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "saved\n")
+
+
+ORPHAN = """
+import time
+from foveate.child_processes import end_with_parent
+
+end_with_parent()
+time.sleep(2)
+"""
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_process_whose_torchrun_ended_before_it_asked(listens: bool) -> None:
+    """Its parent is another one from the beginning, but the store of torchrun refuses it."""
+    with socket.create_server(("127.0.0.1", 0)) as store:
+        address, port = store.getsockname()
+        if not listens:
+            store.close()
+        variables = {BY_TORCHRUN: "x", STORE_OF_TORCHRUN: "True", "MASTER_ADDR": address, "MASTER_PORT": str(port)}
+        command = [sys.executable, "-c", ORPHAN]
+        done = subprocess.run(command, env={**os.environ, **variables}, timeout=50)
+    assert done.returncode == (0 if listens else -signal.SIGTERM)
 
 
 SLOW_TO_CLEAR = """

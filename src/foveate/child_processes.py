@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Mapping
 from threading import Thread, current_thread, main_thread
 from threading import enumerate as enumerate_threads
@@ -12,6 +13,9 @@ can ask for its parent."""
 
 BY_TORCHRUN = "TORCHELASTIC_RUN_ID"
 """The environment variable that tells a process that torchrun, or `launch`, started it."""
+
+STORE_OF_TORCHRUN = "TORCHELASTIC_USE_AGENT_STORE"
+"""The environment variable that is "True" where torchrun itself has the store in which its processes meet."""
 
 INTERVAL = 0.5
 """Seconds between two looks at whether the parent is there."""
@@ -43,7 +47,8 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:
+    had_ended = _torchrun_had_ended()
+    while os.getppid() == parent and not had_ended:
         if not main_thread().is_alive():
             return
         main_thread().join(INTERVAL)
@@ -51,3 +56,18 @@ def _watch(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         main_thread().join(PATIENCE)
     os._exit(128 + signal.SIGTERM)  # without the end of libraries, which takes seconds on a busy machine
+
+
+def _torchrun_had_ended() -> bool:
+    """Whether torchrun ended before this process asked for its parent: then its store, which is there before any
+    process, refuses connections."""
+    if os.environ.get(STORE_OF_TORCHRUN) != "True":
+        return False
+    try:
+        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        socket.create_connection(place, timeout=PATIENCE).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, KeyError, ValueError):
+        return False
+    return False
