@@ -1,7 +1,8 @@
 """The bottleneck of one fixed vector: quality and time against the length of the source.
 
-An RNN without attention encodes a source of any length into one vector and takes O(n + m) time. An RNN with attention
-takes O(n m) time. A Transformer consists of attention.
+An RNN without attention encodes a source of any length into one vector, of which its decoder reads in its first state
+alone or at every step, and takes O(n + m) time. An RNN with attention takes O(n m) time. A Transformer consists of
+attention.
 """
 
 import random
@@ -36,15 +37,16 @@ from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "RNN": ("rnn", {"tie": "all"}),
+    "RNN, vector at every step": ("rnn", {"tie": "all", "fixed_vector": "every"}),
     "RNN with attention": ("rnn-attentive", {"tie": "all"}),
     "Transformer": ("transformer-tiny", {"encoder_layers": 2, "decoder_layers": 2, "tie": "all"}),
 }
-"""The preset of each model, and the fields that it changes for little text."""
+"""The preset of each model, and the fields that it changes: for little text, and to read the vector at every step."""
 
 
 @dataclass
 class Bottleneck(Options):
-    """Train an RNN without attention, an RNN with attention and a Transformer, and compare them by source length.
+    """Train two RNNs without attention, one with it and a Transformer, and compare them by source length.
 
     Sentences of your own (`--data`, some ten thousand pairs) show the limits of one vector. Emoji names, the default,
     are available in seconds, but long messages repeat their words.
@@ -169,7 +171,7 @@ def _recipe(options: Bottleneck, name: str) -> Translate:
         examples=PairText(vocabulary=options.vocabulary, batch_tokens=1024, max_length=256, validation_sentences=100),
         model=preset,
         architecture={**widths, "dropout": 0.1, **fields},
-        out=options.out / "bottleneck" / preset,
+        out=options.out / "bottleneck" / name.replace(",", "").replace(" ", "-").lower(),
         training=Training(
             steps=options.steps,
             learning_rate=rate,
