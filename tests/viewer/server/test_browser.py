@@ -154,6 +154,21 @@ def test_a_file_is_sent(served: Serve, opened: Opener) -> None:
     tab.wait_for_selector("h1:text('b.png')")
 
 
+DROP = """() => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File(["1234567"], "c.png", { type: "image/png" }));
+  const taken = !document.body.dispatchEvent(new DragEvent("dragover", { bubbles: true, cancelable: true }));
+  document.body.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+  return taken;
+}"""
+
+
+def test_a_file_is_dropped_anywhere(served: Serve, opened: Opener) -> None:
+    tab = opened(served("image"))
+    assert tab.evaluate(DROP), "otherwise the browser would open the file"
+    tab.wait_for_selector("h1:text('c.png')")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1400, "dark")])
 def test_nothing_is_wider_than_the_screen(served: Serve, opened: Opener, width: int, scheme: str) -> None:
     tab = opened(served(), width, scheme)

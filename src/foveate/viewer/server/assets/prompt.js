@@ -15,7 +15,7 @@ class Prompt {
     this.two.title = "A second input, whose heads stand beside those of the first";
     this.two.addEventListener("click", () => this.pair(this.two.getAttribute("aria-pressed") === "false"));
     this.pair(false);
-    const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Enter; Shift+Enter for a new line" : "");
+    const keys = make("span", { class: "muted keys" }, about.takes === "text" ? "Enter; Shift+Enter for a new line" : "A file may be dropped anywhere");
     const models = about.second ? `A: ${about.name} · B: ${about.second}` : about.name;
     const name = make("label", { class: "prompt-name", htmlFor: "given" }, make("b", {}, models));
     const more = make("span", { class: "muted" }, limitOf(about));
@@ -33,6 +33,19 @@ class Prompt {
       this.look();
     });
     source.measuring = (pending) => this.measuring(pending);
+    if (about.takes !== "text") this.takeDropped();
+  }
+
+  /** A file that is dropped on the page is the input, as if it had been chosen. */
+  takeDropped() {
+    addEventListener("dragover", (event) => event.preventDefault());
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      if (!event.dataTransfer.files.length) return;
+      const { field } = event.target === this.second.field ? this.second : this.first;
+      field.files = event.dataTransfer.files;
+      field.dispatchEvent(new Event("change"));
+    });
   }
 
   /** Show or hide the field of a second input. */
@@ -46,7 +59,11 @@ class Prompt {
   writers() {
     const button = (label, chat, title) => {
       const found = make("button", { type: "button", class: "prompt-write", title }, label);
-      found.addEventListener("click", () => this.write(chat));
+      found.addEventListener("click", async () => {
+        found.setAttribute("aria-pressed", String(!this.writing));
+        await this.write(chat);
+        if (!this.writing) found.setAttribute("aria-pressed", "false");
+      });
       return found;
     };
     const { writes, chats } = this.about;
