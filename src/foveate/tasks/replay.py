@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,19 +14,8 @@ from foveate.contracts import IGNORE, Batch, label_batch
 from foveate.data.episodes import EpisodeProcessor, Level
 from foveate.data.grid_levels import GridLevel, encode_views
 from foveate.decoding.acting import stack_observations
+from foveate.tasks.replay_memory import Experience, pack, unpack
 from foveate.training.q_learning import double_q_targets
-
-
-@dataclass
-class Experience:
-    """An episode: the views (T + 1, 7, 7, 3) as codes, and the action and its reward after each but the last."""
-
-    instruction: str
-    codes: list[np.ndarray]
-    actions: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
-    ended: bool = False
-    """Whether the world ended it, not the limit of steps."""
 
 
 @dataclass
@@ -65,6 +54,25 @@ class ReplayBatches:
             levels = self.levels[place * WORLDS : (place + 1) * WORLDS]
             self.kept.extend(self._act(levels, share, generator))
             yield self._batch(generator)
+
+    def state(self) -> dict[str, Tensor]:
+        """The kept episodes and the target network, for a checkpoint; `restore` reads them."""
+        target = {} if self.target is None else self.target.state_dict()
+        kept = pack(self.kept) if self.kept else {}
+        return {f"kept/{name}": one for name, one in kept.items()} | {f"target/{n}": one for n, one in target.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with the kept episodes and the target network of a checkpoint."""
+        kept, target = (
+            {name.removeprefix(part): one for name, one in state.items() if name.startswith(part)}
+            for part in ("kept/", "target/")
+        )
+        self.kept.clear()
+        self.kept.extend(unpack(kept) if kept else [])
+        self.target = None
+        if target:
+            self.target = copy.deepcopy(self.model).eval()
+            self.target.load_state_dict(target)
 
     @torch.no_grad()
     def _act(self, levels: Sequence[Level], share: float, generator: np.random.Generator) -> list[Experience]:

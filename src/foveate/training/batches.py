@@ -1,8 +1,10 @@
 """What a training reads: the batches of each epoch, one epoch after the other, and those of each step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Protocol, runtime_checkable
+
+from torch import Tensor
 
 from foveate.contracts import Batch
 from foveate.errors import UserError
@@ -23,6 +25,17 @@ class Batches(Protocol):
 
     def epoch(self, number: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch (counted from 0) after the first `skip` ones."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """Batches that depend on what happened in earlier ones: a checkpoint keeps what they remember."""
+
+    def state(self) -> Mapping[str, Tensor]:
+        """What the batches after the last one depend on, beside the model."""
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a `state`."""
 
 
 def step_batches(batches: Batches, progress: Progress, settings: Training) -> Iterator[tuple[float, list[Batch]]]:

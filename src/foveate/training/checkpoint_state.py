@@ -11,13 +11,16 @@ from torch import Tensor
 from foveate import bundle
 from foveate.bundle import MODEL
 from foveate.tensor_parts import Parts, folders_of, open_tensors, part_name, parts_of, read_whole, write_part
+from foveate.training.batches import Remembering
 from foveate.training.optimizer_state import numbered_state, restore_optimizer
 from foveate.training.parallel import Placement, Processes
+from foveate.training.randomness import random_states, restore_random_states
 
 Kind = TypeVar("Kind")
 
-OPTIMIZER, RANDOM = "optimizer/", "random/"
-"""What the names of the optimizer's tensors, and of the states of random numbers, begin with."""
+OPTIMIZER, RANDOM, BATCHES = "optimizer/", "random/", "batches/"
+"""What the names of the optimizer's tensors, of the states of random numbers, and of what batches remember begin
+with."""
 
 
 def whole_state(placement: Placement, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -65,7 +68,7 @@ def receive_state(
 ) -> dict[str, Tensor]:
     """Give each process the whole model and optimizer that the main process reads.
 
-    Returns the states of random numbers.
+    Returns the states of random numbers, and what batches remember.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -76,11 +79,11 @@ def receive_state(
     processes.on_main(read)
     processes.synchronize(placement.model.state_dict().values())
     restore_optimizer(optimizer, placement, processes.broadcast(below(OPTIMIZER, tensors)))
-    return dict(processes.broadcast({name: one for name, one in tensors.items() if name.startswith(RANDOM)}))
+    return dict(processes.broadcast({name: one for name, one in tensors.items() if name.startswith((RANDOM, BATCHES))}))
 
 
 def read_state(path: Path, placement: Placement, optimizer: torch.optim.Optimizer, cause: str) -> dict[str, Tensor]:
-    """Read this process' part of the model and the optimizer. Returns the states of random numbers."""
+    """Read this process' part of the model and the optimizer. Returns the rest, as `receive_state`."""
     own = placement.working.state_dict()
     with open_tensors(path) as stored:
         model = below(MODEL, stored)
@@ -88,7 +91,32 @@ def read_state(path: Path, placement: Placement, optimizer: torch.optim.Optimize
         bundle.check_fit({name: like.shape for name, like in own.items()}, shapes, str(path), cause)
         placement.working.load_state_dict({name: placement.part(model[name], like) for name, like in own.items()})
         restore_optimizer(optimizer, placement, below(OPTIMIZER, stored).items())
-        return {name: one[...] for name, one in stored.items() if name.startswith(RANDOM)}
+        return {name: one[...] for name, one in stored.items() if name.startswith((RANDOM, BATCHES))}
+
+
+def other_state(processes: Processes, device: torch.device, batches: object) -> dict[str, Tensor]:
+    """The states of all processes' random numbers, and what batches remember. Called by all processes."""
+    random = enumerate(processes.gather(random_states(device)))
+    tensors = {f"{_random(rank)}{name}": state for rank, states in random for name, state in states.items()}
+    remembered = batches.state() if isinstance(batches, Remembering) else {}
+    return tensors | {f"{BATCHES}{name}": tensor for name, tensor in remembered.items()}
+
+
+def restore_other_state(
+    tensors: Mapping[str, Tensor], processes: Processes, device: torch.device, batches: object
+) -> bool:
+    """Restore what `other_state` gave. Returns whether there were random numbers of this process."""
+    if isinstance(batches, Remembering):
+        batches.restore(below(BATCHES, tensors))
+    own = below(_random(processes.leader), tensors)
+    if own:
+        restore_random_states(own, device)
+    return bool(own)
+
+
+def _random(rank: int) -> str:
+    """The prefix of the names of a process' random states."""
+    return f"{RANDOM}{rank}/" if rank else RANDOM
 
 
 def _state(model: Mapping[str, Tensor], optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:

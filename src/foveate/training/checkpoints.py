@@ -4,6 +4,7 @@
     optimizer/...    the optimizer's state, by the number of the parameter
     random/...       the states of the main process' random number generators
     random/1/...     those of the process of rank 1, and so on
+    batches/...      what batches remember of earlier ones, such as kept episodes
     metadata         progress and settings, as JSON
 
 A training on a CPU that resumes from the newest checkpoint ends with the same bits as an uninterrupted one. It may
@@ -31,11 +32,11 @@ from foveate.files import parse_json
 from foveate.tensor_files import read_metadata, write_tensors
 from foveate.tensor_parts import Parts, folders_of, parts_of, read_whole
 from foveate.training.checkpoint_state import (
-    RANDOM,
-    below,
+    other_state,
     own_state,
     read_state,
     receive_state,
+    restore_other_state,
     whole_state,
     write_parts,
     wrong_parts,
@@ -44,7 +45,7 @@ from foveate.training.folder_lock import check_folder
 from foveate.training.identity import flat, refuse_changes
 from foveate.training.parallel import Placement, Processes
 from foveate.training.progress import Progress
-from foveate.training.randomness import begin_random_numbers, random_states, restore_random_states
+from foveate.training.randomness import begin_random_numbers
 from foveate.training.settings import Training
 
 WHOLE, PARTED = "foveate-checkpoint/1", "foveate-checkpoint/2"
@@ -64,6 +65,8 @@ class Checkpoints:
         self.processes = processes or Processes()
         self._wrong: set[int] = set()
         """Steps of checkpoints with parts that are not what was written."""
+        self.batches: object = None
+        """The batches of the training, which are saved with it where they are `Remembering`."""
         self.latest: Progress | None = None
         """The progress in the last checkpoint that was written or read."""
         # Through JSON, so that it compares equal to values from a file.
@@ -79,8 +82,7 @@ class Checkpoints:
 
     def save(self, placement: Placement, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         """Write a checkpoint, then remove those that are no longer needed. Called by all processes."""
-        random = enumerate(self.processes.gather(random_states(placement.device)))
-        tensors = {f"{_random(rank)}{name}": state for rank, states in random for name, state in states.items()}
+        tensors = other_state(self.processes, placement.device, self.batches)
         if placement.in_parts:
             with self._noting_what_is_intact():
                 parts = write_parts(self.path(progress.step), own_state(placement, optimizer), self.processes)
@@ -142,10 +144,11 @@ class Checkpoints:
             return progress, found["damaged"]
         path = self.path(progress.step)
         if placement.in_parts:
-            random = read_state(path, placement, optimizer, CHANGED)
+            others = read_state(path, placement, optimizer, CHANGED)
         else:
-            random = receive_state(path, placement, optimizer, CHANGED, self.processes)
-        self._restore_random(random, placement.device, progress.step)
+            others = receive_state(path, placement, optimizer, CHANGED, self.processes)
+        if not restore_other_state(others, self.processes, placement.device, self.batches):
+            begin_random_numbers(self.settings.seed, self.processes.leader, progress.step)
         self.latest = replace(progress)
         return progress, found["damaged"]
 
@@ -171,14 +174,6 @@ class Checkpoints:
             raise UserError(f"no checkpoint in {self.folder} can be read; remove them to start again: {damaged[0]}")
         check_folder(self.folder.parent)
         return {"progress": asdict(Progress()), "damaged": []}
-
-    def _restore_random(self, states: Mapping[str, Tensor], device: torch.device, step: int) -> None:
-        rank = self.processes.leader
-        own = below(_random(rank), states)
-        if own:
-            restore_random_states(own, device)
-        else:
-            begin_random_numbers(self.settings.seed, rank, step)
 
     def fill(self, model: nn.Module, steps: Sequence[int]) -> None:
         """Load the mean of the weights at `steps` into `model`."""
@@ -241,8 +236,3 @@ class Checkpoints:
         for folder in self.folder.glob("step-*/"):  # those of checkpoints that were interrupted too
             if folder not in used:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _random(rank: int) -> str:
-    """The prefix of the names of a process' random states."""
-    return f"{RANDOM}{rank}/" if rank else RANDOM

@@ -88,7 +88,7 @@ def train(
         if not resume:
             processes.on_main(checkpoints.refuse)
         settings, batches, lines = follow_size(settings, batches)
-        checkpoints.settings = settings
+        checkpoints.settings, checkpoints.batches = settings, batches
         progress, damaged = checkpoints.resume(updater.placement, updater.optimizer)
         _greet(console, progress, damaged, lines)
         if begin is not None:
