@@ -149,7 +149,7 @@ def test_missing_text(fails: Fails, tmp_path: Path) -> None:
         (["models", "--vocabulary", "0"], "src_vocab is 0, but must be at least 1"),
         (["data", "--emoji"], "unknown option --emoji; see foveate data --help"),
         (["demo", "--steps", "0"], "steps is 0, but must be at least 1"),
-        (["demo", "--from", "xx"], "unknown language of emoji 'xx'; known: ar, de, en"),
+        (["demo", "--from-language", "xx"], "unknown language of emoji 'xx'; known: ar, de, en"),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),
 )

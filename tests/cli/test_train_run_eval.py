@@ -232,7 +232,21 @@ def test_eval_of_text_by_name(
     monkeypatch.setattr(
         "foveate.tasks.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
     )
-    told(capsys, "train", "translate", "emoji", "--from", "fr", "--to", "de", "--out", tmp_path, *FLAGS, "--steps", 1)
+    told(
+        capsys,
+        "train",
+        "translate",
+        "emoji",
+        "--from-language",
+        "fr",
+        "--to",
+        "de",
+        "--out",
+        tmp_path,
+        *FLAGS,
+        "--steps",
+        1,
+    )
     _, err = told(capsys, "eval", tmp_path)
     assert err == "words.60: 60 pairs\n"
     assert asked == [("emoji", "fr", "de")] * 2

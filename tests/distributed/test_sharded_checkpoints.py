@@ -21,14 +21,15 @@ STEP = "checkpoints/step-00000001"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where two processes began, four went on, and two ended."""
+    """Where two processes began, four went on, and two ended; and one went on from four and from two."""
     place = tmp_path_factory.mktemp("shards")
     for scene, size in (("two_begin", 2), ("four_go_on", 4), ("two_end", 2)):
         program = [sys.executable, shard_writers.__file__, scene, str(place), str(size)]
         begun = [subprocess.Popen([*program, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(size)]
         told = [process.communicate(timeout=300)[1] for process in begun]
         assert [process.returncode for process in begun] == [0] * size, "\n".join(told)
-    saved(place / "one", begun=place / "both-4")
+    for run, begun in (("one", "both-4"), ("one-of-shard-2", "shard-2"), ("one-of-tensor-2", "tensor-2")):
+        saved(place / run, begun=place / begun)
     return place
 
 
@@ -43,7 +44,17 @@ def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-OF_TWO = ("shard-4", "tensor-4", "both-4", "shard-2-of-4", "tensor-2-of-4", "replicas", "shard-of-one-file", "one")
+OF_TWO = (
+    "shard-4",
+    "tensor-4",
+    "both-4",
+    "shard-2-of-4",
+    "tensor-2-of-4",
+    "replicas",
+    "shard-of-one-file",
+    "one",
+    "one-of-shard-2",
+)
 
 
 @pytest.mark.parametrize("run", OF_TWO)
@@ -52,7 +63,8 @@ def test_any_number_of_processes_has_the_same_state(folder: Path, run: str) -> N
 
 
 def test_layers_in_parts_have_the_same_state_as_shards_of_them(folder: Path) -> None:
-    assert_equal(state(folder / "from-tensor-4"), state(folder / "tensor-2"))
+    for run in ("from-tensor-4", "one-of-tensor-2"):
+        assert_equal(state(folder / run), state(folder / "tensor-2"))
 
 
 def test_no_process_writes_the_whole(folder: Path) -> None:
@@ -63,7 +75,7 @@ def test_no_process_writes_the_whole(folder: Path) -> None:
         sizes = [path.stat().st_size for path in parts.paths]
         assert len(sizes) == processes
         assert max(sizes) < 0.9 * whole
-    for run in ("one", "replicas"):
+    for run in ("one", "one-of-shard-2", "one-of-tensor-2", "replicas"):
         assert parts_of(folder / run / f"{STEP}.safetensors") is None
 
 

@@ -48,6 +48,22 @@ def test_it_looks_for_what_is_asked(predictor: Predictor) -> None:
     assert 0 < measured.metrics["attention_in_sentence"] <= 100
 
 
+def test_a_run_goes_on_with_another_answer(predictor: Predictor, tmp_path: Path) -> None:
+    """The answers that it knows keep their places and weights, and a new one comes behind them."""
+    grey = TextQuestion("grey", "The cat is grey. The dog is red.", "What is the cat?", "grey", "cat", 0)
+    others = Dataset("others", [*list(questions("train"))[:4], grey], "questions")
+    task = Ask(start=predictor.task.out, out=tmp_path / "next", training=Training(steps=1, validate_every=1, average=1))
+    assert task.architecture.width == 16
+    model = task.build(vocabulary=predictor.model.config.vocabulary, classes=4)
+    rows = {name: tensor for name, tensor in model.state_dict().items() if tensor.shape[:1] == (4,)}
+    assert rows
+    for name, tensor in predictor.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name][: len(tensor)], tensor)
+    found = task.learn(Splits(others, others, others))
+    assert list(found.processor.answers) == ["blue", "green", "red", "grey"]
+    assert str(predictor.task.out) in found.description["contents"]
+
+
 def test_three_ways_to_ask(predictor: Predictor) -> None:
     text, question = "The cat is red. The dog is blue.", "What is the dog?"
     ways = [([text], Asked(question)), ([f"{text}\t{question}"], Asked()), ([f"{text} {question}"], Asked())]

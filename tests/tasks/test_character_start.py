@@ -41,15 +41,18 @@ def test_weights_and_characters_of_a_run(tmp_path) -> None:
     foveate.train(first)
     second = recipe(write_table(tmp_path / "two", ["bd", "é"]), tmp_path / "next", start=str(tmp_path / "run"))
     second.check()
-    assert second.with_known("bdé") == "abcdé"
+    known = second.trained_processor()
+    assert known.characters == "abc"
+    assert second.grow(known, second.open()[0]).characters in ("abcdé", "abcéd")
     model, trained = second.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
     torch.testing.assert_close(model.state_dict()["embedding.weight"][:7], trained["embedding.weight"])
     name = next(name for name, tensor in trained.items() if tensor.dim() == 4)
     torch.testing.assert_close(model.state_dict()[name], trained[name])
     assert foveate.train(second).processor.characters[:3] == "abc"
+    assert str(tmp_path / "run") in second.contents()
 
 
 def test_a_run_of_another_task(tmp_path) -> None:
     foveate.train(recipe(write_table(tmp_path / "one", ["ab", "cab"]), tmp_path / "run"))
-    with pytest.raises(UserError, match="is a sar for read, but las-tiny is a las for transcribe"):
+    with pytest.raises(UserError, match="is a run of read, but transcribe begins from one of its own"):
         from_dict(Transcribe, {"start": str(tmp_path / "run"), "out": str(tmp_path / "x")}, "test").check()

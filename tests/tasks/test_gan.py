@@ -1,5 +1,6 @@
 """A GAN on two classes of squares: training, resuming, answers, measures, the picture of a place, mistakes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,20 @@ def test_it_generates_what_labels_say(predictor: Predictor, tmp_path: Path) -> N
     assert any(axes.images for axes in figure.axes)
     with pytest.raises(UserError, match="place is 9 0, but the feature map has 8 x 8 places"):
         predictor.picture(predictor.run("left", Sampling(out=out, place=(9, 0))))
+
+
+def test_a_run_goes_on_with_another_label(predictor: Predictor, tmp_path: Path) -> None:
+    """The labels that it knows keep their places and weights, and a new one comes behind them."""
+    others = images("others", 16, 4)
+    both = Dataset("both", [replace(one, label="among") if one.label == "left" else one for one in others], "images")
+    training = Training(steps=1, validate_every=1, average=1)
+    examples = ClassImages(batch=16, validation_examples=20)
+    recipe = TrainGAN(start=predictor.task.out, out=tmp_path / "next", examples=examples, training=training)
+    model = recipe.build(**predictor.processor.sizes() | {"classes": 3})
+    for name, tensor in predictor.model.state_dict().items():
+        assert torch.equal(model.state_dict()[name][: len(tensor)], tensor) if tensor.dim() else True
+    found = recipe.learn(Splits(both, both, both))
+    assert list(found.processor.labels) == ["left", "right", "among"]
 
 
 def test_measures(predictor: Predictor, tmp_path: Path) -> None:

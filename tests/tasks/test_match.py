@@ -171,3 +171,11 @@ def test_an_encoder_for_each_language(tmp_path: Path) -> None:
 def test_a_matcher_of_files_has_no_test_text(matcher: Predictor) -> None:
     with pytest.raises(UserError, match="was trained on files: give --data SRC TGT"):
         matcher.evaluate([], NoOptions(), Console(file=StringIO()))
+
+
+def test_a_matcher_goes_on_with_other_pairs(matcher: Predictor, tmp_path: Path) -> None:
+    task = Match(start=matcher.task.out, out=tmp_path / "next", training=Training(steps=1, average=1, device="cpu"))
+    assert task.architecture.width == 32
+    found = task.learn(words.splits(40), Console(file=StringIO()))
+    assert found.processor.sizes() == matcher.processor.sizes()
+    assert found.processor.thresholds == matcher.processor.thresholds

@@ -110,9 +110,7 @@ def test_a_folder_gives_the_same_model_and_nothing_for_nothing(trained: Predicto
     assert found == trained.answer(texts, NoOptions())
     assert [bool(one.line) for one in found] == [True, False, False, True]
     assert loaded.longer_than_training(["cats\tdogs", "cats\t" + "dogs " * 15]) == [1]
-    begun = recipe(trained.task.out, folder).trained_body
-    assert begun is not None
-    assert begun.config.width == 20
+    assert recipe(trained.task.out, folder).weights.config.width == 20
 
 
 def test_a_page_of_both_texts(trained: Predictor) -> None:

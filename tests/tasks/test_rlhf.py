@@ -81,7 +81,7 @@ def tuning(folders: tuple[Path, Path], out: Path, steps: int = 12, **changes: ob
     )  # fmt: skip
     examples = Prompts(batch=4, samples=4, max_tokens=8, validation_examples=24)
     values = {"examples": examples, "training": training, "kl_weight": 0.2, **changes}
-    return TrainRLHF(base=folders[0], reward=folders[1], out=out, architecture=SIZES, **values)
+    return TrainRLHF(start=folders[0], reward=folders[1], out=out, architecture=SIZES, **values)
 
 
 def parts(task: TrainRLHF) -> Splits:
@@ -230,7 +230,7 @@ def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path]
     splits = Splits(pairs(), pairs(), pairs())
     out = tmp_path / "run"
     examples = PreferencePairs(batch=200, validation_examples=20)
-    task = TrainDPO(base=folders[0], out=out, architecture=SIZES, training=training, examples=examples)
+    task = TrainDPO(start=folders[0], out=out, architecture=SIZES, training=training, examples=examples)
     task.learn(splits, CONSOLE)
     predictor = foveate.load(out)
     assert len(predictor.run("The film").line.split()) > 2
@@ -240,7 +240,7 @@ def test_dpo_learns_from_pairs_without_a_reward_model(folders: tuple[Path, Path]
     assert measured["reward"] > before["reward"] + 0.5
     assert measured["kl"] > 0.1
     with pytest.raises(UserError, match="beta is 0, but must be above 0"):
-        TrainDPO(base=folders[0], beta=0).check()
+        TrainDPO(start=folders[0], beta=0).check()
 
 
 def test_losses_of_ppo_and_dpo_by_hand() -> None:
@@ -273,11 +273,22 @@ def test_losses_by_hand() -> None:
     assert distinct(["a b c", "a b d"]) == 75
 
 
+def test_low_rank_updates_tune(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """The layers that get none are those of the language model."""
+    task = tuning(folders, tmp_path / "run", steps=5, lora=2)
+    tuned, before = task.learn(parts(task), CONSOLE).model.state_dict(), task.author.model.state_dict()
+    changed = {name for name, one in before.items() if not torch.equal(one, tuned[name])}
+    assert changed
+    assert all(name.endswith(("self.query.weight", "self.value.weight")) for name in changed)
+    with pytest.raises(UserError, match="there is nothing to tune: name a language model with --from"):
+        TrainRLHF(reward=folders[1]).check()
+
+
 def test_bad_input(folders: tuple[Path, Path], tmp_path: Path) -> None:
     task = tuning((folders[0], folders[0]), tmp_path / "a")
     with pytest.raises(UserError, match="--reward takes a reward model"):
         task.learn(parts(task), CONSOLE)
-    with pytest.raises(UserError, match="--from takes a language model"):
+    with pytest.raises(UserError, match="is a run of reward, but rlhf begins from one of language"):
         tuning((folders[1], folders[1]), tmp_path / "b").check()
     (tmp_path / "pairs.tsv").write_text("better\tworse\nonly one\n")
     with pytest.raises(UserError, match=r"pairs.tsv, line 2: one tab must stand between"):

@@ -12,7 +12,7 @@ from rich.console import Console
 import foveate
 from foveate.cli.train import settings
 from foveate.errors import UserError
-from foveate.tasks import TASKS, task_class
+from foveate.tasks import TASKS
 from foveate.tasks.autoencode import Autoencode
 from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.training import Training
@@ -20,9 +20,6 @@ from foveate.training import Training
 QUIET = Console(file=StringIO(), width=200)
 
 SIZES = {"width": 16, "heads": 2, "layers": 1, "feedforward": 24, "max_length": 32}
-
-WITHOUT = {"ask", "gan", "translate", "match"}
-"""Tasks whose answers or labels the examples alone decide, and those whose --from is a language."""
 
 
 def cloze(out: Path, data: Path, start: Path | None = None, **sizes: int) -> Cloze:
@@ -88,8 +85,7 @@ def test_another_family(place: Path, tmp_path: Path) -> None:
         other.check()
 
 
-def test_which_tasks_begin_from_trained_weights() -> None:
-    def begins(task: str) -> bool:
-        return bool({"start", "base"} & task_class(task).__dataclass_fields__.keys())
-
-    assert {task for task in TASKS if not begins(task)} == WITHOUT
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_begins_from_trained_weights(task: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nothing is no folder of a trained model: it has no config\.json"):
+        settings(task, ["--from", str(tmp_path / "nothing")]).check()

@@ -24,10 +24,10 @@ from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.classify_image import ClassifyImage, Images
-from foveate.tasks.fine_tuning import FINE_TUNING
 from foveate.tasks.language import Language
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.start import open_start
+from foveate.tasks.start_parts import FINE_TUNING
 from foveate.tensor_files import read_tensors
 from foveate.training import Training
 

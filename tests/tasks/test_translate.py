@@ -20,6 +20,7 @@ from foveate.tasks.pair_text import PairText
 from foveate.tasks.translate import Translate, parts_to_validate
 from foveate.tasks.translation_metrics import quality
 from foveate.tasks.translations import Measuring, Translating, translate
+from foveate.training import Training
 
 
 def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:
@@ -296,3 +297,22 @@ def test_text_that_was_cut_into_pieces(tmp_path: Path) -> None:
     assert found.figures["chrf"] == quality(found.answers, references).chrf
     copied = quality(sources, references)
     assert found.rows[-1] == ["the source, copied", "60", f"{copied.bleu:.1f}", f"{copied.chrf:.1f}"]
+
+
+def test_a_translator_goes_on_with_other_sentences(tmp_path: Path) -> None:
+    """With its vocabulary, its sizes and its letters, which are not asked for again."""
+    settings = words.recipe(tmp_path / "first", steps=2, lowercase=True, shared=False)
+    first = settings.learn(words.splits(100), Console(file=StringIO()))
+    training = Training(steps=1, validate_every=1, average=1, device="cpu")
+    recipe = Translate(start=tmp_path / "first", out=tmp_path / "next", training=training)
+    assert (recipe.model, recipe.examples.lowercase, recipe.examples.shared) == ("rnn-attentive", True, False)
+    begun = recipe.build(**first.processor.sizes())
+    assert all(torch.equal(one, first.model.state_dict()[name]) for name, one in begun.state_dict().items())
+    found = recipe.learn(words.splits(40), Console(file=StringIO()))
+    assert found.processor.sizes() == first.processor.sizes()
+    assert str(tmp_path / "first") in found.description["contents"]
+
+
+def test_a_language_is_no_folder() -> None:
+    with pytest.raises(UserError, match=r"^there is no folder en to begin from; of a language, say --from-language$"):
+        Translate(start=Path("en"))

@@ -47,4 +47,4 @@ def main(arguments: Sequence[str]) -> None:
         found = weights(name)
         print(f"{name}\n  {found.about}")
         print(f"  for foveate run, eval, look; {found.size} to fetch, licence {found.licence}\n")
-    print("foveate train TASK NAME, and --from LANGUAGE --to LANGUAGE where there are languages")
+    print("foveate train TASK NAME, and --from-language and --to where there are languages")

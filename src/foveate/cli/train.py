@@ -83,9 +83,9 @@ def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
     file, rest = _taken(arguments, "--config")
     model = _taken(rest, "--model")[0] or _taken(rest, "-m")[0]
     values = {} if file is None else _read(Path(file))
-    if "start" in kind.__dataclass_fields__:
-        start, _ = _taken(rest, "--from")
-        values = values if start is None else {**values, "start": start}
+    start, _ = _taken(rest, "--from")
+    if start is not None:
+        values = {**values, "start": start}
     if model is not None:
         values = _for_model(model, values, file)
     default = kind.from_json(values, file or "the recipe")

@@ -77,7 +77,7 @@ class AttentionOnTranslation(Options):
     """Rows to compare. "none" gives the decoder one vector of the source at the first step, "none-every" at every step;
     "embeddings" attends to plain word embeddings; "before" is additive attention before the step; "fed" has input
     feeding."""
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    from_language: str = "en"
     """Language to translate from."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to."""

@@ -60,7 +60,7 @@ class Bottleneck(Options):
     """Your own text instead: two line-aligned files, or one file of lines source<TAB>target."""
     test: tuple[Path, ...] = ()
     """Your own test text, in the same format. By default, some sentences of the data are held out."""
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    from_language: str = "en"
     """Language to translate from, for a named source."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to, for a named source."""

@@ -105,7 +105,7 @@ ROWS = (
         "heads",
         "Where a small Transformer looks while it writes, and a page with every head of every layer",
         (
-            f"train translate emoji --from en --to fr --model transformer-tiny {MESSAGES} --out {{out}}/run",
+            f"train translate emoji --from-language en --to fr --model transformer-tiny {MESSAGES} --out {{out}}/run",
             "look {out}/run 'woman singer dark skin tone' --out {out}/look.html",
             f"run {{out}}/run '{MESSAGE}' --picture {{out}}/writing.gif",
         ),

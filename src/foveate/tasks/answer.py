@@ -32,7 +32,7 @@ from foveate.tasks.questions import (
     frequent_answers,
 )
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start import FromEncoder
+from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Task
 from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
@@ -80,7 +80,7 @@ class Answer:
 
 
 @dataclass
-class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
+class AnswerTask(DecidesAnswers, Task[Architecture]):
     """Train a model that answers questions about images.
 
     `foveate run RUN photo.jpg "what is left of the apple?"` then answers; an image may have several questions.
@@ -94,6 +94,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     files = "TABLE"
     takes = "question"
     processor = QuestionProcessor
+    start_parts = ImageEncoder()
     default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
@@ -110,6 +111,7 @@ class AnswerTask(DecidesAnswers, FromEncoder, Task[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/answer")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromImageEncoder = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[ImageQuestion]:
         return image_questions(paths)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +27,7 @@ from foveate.tasks.questions import (
     frequent_answers,
 )
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
@@ -87,6 +88,7 @@ class Ask(DecidesAnswers, Task[Architecture]):
     files = "TABLE"
     processor = TextQuestionProcessor
     options = Asked
+    start_parts = WholeRun(grows="classes")
     default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
@@ -110,6 +112,10 @@ class Ask(DecidesAnswers, Task[Architecture]):
         answers = frequent_answers(train, self.examples.answers)
         texts = (part for one in train for part in (one.text, one.question))
         return TextQuestionProcessor(TRAINERS["words"](texts, self.examples.vocabulary, True), answers)
+
+    def grow(self, trained: TextQuestionProcessor, train: Dataset[TextQuestion]) -> TextQuestionProcessor:
+        found = frequent_answers(train, self.examples.answers)
+        return replace(trained, answers=dict.fromkeys(trained.answers, 0) | found)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Asked) -> list[Answer]:
         """The answer to the query about each text."""

@@ -28,7 +28,6 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.reconstruction import REWRITINGS, Rewriting
 from foveate.tasks.reconstruction_metrics import fidelity
 from foveate.tasks.run_folder import check_unchanged
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.text_task import TextTask
 from foveate.tasks.text_vectors import passage_of, rewrite, vectors_of
 from foveate.tasks.translations import END_SIGN
@@ -72,7 +71,7 @@ class Answer:
 
 
 @dataclass
-class Autoencode(FromRun, TextTask[Architecture]):
+class Autoencode(TextTask[Architecture]):
     """Train an auto-encoder: to read a sentence, or a paragraph sentence by sentence, into a vector, and to write it
     again from that.
 

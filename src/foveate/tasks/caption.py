@@ -26,7 +26,7 @@ from foveate.tasks.image_files import image_files, read_images
 from foveate.tasks.nearest_images import nearest_images
 from foveate.tasks.predictor import Measured, Predictor, Predictors
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start import FromEncoder
+from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.word_maps import named_shares
 from foveate.training import Objective, Training
@@ -93,7 +93,7 @@ class Caption:
 
 
 @dataclass
-class CaptionTask(FromEncoder, Task[Architecture]):
+class CaptionTask(Task[Architecture]):
     """Train a model that describes images in words.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -106,6 +106,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
     metric = "bleu"
     processor = CaptionProcessor
     options = CaptionWriting
+    start_parts = ImageEncoder()
     default_training = Training(
         usual_epochs=10,
         learning_rate=3e-3,
@@ -122,6 +123,7 @@ class CaptionTask(FromEncoder, Task[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/caption")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromImageEncoder = None
     coverage_weight: float = 1.0
     """Weight of the doubly stochastic term, for models with architecture.coverage."""
 

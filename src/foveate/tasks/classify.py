@@ -13,13 +13,13 @@ from foveate.data.text_batches import surroundings
 from foveate.data.text_label_processor import TextLabelProcessor
 from foveate.errors import at_least
 from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
 from foveate.tasks.text_task import TextExamples, TextTask
 from foveate.training import Batches, Training
 
@@ -59,7 +59,7 @@ class Text(TextExamples):
 
 
 @dataclass
-class Classify(FromLanguageModel, TextTask[Architecture]):
+class Classify(TextTask[Architecture]):
     """Train a classifier, which gives a whole text one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -69,6 +69,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
     task = "classify"
     unit = "texts"
     processor = TextLabelProcessor
+    start_parts = LanguageModel()
     default_training = Training(
         usual_epochs=5,
         learning_rate=2e-3,
@@ -84,6 +85,7 @@ class Classify(FromLanguageModel, TextTask[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromLanguageModel = None
 
     def read(self, paths: Sequence[Path]) -> LabelledText:
         return LabelledText.from_paths(paths)

@@ -20,8 +20,8 @@ from foveate.inference.cpu import optimize_for_cpu
 from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.recipe import Architecture, has_all_sizes
-from foveate.tasks.start import FromWeights, open_start
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import Body, FromBody
 from foveate.tasks.task import Examples
 from foveate.training import Objective, Training
 from foveate.training.mixup import MixedLabels
@@ -46,7 +46,7 @@ class Images(Augmentation, Examples):
 
 
 @dataclass
-class ClassifyImage(FromWeights, LabelFiles[Architecture]):
+class ClassifyImage(LabelFiles[Architecture]):
     """Train an image classifier, which gives an image one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -61,6 +61,7 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     worth_packing: ClassVar[int] = 16
     """Images from which on it is worth to lay the model out for the CPU."""
     processor = ImageProcessor
+    start_parts = Body()
     default_training = Training(
         usual_epochs=10,
         learning_rate=4e-3,
@@ -77,12 +78,7 @@ class ClassifyImage(FromWeights, LabelFiles[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify-image")
     """Folder for the trained model; a training that it holds is resumed."""
-
-    def __post_init__(self) -> None:
-        usual = self.model == type(self).model and not has_all_sizes(self.architecture, self.model)
-        if self.start is not None and usual:
-            self.model = open_start(self.start).preset
-        super().__post_init__()
+    start: FromBody = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledImage]:
         return labelled_images(paths)

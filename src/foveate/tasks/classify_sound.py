@@ -20,7 +20,7 @@ from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
-from foveate.tasks.start import FromWeights
+from foveate.tasks.start_parts import Body, FromBody
 from foveate.tasks.task import Examples
 from foveate.training import Training
 from foveate.viewer.figures import plot_image_attention
@@ -55,7 +55,7 @@ class Sounds(Examples):
 
 
 @dataclass
-class ClassifySound(FromWeights, LabelFiles[Architecture]):
+class ClassifySound(LabelFiles[Architecture]):
     """Train a sound classifier, which gives a sound one of several labels.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -68,6 +68,7 @@ class ClassifySound(FromWeights, LabelFiles[Architecture]):
     example = "sound"
     decided_together = 128
     processor = SoundProcessor
+    start_parts = Body()
     default_training = Training(
         usual_epochs=15,
         learning_rate=3e-3,
@@ -84,6 +85,7 @@ class ClassifySound(FromWeights, LabelFiles[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/classify-sound")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromBody = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledSound]:
         return labelled_sounds(paths)

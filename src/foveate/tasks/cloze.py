@@ -27,7 +27,6 @@ from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
@@ -81,7 +80,7 @@ class ClozeText(Examples):
 
 
 @dataclass
-class Cloze(FromRun, Task[Architecture]):
+class Cloze(Task[Architecture]):
     """Train a model to fill in words that are hidden in running prose.
 
     BERT learns from hidden words (masked language model), XLNet from words in a random order (permutation language

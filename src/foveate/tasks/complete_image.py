@@ -23,7 +23,6 @@ from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Objective, Training
 from foveate.training.settings import check_seed
@@ -96,7 +95,7 @@ class Completion:
 
 
 @dataclass
-class CompleteImage(FromRun, Task[Architecture]):
+class CompleteImage(Task[Architecture]):
     """Train a model that draws an image pixel by pixel. Its weights are a start for `foveate train classify-image`.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

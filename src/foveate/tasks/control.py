@@ -18,7 +18,6 @@ from foveate.errors import UserError, at_least, printable
 from foveate.tasks.control_examples import FRESH, Acting, Episodes, fit_levels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Task
 from foveate.training import Batches, Objective, Training
 from foveate.training.q_learning import QLearning
@@ -68,7 +67,7 @@ class Acted:
 
 
 @dataclass
-class Control(FromRun, Task[Architecture]):
+class Control(Task[Architecture]):
     """Train an agent that imitates recorded episodes, or learns from rewards.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

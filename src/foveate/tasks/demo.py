@@ -50,7 +50,7 @@ class Demo:
     Then compare them on names that they never saw, and draw where the two that attend looked.
     """
 
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    from_language: str = "en"
     """Language to translate from: en, fr, de, es, it, pt, ..."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to."""

@@ -24,7 +24,7 @@ from foveate.tasks.image_files import image_files, read_images, without_damaged
 from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start import FromEncoder
+from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
@@ -53,7 +53,7 @@ class BoxedImages(Examples):
 
 
 @dataclass
-class Detect(FromEncoder, Task[Architecture]):
+class Detect(Task[Architecture]):
     """Train a detector, which finds the objects in an image: a box and a class for each.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -67,6 +67,7 @@ class Detect(FromEncoder, Task[Architecture]):
     metric = "AP50"
     processor = BoxProcessor
     options = Detecting
+    start_parts = ImageEncoder()
     default_training = Training(
         usual_epochs=10,
         learning_rate=4e-4,
@@ -82,6 +83,7 @@ class Detect(FromEncoder, Task[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/detect")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromImageEncoder = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[BoxedImage]:
         return boxed_images(paths)

@@ -110,7 +110,7 @@ class TrainDPO(Tuning[Architecture]):
     ) -> dict[str, dict[str, float]]:
         """The model from which the tuning began: it has changed no probability, so that half of the pairs are right."""
         before = self._measured(self.author.model, predictor, examples, options)[1]
-        return {f"before, {self.base}": before | {"accuracy": 50.0}}
+        return {f"before, {self.start}": before | {"accuracy": 50.0}}
 
     def _measured(
         self, model: nn.Module, predictor: Predictor, examples: Sequence[Preference], options: DrawingAfterPairs

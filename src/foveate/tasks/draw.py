@@ -22,7 +22,6 @@ from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_sha
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.objectives import CrossEntropy
@@ -98,7 +97,7 @@ class Drawing:
 
 
 @dataclass
-class Draw(FromRun, Task[Architecture]):
+class Draw(Task[Architecture]):
     """Train a model that draws what a caption says.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

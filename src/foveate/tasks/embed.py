@@ -17,13 +17,13 @@ from foveate.data.text_batches import surroundings
 from foveate.errors import UserError, at_least
 from foveate.nn import skip_init
 from foveate.tasks.embedder import Embedded, Embedder, Embedding
-from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.label_texts import read_whole_text
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.retrieval import as_recall, letter_vectors, target_ranks
 from foveate.tasks.start import open_start
+from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
 from foveate.tasks.text_task import TextExamples, TextTask
 from foveate.training import Batches, Objective, Training
 from foveate.training.contrastive import ContrastiveTexts
@@ -40,7 +40,7 @@ class Pairs(TextExamples):
     """Your own text: two line-aligned files, or one with source<TAB>target on each line, plain or .gz."""
     validation: tuple[Path, ...] = ()
     """Text to validate on, likewise. Without it, up to 1,000 pairs of the data are held out."""
-    from_language: Annotated[str, tyro.conf.arg(name="from-language")] = "en"
+    from_language: str = "en"
     """Language of the sources, for text by name."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language of the targets, likewise."""
@@ -65,7 +65,7 @@ class Pairs(TextExamples):
 
 
 @dataclass
-class Embed(FromLanguageModel, TextTask[Architecture]):
+class Embed(TextTask[Architecture]):
     """Train a model that gives texts vectors, from pairs of texts that mean the same: questions and answers, sentences
     and their translations.
 
@@ -79,6 +79,7 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     metric = "recall_1"
     processor = PairedTextProcessor
     options = Embedding
+    start_parts = LanguageModel()
     default_training = Training(
         epochs=5, learning_rate=1e-3, schedule="linear", warmup=100, validate_every=200, save_every=200
     )
@@ -88,8 +89,15 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/embed")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromLanguageModel = None
     scale: float = 20.0
     """What cosines are multiplied by before the softmax over the targets of a batch."""
+
+    def __post_init__(self) -> None:
+        given: Any = self.architecture or {}
+        if isinstance(given, Mapping):
+            self.architecture = {"pooling": "mean", **given}  # type: ignore[assignment]
+        super().__post_init__()
 
     @classmethod
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> Any:
@@ -98,9 +106,6 @@ class Embed(FromLanguageModel, TextTask[Architecture]):
     def check(self) -> None:
         at_least(0, "scale", self.scale)
         super().check()
-
-    def _begun(self, given: dict[str, Any]) -> dict[str, Any]:
-        return {"pooling": "mean"} | super()._begun(given)
 
     def read(self, paths: Sequence[Path]) -> Any:
         return ParallelText.from_paths(paths, self.examples.languages)

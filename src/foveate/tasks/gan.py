@@ -1,8 +1,7 @@
 """A generator of images of a class, trained against a discriminator (GAN)."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,9 +17,11 @@ from foveate.tasks.gan_metrics import deviation_share, draw_scales, frechet, to_
 from foveate.tasks.generated_images import Generated, draw_noise, generate, plot_place
 from foveate.tasks.image_grid import check_image_file, save_grid
 from foveate.tasks.judges import recognised
+from foveate.tasks.label_files import label_counts
 from foveate.tasks.labelling import check_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.adversarial import Hinge
@@ -108,6 +109,7 @@ class TrainGAN(Task[Architecture]):
     higher_is_better = False
     processor = ClassImageProcessor
     options = Sampling
+    start_parts = WholeRun(grows="classes")
     default_training = Training(
         epochs=10,
         learning_rate=1e-3,
@@ -140,9 +142,10 @@ class TrainGAN(Task[Architecture]):
         )
 
     def fit(self, train: Dataset[LabelledImage]) -> ClassImageProcessor:
-        counts = Counter(example.label for example in train)
-        labels = {label: counts[label] for label in sorted(counts)}
-        return ClassImageProcessor(choose_format(train, self.examples.size), labels)
+        return ClassImageProcessor(choose_format(train, self.examples.size), label_counts(train))
+
+    def grow(self, trained: ClassImageProcessor, train: Dataset[LabelledImage]) -> ClassImageProcessor:
+        return replace(trained, labels=dict.fromkeys(trained.labels, 0) | label_counts(train))
 
     def objective(self) -> Objective:
         return Hinge()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 from rich.console import Console
-from torch import Tensor, nn
+from torch import Tensor
 
 from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
@@ -18,7 +18,6 @@ from foveate.data.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
 from foveate.tasks.continuations import Composing, continue_texts
-from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
@@ -27,7 +26,7 @@ from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_docu
 from foveate.tasks.protocols import START_SIGN, ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
-from foveate.tasks.start import Start
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.written import Written
 from foveate.training import Batches, Training
@@ -37,7 +36,7 @@ ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 
 
 @dataclass
-class Language(FromLanguageModel, TextTask[Architecture]):
+class Language(TextTask[Architecture]):
     """Train a language model on running prose: to write it, and to go on from a beginning.
 
     With a model such as rnn-conditioned, it is told of each passage what kind of text it is of: the decade of an
@@ -53,13 +52,12 @@ class Language(FromLanguageModel, TextTask[Architecture]):
     files = FILES
     processor = LanguageProcessor
     options = Composing
+    start_parts = WholeRun(fine_tuned=True)
     default_training = Training(learning_rate=2e-3, usual_warmup=200, label_smoothing=0.0)
 
     examples: Annotated[LanguageText, tyro.conf.arg(name="")] = field(default_factory=LanguageText)
     model: str = "rnn-language"
     """The preset to begin from: see `foveate models`."""
-    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Go on from the trained weights of this run of `foveate train language`, with its tokenizer and its sizes."""
     out: Path = Path("runs/language")
     """Folder for the trained model; a training that it holds is resumed."""
     decoding: Decoding = field(
@@ -73,10 +71,6 @@ class Language(FromLanguageModel, TextTask[Architecture]):
     @classmethod
     def eval_options(cls, recipe: Mapping[str, Any], where: str) -> NoOptions:
         return NoOptions()
-
-    def _fill(self, model: nn.Module, body: Start) -> None:
-        super()._fill(model, body)
-        model.load_state_dict(model.state_dict() | body.head)
 
     def passages(self, prose: Prose) -> Dataset[Passage]:
         """The text in passages of whole sentences."""
@@ -111,7 +105,7 @@ class Language(FromLanguageModel, TextTask[Architecture]):
                     f"{self.model} learns to write several kinds of text, but all of {train.name} is of one, "
                     f"'{conditions[0]}': give several files, whose names tell the kinds, or take rnn-language"
                 )
-        tokenizer = self.trained_tokenizer() or chosen.tokenizer(passage.text for passage in train)
+        tokenizer = chosen.tokenizer(passage.text for passage in train)
         return LanguageProcessor(tokenizer, chosen.tokens, conditions)
 
     def batches(self, train: Dataset[Passage], processor: LanguageProcessor) -> Batches:

@@ -41,7 +41,7 @@ TEST_SEED = 1
 class Pairs(PairText):
     """Which pairs to learn from, and how they become tokens."""
 
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    from_language: str = "en"
     """Language of the first texts, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language of the second texts, likewise."""

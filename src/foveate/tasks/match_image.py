@@ -23,7 +23,6 @@ from foveate.tasks.drawn_words import check_captions
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Task
 from foveate.training import Objective, Training
 from foveate.training.contrastive import Contrastive
@@ -61,7 +60,7 @@ class Fit:
 
 
 @dataclass
-class MatchImage(FromRun, Task[Architecture]):
+class MatchImage(Task[Architecture]):
     """Train a model that tells which caption belongs to an image.
 
     `foveate run` takes the path of an image and a caption with a tab between them.

@@ -19,16 +19,17 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.nn import attends
+from foveate.tasks.beginning import Beginning
 from foveate.tasks.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor, compare_ways
 from foveate.tasks.protocols import Evaluation, NoOptions, Prediction
-from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.recipe import Architecture
 from foveate.training import Batches, CrossEntropy, Objective, Validation
 from foveate.viewer.protocol import Input, InputKind, LookResult
 
 
 @dataclass(kw_only=True)
-class Page(Recipe[Architecture], ABC):
+class Page(Beginning[Architecture], ABC):
     """The settings of a training and what a task says of itself. `Task` adds what every task does."""
 
     metric: ClassVar[str] = "accuracy"
@@ -58,8 +59,13 @@ class Page(Recipe[Architecture], ABC):
         """The processor for the examples: their vocabulary, labels, sizes."""
 
     def trained_processor(self) -> SavedProcessor | None:
-        """The processor of trained weights that a training goes on from, if there are any."""
-        return None
+        """The processor of a run that the training goes on from, if there is one."""
+        return None if self.start is None else self.start_parts.processor(self, self.processor)
+
+    def grow(self, trained: Any, train: Dataset[Any]) -> SavedProcessor:
+        """The processor of such a run with what the examples add to it, such as labels."""
+        processor: SavedProcessor = trained
+        return processor
 
     def check_examples(self, train: Dataset[Any], validation: Dataset[Any]) -> None:
         """Raise UserError for examples that cannot be learned."""

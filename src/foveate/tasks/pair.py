@@ -18,7 +18,6 @@ from foveate.data.labelled_pairs import (
 )
 from foveate.errors import UserError, at_least
 from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.fine_tuning import FromLanguageModel
 from foveate.tasks.input_checks import check_positions, unseen_labels
 from foveate.tasks.label_texts import Decision, plot_decision
 from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
@@ -27,6 +26,7 @@ from foveate.tasks.pair_text import split_pair
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
 from foveate.tasks.text_task import TextExamples, TextTask, longest_first
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
@@ -65,7 +65,7 @@ class Pairs(TextExamples):
 
 
 @dataclass
-class Pair(FromLanguageModel, TextTask[Architecture]):
+class Pair(TextTask[Architecture]):
     """Train a BERT that gives two texts, read together, one of several labels: whether the second follows the first.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -75,6 +75,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
     task = "pair"
     unit = "pairs"
     processor = LabelledPairProcessor
+    start_parts = LanguageModel()
     default_training = Training(
         usual_epochs=5, learning_rate=1e-3, schedule="linear", usual_warmup=100, label_smoothing=0.0, validate_every=100
     )
@@ -84,6 +85,7 @@ class Pair(FromLanguageModel, TextTask[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/pair")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromLanguageModel = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[LabelledPair]:
         return read_labelled_pairs(paths)

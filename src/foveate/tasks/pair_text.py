@@ -1,7 +1,9 @@
 """Which pairs of texts to learn from, and how they become tokens: what translating and matching share."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +16,12 @@ from foveate.errors import TextError, UserError, at_least, quoted
 from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.example_source import ExampleSource
 from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.start import Start
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Task
+
+LANGUAGE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)?")
+"""What codes of languages look like."""
 
 
 @dataclass
@@ -28,7 +35,7 @@ class PairText(ExampleSource):
     programs' translations (.mo, .po), such as /usr/share/locale."""
     validation: tuple[Path, ...] = ()
     """Text to validate on, likewise. Without it, up to 1,000 pairs of the data are held out."""
-    from_language: Annotated[str, tyro.conf.arg(name="from")] = "en"
+    from_language: str = "en"
     """Language to translate from, for text by name and programs' translations."""
     to_language: Annotated[str, tyro.conf.arg(name="to")] = "fr"
     """Language to translate to, likewise."""
@@ -90,8 +97,16 @@ class PairTask(Task[Architecture]):
     """A task that learns from pairs of texts, which are streamed from disk."""
 
     files = "SRC TGT"
+    start_parts = WholeRun(examples=("tokens", "vocabulary", "shared", "lowercase"))
 
-    check_length, contents = Recipe.check_length, Recipe.contents
+    check_length, example_contents = Recipe.check_length, Recipe.example_contents
+
+    @cached_property
+    def weights(self) -> Start:
+        """What `start` names. Raises UserError where there is no model, which tells how a language is given."""
+        if self.start is not None and LANGUAGE.fullmatch(str(self.start)) and not self.start.exists():
+            raise UserError(f"there is no folder {self.start} to begin from; of a language, say --from-language")
+        return super().weights
 
     def read(self, paths: Sequence[Path]) -> ParallelText:
         return ParallelText.from_paths(paths, self.examples.languages)

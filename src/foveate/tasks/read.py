@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,6 @@ from foveate.data.image_decoding import read_image
 from foveate.data.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
-from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.classification_metrics import accuracy
 from foveate.tasks.error_rates import error_rate
 from foveate.tasks.image_files import image_files
@@ -25,6 +24,7 @@ from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.nearest_images import nearest_writing
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.word_reading import BATCH, Search, read_words
 from foveate.training import Training
@@ -86,7 +86,7 @@ class WordRead:
 
 
 @dataclass
-class Read(FromCharacters, Task[Architecture]):
+class Read(Task[Architecture]):
     """Train a reader of words in images.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -100,6 +100,7 @@ class Read(FromCharacters, Task[Architecture]):
     metric = "word_accuracy"
     processor = WordImageProcessor
     options = Search
+    start_parts = WholeRun(grows="vocabulary")
     default_training = Training(
         usual_epochs=1,
         learning_rate=1e-3,
@@ -121,8 +122,12 @@ class Read(FromCharacters, Task[Architecture]):
 
     def fit(self, train: Dataset[WordImage]) -> WordImageProcessor:
         chosen = self.examples
-        characters = self.with_known(find_characters(one.label for one in train.some(CHARACTERS_FROM)))
+        characters = find_characters(one.label for one in train.some(CHARACTERS_FROM))
         return WordImageProcessor(chosen.height, chosen.width, characters, chosen.augment)
+
+    def grow(self, trained: WordImageProcessor, train: Dataset[WordImage]) -> WordImageProcessor:
+        found = self.fit(train)
+        return replace(found, characters="".join(dict.fromkeys(trained.characters + found.characters)))
 
     def expand(self, places: Sequence[str]) -> list[str]:
         return image_files(places)

@@ -193,9 +193,6 @@ class Recipe(Generic[Architecture]):
         """
         values = dict(values)
         architecture = values.pop("architecture", None)
-        told: dict[str, Any] = {"architecture": architecture}
-        if isinstance(values.get("start"), str) and has_all_sizes(architecture, values.get("model")):
-            told["start"] = Path(values.pop("start"))  # not opened: a trained run does without what it began from
         if architecture is not None and not isinstance(architecture, Mapping):
             raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
         kind: Any = cls
@@ -203,7 +200,7 @@ class Recipe(Generic[Architecture]):
         for name, given in values.items():
             if isinstance(given, dict) and is_dataclass(getattr(usual, name, None)):
                 values[name] = asdict(getattr(usual, name)) | given
-        return replace(from_dict(cls, values, where), **told)
+        return replace(from_dict(cls, values, where), architecture=architecture)
 
     def identity(self) -> dict[str, Any]:
         """What must be the same when a training is resumed, beside the settings of training."""
@@ -218,6 +215,10 @@ class Recipe(Generic[Architecture]):
         return self.examples.data + self.examples.validation
 
     def contents(self) -> dict[str, str]:
+        """Digests of all that is learned from."""
+        return self.example_contents()
+
+    def example_contents(self) -> dict[str, str]:
         """A digest of each file or folder of the text, as it is now."""
         return {str(path): digest(path) for path in self._files if path.is_file() or path.is_dir()}
 

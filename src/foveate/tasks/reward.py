@@ -17,7 +17,6 @@ from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.preferences import BradleyTerry
@@ -61,7 +60,7 @@ class Reward:
 
 
 @dataclass
-class TrainReward(FromRun, Task[Architecture]):
+class TrainReward(Task[Architecture]):
     """Train a reward model: the better text of each pair is to get the larger number.
 
     `foveate train rlhf` then tunes a language model to please it. `--config FILE` takes settings from a TOML or JSON

@@ -163,7 +163,7 @@ class TrainRLHF(Tuning[Architecture]):
         self, predictor: Predictor, examples: Sequence[Passage], options: Drawing
     ) -> dict[str, dict[str, float]]:
         """The model from which the tuning began."""
-        return {f"before, {self.base}": self._measured(self.author.model, predictor, examples, options)[1]}
+        return {f"before, {self.start}": self._measured(self.author.model, predictor, examples, options)[1]}
 
     def _measured(
         self, model: nn.Module, predictor: Predictor, examples: Sequence[Passage], options: Drawing

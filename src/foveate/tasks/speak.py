@@ -24,7 +24,6 @@ from foveate.sight import look
 from foveate.tasks.judges import recognised
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.sound_files import choose_log_mel
 from foveate.tasks.spoken_texts import BATCH, Drawing, say, split_words
 from foveate.tasks.task import Examples, Task
@@ -94,7 +93,7 @@ class Said:
 
 
 @dataclass
-class Speak(FromRun, Task[Architecture]):
+class Speak(Task[Architecture]):
     """Train a model that says texts.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,

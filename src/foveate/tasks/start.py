@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Any
 
-import tyro
 from torch import Tensor, nn
 
 from foveate import bundle, models
@@ -20,45 +19,46 @@ from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
 from foveate.interop.weight_files import weight_files
-from foveate.models.vision.image_encoder import encoder_of
-from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
-from foveate.tasks.image_start import encoder_path, fill_image_encoder
-from foveate.tasks.run_folder import describe
-from foveate.tasks.start_parts import PARTS_OF, part_names
-from foveate.tensor_files import read_tensors, write_tensors
-from foveate.training import main_process
-
-if TYPE_CHECKING:
-    from foveate.tasks.recipe import Recipe
+from foveate.tasks.run_folder import Description, describe
+from foveate.tasks.shared_parts import part_names
+from foveate.tensor_files import read_tensors
 
 HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
 
 
-ADAPTER = "adapter.safetensors"
-"""The low-rank updates of a run, beside the weights that they are merged into."""
-
-
 @dataclass
 class Start:
-    """A trained body and the tokenizer that it reads with."""
+    """A trained model and the tokenizer that it reads with."""
 
     folder: Path
+    files: list[Path]
+    """Those with its weights."""
     family: str
     config: Any
     """The config of the trained model."""
-    body: dict[str, Tensor] = field(repr=False)
+    tensors: dict[str, Tensor] = field(repr=False)
+    """Its weights; those of a Hugging Face folder without a head."""
     tokenizer: Tokenizer | None = field(repr=False)
     """None for a model that reads no text."""
-    trained_as: str | None = None
-    """The preset that a run began from; its sizes may have been changed."""
-    head: dict[str, Tensor] = field(default_factory=dict, repr=False)
-    """The tensors of a run's head, for a task that predicts the same."""
+    run: Description | None = field(default=None, repr=False)
+    """What a run folder says of itself."""
+
+    @cached_property
+    def body(self) -> dict[str, Tensor]:
+        """The weights without those of the head."""
+        return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(HEADS)}
 
     @property
     def digest(self) -> str:
         """A few letters that are others for other weights."""
-        return " ".join(map(digest, weight_files(self.folder)))
+        return " ".join(map(digest, self.files))
+
+    @property
+    def trained_as(self) -> str | None:
+        """The preset that a run began from; its sizes may have been changed."""
+        preset = None if self.run is None else self.run.recipe.get("model")
+        return preset if isinstance(preset, str) else None
 
     def fill(self, model: nn.Module) -> None:
         """Give a model the trained body, or as many of its first layers as it has; its head stays as it is.
@@ -116,123 +116,23 @@ def open_start(place: Path | str) -> Start:
 
 def _run_folder(folder: Path) -> Start:
     found = bundle.load(folder)
-    folder, description = found.folder, describe(found)
-    config = from_dict(models.config_class(description.family), description.architecture, str(folder / bundle.CONFIG))
-    head = {name: tensor for name, tensor in found.tensors.items() if name.startswith(HEADS)}
-    body = {name: tensor for name, tensor in found.tensors.items() if name not in head}
+    folder, run = found.folder, describe(found)
+    config = from_dict(models.config_class(run.family), run.architecture, str(folder / bundle.CONFIG))
     reads_text = (folder / "tokenizer.json").is_file()
     tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
-    preset = description.recipe.get("model")
-    trained_as = preset if isinstance(preset, str) else None
-    return Start(folder, description.family, config, body, tokenizer, trained_as, head)
+    return Start(folder, [found.weights], run.family, config, found.tensors, tokenizer, run)
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
-    config = bert.read_config(values, str(folder / bundle.CONFIG))
-    parts = [read_tensors(file).tensors for file in weight_files(folder)]
+    config, files = bert.read_config(values, str(folder / bundle.CONFIG)), weight_files(folder)
+    parts = [read_tensors(file).tensors for file in files]
     try:
         body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)
     except UserError as error:
         raise UserError(f"{folder}: {error}") from None
-    return Start(folder, "bert", config, body, BertTokenizer.load(folder))
+    return Start(folder, files, "bert", config, body, BertTokenizer.load(folder))
 
 
 def _sizes(config: Any) -> tuple[Any, ...]:
     names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
     return tuple(getattr(config, name, None) for name in (*names, "norm", "positions"))
-
-
-@dataclass(kw_only=True)
-class FromWeights:
-    """What the settings of a task have beside a `Recipe`'s where a training can begin from trained weights."""
-
-    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin from the trained weights of this folder, with a new head."""
-
-    lora: int | None = None
-    """Leave the trained weights as they are, and train updates of this rank and the head alone (LoRA). In the end the
-    updates are merged into the weights; adapter.safetensors has them too."""
-    lora_layers: tuple[str, ...] = ("self.query", "self.value")
-    """The linear layers that get an update: the ends of their places in the model."""
-
-    @cached_property
-    def trained_body(self) -> Start | None:
-        """What `start` names."""
-        return None if self.start is None else open_start(self.start)
-
-    def build(self, **sizes: int) -> nn.Module:
-        """The model, with the trained body if there is one."""
-        body, recipe = self.trained_body, cast("Recipe[Any]", super())
-        model = recipe.build(**sizes)
-        if body is not None and next(model.parameters()).device.type != "meta":
-            self._fill(model, body)
-        if self.lora is not None:
-            add_low_rank(model, self.lora, self.lora_layers)
-            for name, parameter in model.named_parameters():
-                parameter.requires_grad_(parameter.requires_grad or name.startswith(HEADS))
-        return model
-
-    def _fill(self, model: nn.Module, body: Start) -> None:
-        own = cast("Recipe[Any]", self).preset.family
-        if parts := PARTS_OF.get((body.family, own)):
-            body.fill_parts(model, parts)
-            return
-        if body.family != own:
-            raise UserError(f"{self.start} is a {body.family}, which no {own} can begin from")
-        body.fill(model)
-
-    def check(self) -> None:
-        """Tell what cannot work before any data is read."""
-        if self.lora is not None and self.start is None:
-            raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
-        cast("Recipe[Any]", super()).check()
-
-    @property
-    def usable_before_the_end(self) -> bool:
-        """Low-rank updates are merged in the end."""
-        return self.lora is None
-
-    def finish(self, model: nn.Module) -> None:
-        """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""
-        updates = low_rank_updates(model)
-        if updates and main_process():
-            write_tensors(cast("Recipe[Any]", self).out / ADAPTER, updates)
-        merge_low_rank(model)
-        cast("Recipe[Any]", super()).finish(model)
-
-    def contents(self) -> dict[str, str]:
-        """Digests of what is learned from, and of the weights."""
-        body, recipe = self.trained_body, cast("Recipe[Any]", super())
-        return recipe.contents() | ({} if body is None else {str(self.start): body.digest})
-
-    def identity(self) -> dict[str, Any]:
-        """What must be the same when a training is resumed: these weights too."""
-        recipe = cast("Recipe[Any]", super())
-        updates = {} if self.lora is None else {"lora": self.lora, "lora_layers": list(self.lora_layers)}
-        return recipe.identity() | ({} if self.start is None else {"start": str(self.start)}) | updates
-
-
-@dataclass(kw_only=True)
-class FromEncoder(FromWeights):
-    """The same for tasks whose models have an image encoder: that alone is trained before."""
-
-    start: Annotated[Path | None, tyro.conf.arg(name="from")] = None
-    """Begin with the image encoder of these trained weights: a run of classify-image, caption or answer, or
-    efficientnet-lite0. The model must have such an encoder."""
-
-    def _fill(self, model: nn.Module, body: Start) -> None:
-        encoder: Any = encoder_of(model)
-        if encoder is None:
-            raise UserError(
-                f"{cast('Recipe[Any]', self).model} has no image encoder that could begin from {self.start}"
-            )
-        if encoder_path(body.body) is not None:
-            fill_image_encoder(model, body.body, body.folder)
-            return
-        field = "backbone" if hasattr(model, "backbone") else "image-encoder"
-        if not isinstance(encoder.config, models.config_class(body.family)):
-            raise UserError(
-                f"{self.start} has the family {body.family}, but the image encoder another: name one for it, such as "
-                f"--architecture.{field} efficientnet-lite0-16"
-            )
-        body.fill(encoder)

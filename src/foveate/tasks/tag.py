@@ -16,12 +16,12 @@ from foveate.data.tagged import Tagged, tagged_text
 from foveate.errors import at_least, printable
 from foveate.sight import look
 from foveate.tasks.classification_metrics import accuracy, macro_f1
-from foveate.tasks.fine_tuning import READ_AROUND, FromLanguageModel
 from foveate.tasks.input_checks import check_positions, unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.text_task import TextExamples, TextTask, longest_first
+from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
+from foveate.tasks.text_task import READ_AROUND, TextExamples, TextTask, longest_first
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
 
@@ -67,7 +67,7 @@ class Tagging:
 
 
 @dataclass
-class Tag(FromLanguageModel, TextTask[Architecture]):
+class Tag(TextTask[Architecture]):
     """Train a tagger, which gives each word of a sentence a tag, such as its part of speech.
 
     A BERT reads a word by its pieces, and the first one gives the tag.
@@ -81,6 +81,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     unit = "words"
     tokens_name = "words"
     processor = TagProcessor
+    start_parts = LanguageModel()
     default_training = Training(
         usual_epochs=5, learning_rate=3e-3, schedule="cosine", usual_warmup=200, label_smoothing=0.0, validate_every=250
     )
@@ -90,6 +91,7 @@ class Tag(FromLanguageModel, TextTask[Architecture]):
     """The preset to begin from: see `foveate models`."""
     out: Path = Path("runs/tag")
     """Folder for the trained model; a training that it holds is resumed."""
+    start: FromLanguageModel = None
 
     def read(self, paths: Sequence[Path]) -> Dataset[Tagged]:
         return tagged_text(paths)

@@ -40,7 +40,7 @@ class Task(Page[Architecture]):
         parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
         return {", ".join(map(str, paths)): self.read(paths).digest() for paths in parts}
 
-    def contents(self) -> dict[str, str]:
+    def example_contents(self) -> dict[str, str]:
         """A digest of the user's examples, as they are now."""
         return self._digests
 
@@ -83,7 +83,8 @@ class Task(Page[Architecture]):
         self.check_examples(train, validation)
         for line in self.advice(train):
             console.print(line, markup=False, highlight=False)
-        processor = self.trained_processor() or self.fit(train)
+        trained = self.trained_processor()
+        processor = self.fit(train) if trained is None else self.grow(trained, train)
         batches = self.batches(train, processor)
         if report := getattr(batches, "report", ""):
             console.print(report, markup=False, highlight=False)

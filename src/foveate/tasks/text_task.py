@@ -27,6 +27,9 @@ from foveate.tasks.task import Task
 from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
+READ_AROUND = {"bert": 2, "gpt": 1}
+"""The families of language models, and how many tokens they read beside a text's."""
+
 TOKENS_TOGETHER = 4096
 """Tokens that are answered about together, padding included."""
 
@@ -53,6 +56,12 @@ class TextTask(Task[Architecture]):
 
     tokens_name = "tokens"
     """What `length` counts."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if around := READ_AROUND.get(self.preset.family):
+            longest = self.architecture.max_length - around  # type: ignore[attr-defined]
+            self.examples = replace(self.examples, max_length=min(self.examples.max_length, longest))
 
     @abstractmethod
     def key(self, example: Any) -> str:
@@ -84,8 +93,8 @@ class TextTask(Task[Architecture]):
     def check_length(self, model: nn.Module) -> None:
         Recipe.check_length(self, model)
 
-    def contents(self) -> dict[str, str]:
-        return Recipe.contents(self)
+    def example_contents(self) -> dict[str, str]:
+        return Recipe.example_contents(self)
 
     def batches(self, train: Dataset[Any], processor: Any) -> Batches:
         """Of the examples with at most `max_length` tokens that the model has positions for. Raises UserError where

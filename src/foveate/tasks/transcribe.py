@@ -15,11 +15,11 @@ from foveate.data.sound_stream import Read
 from foveate.data.sounds import Sound, read_sound
 from foveate.data.speech_processor import SpeechProcessor
 from foveate.errors import at_least
-from foveate.tasks.character_start import FromCharacters
 from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.transcripts import (
     Search,
@@ -56,7 +56,7 @@ class SpokenTexts(Examples):
 
 
 @dataclass
-class Transcribe(FromCharacters, Task[Architecture]):
+class Transcribe(Task[Architecture]):
     """Train a model that writes what is said in sounds.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
@@ -71,6 +71,7 @@ class Transcribe(FromCharacters, Task[Architecture]):
     higher_is_better = False
     processor = SpeechProcessor
     options = TimedSearch
+    start_parts = WholeRun(grows="vocabulary")
     default_training = Training(
         usual_epochs=20,
         schedule="cosine",
@@ -104,8 +105,14 @@ class Transcribe(FromCharacters, Task[Architecture]):
         log_mel = choose_log_mel(train[0].rate, chosen.rate, chosen.bands)
         (frequent, _), *_ = texts.most_common(1)
         longest = max(one.seconds for one in train)
-        characters = self.with_known(find_characters(texts.elements()))
+        characters = find_characters(texts.elements())
         return SpeechProcessor(log_mel, characters, longest, frequent, chosen.augment)
+
+    def grow(self, trained: SpeechProcessor, train: Dataset[LabelledSound]) -> SpeechProcessor:
+        found, chosen = self.fit(train), self.examples
+        if chosen.rate is None and chosen.bands is None:
+            found = replace(found, log_mel=trained.log_mel)
+        return replace(found, characters="".join(dict.fromkeys(trained.characters + found.characters)))
 
     def objective(self) -> Objective:
         return JointCTC(super().objective(), self.ctc, SpeechProcessor.special)

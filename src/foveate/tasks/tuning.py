@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import torch
 import tyro
 from torch import nn
 
-from foveate import models, tasks
-from foveate.bundle import WEIGHTS
-from foveate.data.text_files import digest
+from foveate import tasks
 from foveate.errors import UserError
 from foveate.tasks.input_checks import check_positions
 from foveate.tasks.predictor import Predictor
@@ -21,8 +19,16 @@ from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
 from foveate.tasks.rollouts import distinct, write
+from foveate.tasks.start_parts import WholeRun
 from foveate.tasks.task import Task
 from foveate.training.settings import check_seed
+
+Kind = TypeVar("Kind", bound="Tuning")
+
+FromLanguageRun = Annotated[
+    Path | None,
+    tyro.conf.arg(name="from", help="Folder of the language model to begin from: `foveate train language`."),
+]
 
 MAX_TOKENS = 24
 """Tokens of a text that is written, at most."""
@@ -55,11 +61,22 @@ class Tuning(Task[Architecture]):
 
     unit = "texts"
     options = Drawing
+    start_parts = WholeRun(of="language")
 
-    base: Annotated[Path, tyro.conf.arg(name="from")] = Path("runs/language")
-    """Folder of the language model to begin from: `foveate train language`."""
+    start: FromLanguageRun = None
     model: str = "gpt-tiny"
     """The preset of the language model to begin from; its sizes are taken from its folder."""
+
+    def __post_init__(self) -> None:
+        """Without dropout: what is drawn is what is learned from."""
+        super().__post_init__()
+        config: Any = self.architecture
+        self.architecture = replace(config, **{name: 0.0 for name in vars(config) if name.endswith("dropout")})
+
+    @classmethod
+    def from_json(cls: type[Kind], values: dict[str, Any], where: str) -> Kind:
+        before = {"start": values["base"]} if "base" in values else {}  # the name of earlier versions
+        return super().from_json({name: one for name, one in values.items() if name != "base"} | before, where)
 
     @property
     def max_tokens(self) -> int:
@@ -67,26 +84,20 @@ class Tuning(Task[Architecture]):
         return MAX_TOKENS
 
     def check(self) -> None:
+        if self.start is None:
+            raise UserError("there is nothing to tune: name a language model with --from")
         super().check()
-        if self.preset.family != (found := self.author.description["family"]):
-            raise UserError(f"{self.base} holds a model of the family {found}, but only gpt can be tuned so far")
 
     @cached_property
     def author(self) -> Predictor:
-        """The language model to begin from. Raises UserError for a folder of another task."""
-        return load_of_task(self.base, "language", "--from takes a language model")
-
-    def identity(self) -> dict[str, Any]:
-        return super().identity() | {"base": digest(self.base / WEIGHTS)}
+        """The language model to begin from."""
+        assert self.start is not None
+        return load_of_task(self.start, "language", "--from takes a language model")
 
     @cached_property
     def policy(self) -> nn.Module:
-        """A copy of the first model without dropout: what is drawn is what is learned from."""
-        base: Any = self.author.model
-        dropped = {name: 0.0 for name in vars(base.config) if name.endswith("dropout")}
-        model = models.build(self.preset.family, replace(base.config, **dropped))
-        model.load_state_dict(base.state_dict())
-        return model
+        """The model that is tuned."""
+        return self.build(vocabulary=len(self.author.processor.tokenizer))
 
     def _model(self, sizes: Mapping[str, int]) -> nn.Module:
         return self.policy

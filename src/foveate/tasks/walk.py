@@ -15,7 +15,6 @@ from foveate.data.routes import Route, RouteProcessor, fit_routes, mirrored, rea
 from foveate.errors import at_least
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.run_start import FromRun
 from foveate.tasks.task import Examples, Task
 from foveate.tasks.walks import Walked, Walking, arrivals, follow, look_at_words
 from foveate.training import Batches, Training
@@ -51,7 +50,7 @@ class OnMaps:
 
 
 @dataclass
-class Walk(FromRun, Task[Architecture]):
+class Walk(Task[Architecture]):
     """Train a model that follows instructions on a map.
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
