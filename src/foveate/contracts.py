@@ -165,8 +165,9 @@ class World(Protocol):
     def observe(self) -> dict[str, np.ndarray]:
         """What can be seen now, by name: what an `Actor` is given for its next step, without the batch dimension."""
 
-    def act(self, action: int) -> bool:
-        """Do one action, by its number; whether this ends the episode. An action that is impossible changes nothing."""
+    def act(self, action: Any) -> bool:
+        """Do one action, by its number or, of a robot, by the numbers that it consists of; whether this ends the
+        episode. An action that is impossible changes nothing."""
 
     def copy(self) -> "World":
         """Another world in the same state, which later actions in this one do not change."""
@@ -174,7 +175,7 @@ class World(Protocol):
 
 @runtime_checkable
 class Actor(Protocol):
-    """A model that chooses one action after the other, and observes before each.
+    """A model that acts one action after the other, and observes before each.
 
     It has `start` where a `Generator` has `prefill`: before the first observation there are no logits to give.
     """
@@ -183,7 +184,7 @@ class Actor(Protocol):
         """Read the input (the instruction); the state before the first step, one row for each world."""
 
     def step(self, observation: dict[str, Tensor], state: State) -> Float[Tensor, "R A"]:
-        """Observe every row's world; the logits of its next action. Changes the state in place."""
+        """Observe every row's world; the logits of its next action, or its numbers. Changes the state in place."""
 
 
 @runtime_checkable

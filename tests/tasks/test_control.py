@@ -15,11 +15,13 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views, scale_pixels
+from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views
+from foveate.data.views import scale_pixels
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
-from foveate.tasks.control import Control, InWorld
+from foveate.tasks.control import Control
+from foveate.tasks.control_acting import InWorld
 from foveate.tasks.control_examples import Acting, Episodes
 from foveate.tasks.looking.worlds import same_views, watch_episode
 from foveate.tasks.replay import ReplayBatches
@@ -170,7 +172,7 @@ def test_bad_input(folder: Path, flags, complaint, capsys) -> None:
 def test_an_agent_of_another_world(folder: Path) -> None:
     agent = foveate.load(folder)
     agent.processor.actions = 9
-    with pytest.raises(UserError, match=r"this agent has 9 actions .* but levels of minigrid have 7"):
+    with pytest.raises(UserError, match=r"this agent has 9 actions .* but babyai/GoToLocal has 7 actions"):
         agent.run("babyai/GoToLocal")
 
 

@@ -28,6 +28,7 @@ EXTRAS = {
     "soundfile": ("audio", "ogg, flac and mp3"),
     "scipy": ("vision", "training detectors"),
     "minigrid": ("worlds", "agents in a world"),
+    "panda_gym": ("panda", "agents that move a robot"),
     "tensorboard": ("tensorboard", "TensorBoard logs"),
     "pyarrow": ("hub", "data sets of the hub"),
     "onnxruntime": ("onnx", "checks of exported models"),

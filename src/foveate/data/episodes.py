@@ -15,13 +15,16 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from foveate.contracts import IGNORE, Batch, label_batch
+from foveate.data.actions import Action, ActionSpace, Kind, space_of
 from foveate.data.dataset import Dataset
-from foveate.data.grid_levels import Views, channels_of, encode_views, scale_pixels
+from foveate.data.grid_levels import channels_of, encode_views
 from foveate.data.processor import Processor
 from foveate.data.routes import words_of
 from foveate.data.text_files import Paths, as_paths, utf8
+from foveate.data.views import Views, encode_images
 from foveate.errors import UserError
 from foveate.limits import ARRAYS
 from foveate.special_tokens import LEARNED
@@ -39,7 +42,7 @@ DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, 
 """What zipfile and numpy raise for a damaged file."""
 
 MOST_ACTIONS = 1000
-"""Different actions of an agent, at most."""
+"""Different actions of an agent, at most, or numbers of an action."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Recording:
 
     place: str
     instruction: str
-    actions: tuple[int, ...]
+    actions: tuple[Action, ...]
     read: Callable[[], UInt8[np.ndarray, "T h w c"]] = field(repr=False)
     codes: Callable[[], UInt8[np.ndarray, "T 7 7 3"]] | None = field(default=None, repr=False)
     """Kind, colour and state of each tile that was seen, where they are known."""
@@ -74,10 +77,11 @@ class Recording:
 
 
 def read_recordings(paths: Paths) -> Dataset[Recording]:
-    """A folder of .npz files, each with `pixels` (T, h, w, c) in 8 bits, `actions` (T), and, if there is one, the text
+    """A folder of .npz files, each with `pixels` (T, h, w, c) in 8 bits, `actions`, and, if there is one, the text
     `instruction`.
 
-    All images must have the same size. Raises UserError for anything else.
+    Actions are choices (T), whole numbers, or movements (T, n) of n numbers from -1 to 1. All images must have the same
+    size, and all actions must be of one kind. Raises UserError for anything else.
     """
     paths = as_paths(paths)
     if len(paths) != 1 or not paths[0].is_dir():
@@ -85,13 +89,17 @@ def read_recordings(paths: Paths) -> Dataset[Recording]:
     files = sorted(paths[0].glob("*.npz"))
     if not files:
         raise UserError(f"{paths[0]} has no .npz files with pixels, actions and instruction")
-    found, shapes = [], set()
+    found, shapes, kinds = [], set(), set()
     for file in files:
         pixels, actions, instruction = _load(file)
         shapes.add(pixels.shape[1:])
-        found.append(Recording(file.name, instruction, tuple(actions.tolist()), partial(_pixels, file)))
+        kinds.add(actions.shape[1:])
+        done = tuple(actions.tolist() if actions.ndim == 1 else map(tuple, actions.tolist()))
+        found.append(Recording(file.name, instruction, done, partial(_pixels, file)))
     if len(shapes) > 1:
         raise UserError(f"{paths[0]}: all images must have one size, but there are {sorted(shapes)}")
+    if len(kinds) > 1:
+        raise UserError(f"{paths[0]}: all actions must be choices or have one number of numbers")
     return Dataset(paths[0].name, found, "episodes")
 
 
@@ -109,18 +117,30 @@ def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
         raise
     except DAMAGED as error:
         raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
-    if pixels.ndim != 4 or pixels.dtype != np.uint8 or actions.shape != pixels.shape[:1] or not pixels.size:
+    fits = actions.ndim in (1, 2) and actions.shape[:1] == pixels.shape[:1] and actions.size
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or not fits or not pixels.size:
         raise UserError(
-            f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps), "
-            f"not {pixels.dtype} {pixels.shape} and {actions.shape}"
+            f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps) or "
+            f"(steps, numbers), not {pixels.dtype} {pixels.shape} and {actions.shape}"
         )
     if pixels.shape[-1] > MOST_CHANNELS:
         raise UserError(f"{file} has images of {pixels.shape[-1]:,} channels; at most {MOST_CHANNELS} are read")
     if len(actions) > MOST_STEPS:
         raise UserError(f"{file} has {len(actions):,} steps; an episode has at most {MOST_STEPS:,}")
-    if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
-        raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
+    _check_actions(actions, file)
     return pixels, actions, _text(instruction, file)
+
+
+def _check_actions(actions: np.ndarray, file: Path) -> None:
+    """Raise UserError for choices that are no whole numbers, and for movements beyond -1 to 1."""
+    if actions.ndim == 1:
+        if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
+            raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
+        return
+    if actions.shape[1] > MOST_ACTIONS:
+        raise UserError(f"{file} has actions of {actions.shape[1]:,} numbers; at most {MOST_ACTIONS} are read")
+    if not np.issubdtype(actions.dtype, np.floating) or not (abs(actions) <= 1).all():  # NaN is not either
+        raise UserError(f"{file}: the numbers of an action must be floating-point and from -1 to 1")
 
 
 def _text(instruction: np.ndarray, file: Path) -> str:
@@ -151,35 +171,38 @@ def _check_sizes(file: Path) -> None:
 
 @dataclass
 class EpisodeProcessor(Processor[Recording]):
-    """Turns recordings into inputs `tokens` (B, S), `lengths` (B), `pixels` (B, T, c, h, w), and labels (B, T)."""
+    """Turns recordings into inputs `tokens` (B, S), `lengths` (B), `pixels` (B, T, c, h, w), and targets: labels
+    (B, T) where actions are choices, or `actions` (B, T, n)."""
 
     words: tuple[str, ...]
     """The words of instructions; their ids follow the special ones."""
     actions: int
     channels: int
     views: Views = "pixels"
-    """How levels of minigrid are seen."""
+    """How worlds are seen."""
+    kind: Kind = "choices"
+
+    @property
+    def space(self) -> ActionSpace:
+        """All actions of the agent."""
+        return ActionSpace(self.kind, self.actions)
 
     def cost(self, prepared: Recording) -> int:
         return len(prepared.actions)
 
     def batch(self, prepared: Sequence[Recording], generator: np.random.Generator | None) -> Batch:
-        longest = max(len(one.actions) for one in prepared)
-        labels = torch.full((len(prepared), longest), IGNORE)
         images = [torch.from_numpy(self._seen(one)) for one in prepared]
-        pixels = torch.zeros(len(prepared), longest, *images[0].shape[1:])
-        for row, (one, seen) in enumerate(zip(prepared, images, strict=True)):
-            pixels[row, : len(seen)] = seen
-            labels[row, : len(seen)] = torch.tensor(one.actions)
-        inputs = self.inputs([one.instruction for one in prepared])
-        return label_batch({**inputs, "pixels": pixels}, labels, "episodes")
+        inputs = {**self.inputs([one.instruction for one in prepared]), "pixels": pad_sequence(images, True)}
+        actions = [torch.tensor(one.actions) for one in prepared]
+        if self.kind == "choices":
+            return label_batch(inputs, pad_sequence(actions, True, IGNORE), "episodes")
+        lengths = torch.tensor([len(one) for one in actions])
+        return Batch(inputs, {"actions": pad_sequence(actions, True)}, lengths, "episodes")
 
     def _seen(self, recording: Recording) -> np.ndarray:
-        """The views (T, c, h, w). Raises UserError for symbols of a recording that has none."""
-        if self.views == "pixels":
-            return scale_pixels(recording.read())
-        if recording.codes is None:
-            raise UserError(f"{recording.place} has images alone: learn from them with --views pixels")
+        """The views (T, c, h, w). Raises UserError for views that a recording has not."""
+        if self.views == "pixels" or recording.codes is None:
+            return encode_images(recording.read(), self.views, recording.place)
         return encode_views(recording.codes(), self.views)
 
     def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
@@ -197,8 +220,9 @@ class EpisodeProcessor(Processor[Recording]):
 
 
 def fit_episodes(recordings: Dataset[Recording], actions: int = 1, views: Views = "pixels") -> EpisodeProcessor:
-    """The processor with all words, and at least so many actions."""
+    """The processor with all words, and at least so many actions where these are choices."""
     counts = Counter(word for one in recordings for word in words_of(one.instruction))
-    most = max(max(one.actions) for one in recordings)
+    space = space_of([action for one in recordings for action in one.actions])
+    count = max(actions, space.count) if space.kind == "choices" else space.count
     channels = recordings[0].read().shape[-1] if views == "pixels" else channels_of(views)
-    return EpisodeProcessor(tuple(sorted(counts)), max(actions, most + 1), channels, views)
+    return EpisodeProcessor(tuple(sorted(counts)), count, channels, views, space.kind)

@@ -11,11 +11,13 @@ import os
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from foveate.data.actions import ActionSpace
+from foveate.data.views import Views, make_grey, scale_pixels
 from foveate.errors import UserError, unknown
 
 TILE = 8
@@ -26,8 +28,6 @@ ACTIONS = ("left", "right", "forward", "pick up", "drop", "toggle", "done")
 MOVES = 3
 """The first of the actions, which turn and move."""
 
-Views = Literal["pixels", "symbols", "grey-depth"]
-
 SYMBOLS = (11, 6, 3)
 """How many kinds, colours and states of a tile there are."""
 
@@ -37,12 +37,11 @@ AGENT = (3, 6)
 NOTHING = 2
 """Kinds below this one are of tiles that are not seen, and of empty ones."""
 
-LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
-"""What red, green and blue count for in a grey image."""
-
 
 class GridLevel:
-    """One level, laid out by a seed; a `foveate.contracts.World`."""
+    """One level, laid out by a seed; a `foveate.data.worlds.Scene`."""
+
+    space = ActionSpace("choices", len(ACTIONS))
 
     def __init__(self, name: str, seed: int, views: Views = "pixels") -> None:
         """`views` says how it is observed.
@@ -61,6 +60,11 @@ class GridLevel:
         return self.env.mission
 
     @property
+    def succeeded(self) -> bool:
+        """Whether the last action reached the goal."""
+        return self.reward > 0
+
+    @property
     def codes(self) -> UInt8[np.ndarray, "7 7 3"]:
         """The view by column and row: kind, colour and state of each tile."""
         return self._seen["image"]
@@ -76,6 +80,10 @@ class GridLevel:
 
     def copy(self) -> "GridLevel":
         return copy.deepcopy(self)
+
+    def view(self) -> UInt8[np.ndarray, "56 56 3"]:
+        """What the agent sees now, in colour."""
+        return draw_views(self.codes[None])[0]
 
     def picture(self, tile: int = 24) -> np.ndarray:
         """The whole level (h, w, 3) in 8 bits, with the part that the agent sees lighter."""
@@ -120,8 +128,7 @@ def encode_views(codes: UInt8[np.ndarray, "T 7 7 3"], views: Views) -> np.ndarra
     if views == "pixels":
         return scale_pixels(draw_views(codes))
     if views == "grey-depth":
-        grey = scale_pixels(draw_views(codes)).transpose(0, 2, 3, 1) @ LUMINANCE
-        return np.stack([grey, _depths(codes)], 1)
+        return np.stack([make_grey(scale_pixels(draw_views(codes))), _depths(codes)], 1)
     parts = [np.eye(count, dtype=np.float32)[codes[..., place]] for place, count in enumerate(SYMBOLS)]
     return np.concatenate(parts, -1).transpose(0, 3, 2, 1)
 
@@ -132,11 +139,6 @@ def _depths(codes: UInt8[np.ndarray, "T 7 7 3"]) -> Float32[np.ndarray, "T 56 56
     steps = abs(columns - AGENT[0]) + abs(rows - AGENT[1])
     depths = np.where(codes[..., 0] < NOTHING, -1, 1 - steps / steps.max()).astype(np.float32)
     return depths.transpose(0, 2, 1).repeat(TILE, 1).repeat(TILE, 2)
-
-
-def scale_pixels(pixels: UInt8[np.ndarray, "T h w c"]) -> np.ndarray:
-    """Images (T, c, h, w) from -1 to 1."""
-    return pixels.transpose(0, 3, 1, 2).astype(np.float32) / 127.5 - 1
 
 
 def draw_views(codes: UInt8[np.ndarray, "T 7 7 3"]) -> UInt8[np.ndarray, "T 56 56 3"]:

@@ -5,6 +5,7 @@ A beam holds worlds where text decoding holds tokens: each hypothesis has a copy
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +19,10 @@ from foveate.errors import at_least
 class Episode:
     """What a model did in a world."""
 
-    actions: list[int]
+    actions: list[Any]
+    """The number of each action, or the numbers of which it consists."""
     log_prob: float
-    """Of all actions together."""
+    """Of all actions together, where they are choices."""
     world: World
     """The world after the last action."""
     ended: bool = False

@@ -6,64 +6,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import tyro
 from torch import nn
 
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of
-from foveate.decoding.acting import Episode, act
-from foveate.errors import UserError, at_least, printable
+from foveate.data.grid_levels import ACTIONS
+from foveate.errors import UserError
+from foveate.tasks.control_acting import Acted, InWorld, act_at_random, act_in_levels, success
 from foveate.tasks.control_examples import FRESH, Acting, Episodes, fit_levels
+from foveate.tasks.control_recordings import check_actions, compare, mean_action
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
 from foveate.training import Batches, Objective, Training
+from foveate.training.imitation import Imitation
 from foveate.training.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult
-
-MOST_STEPS = 500
-"""Actions of the longest episode; most levels end earlier."""
-
-BATCH = 128
-"""Levels that are acted in together."""
-
-
-@dataclass
-class InWorld:
-    """Where to measure."""
-
-    world: str | None = None
-    """Act in new levels of this world, such as babyai/GoToLocal, instead of the test part."""
-    episodes: int = 500
-    """How many levels of the world."""
-    likeliest: bool = False
-    """Take the likeliest action at each step, instead of drawing it."""
-    picture: Path | None = None
-    """Also write the first episode as an animation (.gif): the level, and what the agent looked at."""
-
-    def check(self) -> None:
-        """Raise UserError for a value that cannot be."""
-        at_least(1, "episodes", self.episodes)
-        if self.picture is not None and self.picture.suffix.lower() != ".gif":
-            raise UserError(f"{self.picture}: an episode is written as .gif")
-
-
-@dataclass
-class Acted:
-    """What an agent did in a level."""
-
-    level: Level
-    instruction: str
-    actions: list[int]
-    succeeded: bool
-
-    @property
-    def line(self) -> str:
-        """The instruction, the actions and whether the goal was reached, with tabs between them."""
-        done = ", ".join(ACTIONS[one] for one in self.actions)
-        return f"{printable(self.instruction)}\t{done}\t{'reached' if self.succeeded else 'not reached'}"
 
 
 @dataclass
@@ -122,6 +81,7 @@ class Control(Task[Architecture]):
         """Recordings; or what the model itself does, which is made with the first batch."""
         chosen = self.examples
         if chosen.objective == "imitation":
+            check_actions(processor, train)
             return super().batches(train, processor)
         from foveate.tasks.replay import ReplayBatches
 
@@ -129,7 +89,7 @@ class Control(Task[Architecture]):
         return ReplayBatches(lambda: self._agent, processor, list(train), *settings)
 
     def objective(self) -> Objective:
-        return super().objective() if self.examples.objective == "imitation" else QLearning()
+        return Imitation(super().objective()) if self.examples.objective == "imitation" else QLearning()
 
     def examples_to_measure(self, data: Sequence[Path], options: InWorld) -> Dataset[Any]:
         """New levels of a world where one is named."""
@@ -142,30 +102,24 @@ class Control(Task[Architecture]):
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Acting) -> list[Acted]:
         """What the agent does in a level of each world that is named, such as babyai/GoToLocal."""
         options.check()
-        return _play(predictor, [Level(text, options.seed) for text in texts], options.width, options.likeliest)
+        levels = [Level(text, options.seed) for text in texts]
+        return act_in_levels(predictor, levels, options.width, options.likeliest)
 
     def measure(self, predictor: Predictor, examples: Sequence[Any], options: InWorld) -> Measured:
         """Levels: the share whose goal is reached. Recordings: the share in which every action is as recorded."""
         if not isinstance(examples[0], Level):
-            return _compare(predictor, examples)
-        found = _play(predictor, examples, 1, options.likeliest)
+            return compare(predictor, examples)
+        found = act_in_levels(predictor, examples, 1, options.likeliest)
         if options.picture is not None:
             _animate(predictor, found[0], options.picture)
-        return Measured([one.line for one in found], _success(found))
+        return Measured([one.line for one in found], success(found))
 
     def baselines(self, predictor: Predictor, examples: Sequence[Any], options: InWorld) -> dict[str, dict[str, float]]:
-        """Random actions, in as many levels."""
+        """Random actions, in as many levels; beside recorded movements, their mean."""
         if not isinstance(examples[0], Level):
-            return {}
-        generator, found = np.random.default_rng(1), list[Acted]()
-        for level in examples:
-            world, done = GridLevel(level.world, level.seed), False
-            actions: list[int] = []
-            while not done and len(actions) < MOST_STEPS:
-                actions.append(int(generator.integers(predictor.processor.actions)))
-                done = world.act(actions[-1])
-            found.append(Acted(level, world.instruction, actions, world.reward > 0))
-        return {"random actions": _success(found)}
+            return mean_action(predictor.processor, examples)
+        generator = np.random.default_rng(1)
+        return {"random actions": success([act_at_random(one, predictor.processor, generator) for one in examples])}
 
     def picture(self, predictor: Predictor, prediction: Acted) -> Any:
         """What the agent saw at each step, under its attention."""
@@ -173,7 +127,7 @@ class Control(Task[Architecture]):
         from foveate.viewer.episodes import draw
 
         _, views, weights = watch_episode(predictor, prediction)
-        return draw(views, weights, [ACTIONS[one] for one in prediction.actions], prediction.instruction)
+        return draw(views, weights, prediction.names, prediction.instruction)
 
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
@@ -183,67 +137,12 @@ class Control(Task[Architecture]):
         return look_at_episode(predictor, given, max_length, sites)
 
 
-def _play(predictor: Predictor, levels: Sequence[Level], width: int, likeliest: bool) -> list[Acted]:
-    """What the model does in each level. Raises UserError for a model of another world."""
-    processor: EpisodeProcessor = predictor.processor
-    channels = channels_of(processor.views)
-    if processor.actions > len(ACTIONS) or processor.channels != channels:
-        raise UserError(
-            f"this agent has {processor.actions} actions and reads images of {processor.channels} channels, "
-            f"but levels of minigrid have {len(ACTIONS)} actions and images of {channels} channels"
-        )
-    found = []
-    model: Any = predictor.model
-    draws = width == 1 and not likeliest and predictor.task.examples.objective == "imitation"
-    generator = torch.Generator().manual_seed(1) if draws else None
-    for begin in range(0, len(levels), BATCH):
-        group = levels[begin : begin + BATCH]
-        worlds = [GridLevel(level.world, level.seed, processor.views) for level in group]
-        inputs = predictor.on_device(processor.inputs([world.instruction for world in worlds]))
-        episodes: list[Episode] = act(model, inputs, worlds, MOST_STEPS, width, generator)
-        for level, episode in zip(group, episodes, strict=True):
-            world: Any = episode.world
-            found.append(Acted(level, world.instruction, episode.actions, world.reward > 0))
-    return found
-
-
-def _success(found: Sequence[Acted]) -> dict[str, float]:
-    reached = [len(one.actions) for one in found if one.succeeded]
-    return {
-        "success": 100 * len(reached) / max(len(found), 1),
-        "actions_when_reached": sum(reached) / len(reached) if reached else float("nan"),
-    }
-
-
-def _compare(predictor: Predictor, recordings: Sequence[Recording]) -> Measured:
-    """The likeliest action at each recorded step, beside the recorded one."""
-    answers, whole, right, total = [], 0, 0, 0
-    for recording in recordings:
-        _check_recording(predictor.processor, recording)
-        batch = predictor.processor.batch([recording], None)
-        likeliest = predictor.forward(batch.inputs).logits[0].argmax(-1).tolist()
-        hits = sum(one == other for one, other in zip(likeliest, recording.actions, strict=True))
-        right, total, whole = right + hits, total + len(likeliest), whole + (hits == len(likeliest))
-        answers.append(" ".join(map(str, likeliest)))
-    return Measured(answers, {"success": 100 * whole / len(recordings), "action_accuracy": 100 * right / total})
-
-
-def _check_recording(processor: EpisodeProcessor, recording: Recording) -> None:
-    """Raises UserError for a recording of another world than the model's."""
-    actions, channels = max(recording.actions) + 1, recording.read().shape[-1]
-    if actions > processor.actions or (processor.views == "pixels" and channels != processor.channels):
-        raise UserError(
-            f"{recording.place} has {actions} actions and images of {channels} channels, "
-            f"but this agent has {processor.actions} actions and reads {processor.channels} channels"
-        )
-
-
 def _animate(predictor: Predictor, acted: Acted, path: Path) -> None:
     from foveate.tasks.looking.worlds import watch_episode
     from foveate.viewer.episodes import write_gif
 
-    title = f"{acted.instruction} ({'reached' if acted.succeeded else 'not reached'})"
+    title = f"{acted.instruction} ({acted.end})"
     try:
-        write_gif(path, *watch_episode(predictor, acted), [ACTIONS[one] for one in acted.actions], title)
+        write_gif(path, *watch_episode(predictor, acted), acted.names, title)
     except OSError as error:
         raise UserError(f"could not write {path}: {error.strerror}") from None

@@ -6,8 +6,10 @@ from typing import Any, Literal
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.episodes import EpisodeProcessor, Level
-from foveate.data.grid_levels import ACTIONS, GridLevel, Views, channels_of
+from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of
 from foveate.data.routes import words_of
+from foveate.data.views import Views
+from foveate.data.worlds import ROBOT
 from foveate.errors import UserError, at_least
 from foveate.tasks.task import Examples
 
@@ -24,13 +26,14 @@ INSTRUCTIONS = 100
 @dataclass
 class Episodes(Examples):
     """Which episodes to imitate: a folder of .npz files, each with pixels (steps, height, width, channels) in 8 bits,
-    actions (steps), and a text, instruction."""
+    actions, and a text, instruction. Actions are whole numbers (steps), or movements (steps, n) of n numbers from -1 to
+    1."""
 
     objective: Literal["imitation", "q"] = "imitation"
     """Imitate recorded episodes; or act in levels of a --world and learn from the rewards, by double Q-learning."""
     views: Views = "pixels"
-    """How levels of minigrid are seen: as images of 56 x 56 pixels, in colour or as grey and depth, or as symbols, the
-    kind, colour and state of each of the 7 x 7 tiles."""
+    """How worlds are seen: as images, levels of minigrid in colour and the robot's in colour and depth; as grey and
+    depth images; or, levels of minigrid, as symbols: the kind, colour and state of each of the 7 x 7 tiles."""
     world: str | None = None
     """Q-learning: the world, such as minigrid/Empty-Random-6x6."""
     actions: int = len(ACTIONS)
@@ -54,6 +57,9 @@ class Episodes(Examples):
                 "Q-learning takes a world and no recordings: --objective q --world minigrid/Empty-Random-6x6"
             )
 
+        if self.world and self.world.startswith(ROBOT):
+            raise UserError(f"Q-learning chooses actions from a list, and those of {self.world} are numbers")
+
     def levels(self) -> Splits[Dataset[Any]]:
         """Levels of the world to learn from, to validate and to test on."""
         parts = {"train": (0, LEVELS), "dev": (DEV, self.validation_examples), "test": (TEST, 500)}
@@ -74,8 +80,8 @@ class Acting:
     width: int = 1
     """Width of the beam search over copies of the world; 1 is none."""
     likeliest: bool = False
-    """Take the likeliest action at each step. An agent that imitates draws it otherwise, so as not to repeat an action
-    that changes nothing."""
+    """Take the likeliest action at each step. An agent that imitates choices draws it otherwise, so as not to repeat an
+    action that changes nothing."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from foveate.data.grid_levels import ACTIONS, GridLevel, draw_views
 from foveate.data.routes import words_of
+from foveate.data.worlds import open_world
 from foveate.decoding.acting import stack_observations
 from foveate.errors import UserError
 from foveate.sight import Sight, look
@@ -21,7 +21,7 @@ from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 
 if TYPE_CHECKING:
-    from foveate.tasks.control import Acted
+    from foveate.tasks.control_acting import Acted
 
 _WALK = re.compile(r"\s*(\S.*?\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
 
@@ -70,7 +70,7 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
     for site in sight.sites:
         stream, number = _place(site)
         same = [step for step, (view, _) in enumerate(streams[stream]) if view == number]
-        actions = [f"{step + 1}. {ACTIONS[acted.actions[step]]}" for step in same]
+        actions = [f"{step + 1}. {acted.names[step]}" for step in same]
         names[site] = (actions, Image.of(views[same[0]], rows, columns))
     notes = [_known(sight, predictor, name), f"Actions: {acted.line.replace(chr(9), ' | ')}", *sight.notes]
     return LookResult(sight, names, f"{text.strip()}: {acted.instruction}", notes)
@@ -79,7 +79,7 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
 def watch_episode(predictor: Predictor, acted: "Acted") -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """The level before each action, the views (T, h, w, 3), and the attention to them (T, rows, columns), the mean of
     all streams."""
-    world = GridLevel(acted.level.world, acted.level.seed)
+    world = open_world(acted.level.world, acted.level.seed)
     levels = []
     for action in acted.actions:
         levels.append(world.picture())
@@ -115,11 +115,11 @@ def _place(site: str) -> tuple[int, int]:
 def look_at_steps(predictor: Predictor, acted: "Acted", sites: Sequence[str] | None = None) -> Watched:
     """A sight of the model in an episode."""
     model: Any = predictor.model
-    world = GridLevel(acted.level.world, acted.level.seed, predictor.processor.views)
+    world = open_world(acted.level.world, acted.level.seed, predictor.processor.views)
     seen, views = [], []
     for action in acted.actions:
         seen.append(world.observe())
-        views.append(draw_views(world.codes[None])[0])
+        views.append(world.view())
         world.act(action)
     observed = {name: part[None] for name, part in stack_observations(seen, predictor.device).items()}
     inputs = predictor.processor.inputs([acted.instruction])
