@@ -101,5 +101,5 @@ def test_the_loss_by_hand() -> None:
 def test_pairs_too_long_for_any_batch(tmp_path: Path) -> None:
     task = recipe(tmp_path, examples=Pairs(batch_tokens=256, max_length=1, validation_pairs=20))
     long = ParallelText.from_pairs([("red cat dog", "rouge chat chien")] * 30, "long")
-    with pytest.raises(UserError, match="each pair has more than 1 tokens on a side"):
+    with pytest.raises(UserError, match="each of the 30 pairs has more than 1 tokens on a side"):
         task.batches(long, recipe(tmp_path).fit(splits().train))

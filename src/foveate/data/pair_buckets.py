@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 
 from foveate.data.buckets import Bucket
-from foveate.data.pair_processor import PairProcessor, TokenPair
+from foveate.data.pair_processor import EncodesPairs, TokenPair
 from foveate.data.parallel_corpus import Pair, ParallelText
 from foveate.data.ragged import PIECE, Numbers, RaggedArray
 from foveate.errors import UserError
@@ -43,17 +43,18 @@ class TokenPairs(Sequence[TokenPair]):
 class PairBuckets:
     """The buckets of a text that may be larger than memory; iterating tokenises those that are not kept.
 
-    Pairs with more than `max_length` tokens on a side (start and end not counted) are left out, counted, and told by
+    Pairs with more than `max_length` tokens on a side (those around it not counted) are left out, counted, and told by
     `report`.
     """
 
-    def __init__(self, text: ParallelText, processor: PairProcessor, max_length: int, size: int = 100_000) -> None:
+    def __init__(self, text: ParallelText, processor: EncodesPairs, max_length: int, size: int = 100_000) -> None:
         """A bucket is made of `size` pairs. Raises UserError where all pairs of the text are left out."""
         self._text, self._processor, self._max_length, self._size = text, processor, max_length, size
         self._read = self._too_long = 0
         self._kept: list[Bucket[TokenPairs]] = []
         self._all_kept = False
-        self.largest = max_length + 1, f"a pair of {max_length:,} tokens on a side (--max-length)"
+        longest = (np.zeros(len(begin) + max_length + len(end), np.int64) for begin, end in processor.around)
+        self.largest = processor.cost(TokenPair(*longest)), f"a pair of {max_length:,} tokens on a side (--max-length)"
         next(iter(self))
 
     @property
@@ -116,7 +117,7 @@ class PairBuckets:
         return TokenPairs(lines, sources, targets, read)
 
     def _piece(self, pairs: Sequence[Pair]) -> tuple[list[int], RaggedArray, RaggedArray]:
-        source_end, special = self._processor.source.special.end, self._processor.target.special
+        (source_begin, source_end), (target_begin, target_end) = self._processor.around
         sources, targets = self._processor.encode([(pair.source, pair.target) for pair in pairs])
         fitting = [
             row
@@ -125,6 +126,6 @@ class PairBuckets:
         ]
         return (
             [pairs[row].line for row in fitting],
-            RaggedArray([[*sources[row], source_end] for row in fitting]),
-            RaggedArray([[special.start, *targets[row], special.end] for row in fitting]),
+            RaggedArray([[*source_begin, *sources[row], *source_end] for row in fitting]),
+            RaggedArray([[*target_begin, *targets[row], *target_end] for row in fitting]),
         )

@@ -1,5 +1,6 @@
 """What a model keeps that reads pairs of texts, such as sentences and their translations."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +17,31 @@ SOURCE_TOKENIZER, TARGET_TOKENIZER = "source_tokenizer.json", "target_tokenizer.
 
 
 class TokenPair(NamedTuple):
-    """A pair as token ids: source and end; start, target and end."""
+    """A pair as token ids, with those around either side."""
 
     source: Numbers
     target: Numbers
 
 
+Around = tuple[Sequence[int], Sequence[int]]
+"""The token ids before a text and behind it."""
+
+
+class EncodesPairs(Processor[Any]):
+    """A processor of pairs of texts, which may be streamed."""
+
+    @property
+    @abstractmethod
+    def around(self) -> tuple[Around, Around]:
+        """What is read around a source and around a target."""
+
+    @abstractmethod
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
+        """The token ids of the sources and of the targets."""
+
+
 @dataclass
-class PairProcessor(Processor[Any]):
+class PairProcessor(EncodesPairs):
     """Turns pairs into batches to train a translator on. The tokenizer is the same one twice where both sides share a
     vocabulary.
 
@@ -36,8 +54,12 @@ class PairProcessor(Processor[Any]):
     unit: str = field(default="tokens", kw_only=True)
     """What texts are cut into, for the user."""
 
+    @property
+    def around(self) -> tuple[Around, Around]:
+        special = self.target.special
+        return ((), (self.source.special.end,)), ((special.start,), (special.end,))
+
     def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
-        """The token ids of the sources and of the targets."""
         return self.source.encode([one for one, _ in pairs]), self.target.encode([other for _, other in pairs])
 
     def cost(self, prepared: TokenPair) -> int:

@@ -7,28 +7,10 @@ import numpy as np
 import torch
 
 from foveate.contracts import Batch
-from foveate.data.dataset import Dataset
-from foveate.data.processor import Processor
+from foveate.data.pair_processor import Around, EncodesPairs, TokenPair
 from foveate.data.ragged import padded
 from foveate.data.text_batches import surroundings
 from foveate.data.tokenizer_processor import TokenizerProcessor
-
-
-@dataclass(frozen=True)
-class TextPair:
-    """Two texts that belong together, such as a sentence and its translation."""
-
-    source: str
-    target: str
-    place: str
-
-    def content(self) -> bytes:
-        """All that is learned from it."""
-        return f"{self.source}\0{self.target}".encode()
-
-
-Prepared = tuple[list[int], list[int]]
-"""The token ids of both texts."""
 
 
 class PairedTexts(Batch):
@@ -47,22 +29,26 @@ class PairedTexts(Batch):
 
 
 @dataclass
-class PairedTextProcessor(TokenizerProcessor, Processor[TextPair]):
+class PairedTextProcessor(TokenizerProcessor, EncodesPairs):
     """Turns pairs into inputs `tokens` (2B, T) and `lengths` (2B,), and the targets `sources` and `labels` (B, 1): the
     numbers of the first equal source and of the first equal target of the batch."""
 
-    def prepare(self, dataset: Dataset[TextPair]) -> Sequence[Prepared]:
-        sources = self.tokenizer.encode([pair.source for pair in dataset])
-        return list(zip(sources, self.tokenizer.encode([pair.target for pair in dataset]), strict=True))
+    @property
+    def around(self) -> tuple[Around, Around]:
+        found = surroundings(self.tokenizer)
+        return found, found
 
-    def cost(self, prepared: Prepared) -> int:
-        return max(map(len, prepared)) + 2
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
+        sources, targets = zip(*pairs, strict=True)
+        return self.tokenizer.encode(list(sources)), self.tokenizer.encode(list(targets))
 
-    def batch(self, prepared: Sequence[Prepared], generator: np.random.Generator | None) -> Batch:
-        begin, end = surroundings(self.tokenizer)
-        rows = [np.array([*begin, *text, *end]) for pair in prepared for text in pair]
+    def cost(self, prepared: TokenPair) -> int:
+        return max(map(len, prepared))
+
+    def batch(self, prepared: Sequence[TokenPair], generator: np.random.Generator | None) -> Batch:
+        rows = [text for pair in prepared for text in pair]
         tokens, lengths = padded(rows, self.tokenizer.special.pad)
-        sources, labels = (_first_equal([tuple(pair[side]) for pair in prepared]) for side in (0, 1))
+        sources, labels = (_first_equal([tuple(pair[side].tolist()) for pair in prepared]) for side in (0, 1))
         weight = torch.ones(len(prepared), dtype=torch.int64)
         targets = {"labels": labels, "sources": sources}
         return PairedTexts({"tokens": tokens, "lengths": lengths}, targets, weight, "pairs")

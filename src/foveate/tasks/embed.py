@@ -10,11 +10,11 @@ from torch import nn
 
 from foveate import models
 from foveate.data import TRAINERS, ParallelText, Splits, open_source
-from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.dataset import Dataset
-from foveate.data.paired_texts import PairedTextProcessor, TextPair
+from foveate.data.buckets import BucketedBatches
+from foveate.data.pair_buckets import PairBuckets
+from foveate.data.paired_texts import PairedTextProcessor
 from foveate.data.text_batches import surroundings
-from foveate.errors import UserError, at_least
+from foveate.errors import at_least
 from foveate.nn import skip_init
 from foveate.tasks.embedder import Embedded, Embedder, Embedding
 from foveate.tasks.label_texts import read_whole_text
@@ -135,16 +135,8 @@ class Embed(TextTask[Architecture]):
 
     def batches(self, train: Any, processor: PairedTextProcessor) -> Batches:
         """Of the pairs with at most `max_length` tokens on either side. Raises UserError where there is none."""
-        most = self.examples.max_length
-        pairs = [TextPair(pair.source, pair.target, f"line {pair.line}") for pair in train.pairs()]
-        lengths = self.lengths(processor, train)
-        fitting = [pair for pair, length in zip(pairs, lengths, strict=True) if length <= most]
-        if not fitting:
-            raise UserError(f"{train.name}: each pair has more than {most:,} tokens on a side; raise max_length")
-        left_out = f"{len(pairs) - len(fitting):,} of {len(pairs):,} pairs"
-        line = f"{train.name}: {left_out} left out for more than {most:,} tokens on a side"
-        kept = Dataset(train.name, fitting, "pairs")
-        return BucketedBatches(OneBucket(kept, processor, line), self.examples.batch_tokens, self.training.seed)
+        pairs = PairBuckets(train, processor, self.examples.max_length)
+        return BucketedBatches(pairs, self.examples.batch_tokens, self.training.seed)
 
     def objective(self) -> Objective:
         return ContrastiveTexts(self.scale)
