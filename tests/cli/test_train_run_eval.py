@@ -42,9 +42,9 @@ def test_train(trained: Trained) -> None:
     """Progress goes to stderr, with what the text holds; the last line says what to do next."""
     lines = trained.err.splitlines()
     assert lines[:3] == [
-        "pairs.tsv: 573 pairs",
-        "pairs.tsv, held out: 27 pairs",
-        "pairs.tsv: 0 of 573 pairs left out for more than 128 tokens on a side",
+        "pairs.tsv: 508 pairs",
+        "pairs.tsv, held out: 92 pairs",
+        "pairs.tsv: 0 of 508 pairs left out for more than 128 tokens on a side",
     ]
     assert lines[-1].startswith("kept the weights of step 200; step 200: bleu ")
     look = f'or to see where it looks: foveate look {trained.folder} "..."'

@@ -73,7 +73,7 @@ def test_text_of_ones_own(tested: bool, tmp_path: Path) -> None:
     found = compare("bottleneck", options, Console(file=StringIO()))
     assert found.title == "The bottleneck: train.tsv, joined"
     sentences = sum(int(row[1]) for row in found.tables[0].rows)
-    assert 60 / 2 <= sentences <= 60 if tested else sentences <= 440 / 20
+    assert 60 / 2 <= sentences <= 60 if tested else sentences <= 440 / 5
     assert found.tables[0].rows[-1][0] == "6-6"  # words of two sentences
     again = compare("bottleneck", options, Console(file=StringIO()))
     assert again.tables[0].rows == found.tables[0].rows

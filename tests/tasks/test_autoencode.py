@@ -47,7 +47,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
 
 @pytest.fixture(scope="module")
 def sentences(files: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Predictor:
-    recipe = tiny_prose.autoencode(tmp_path_factory.mktemp("sentences") / "run", steps=120, data=files)
+    """Of all sentences of the files: none are held out."""
+    out = tmp_path_factory.mktemp("sentences") / "run"
+    recipe = tiny_prose.autoencode(out, steps=120, data=files, validation=files)
     recipe.learn(console=QUIET)
     return foveate.load(recipe.out)
 

@@ -85,7 +85,7 @@ def test_a_preset_knows_how_it_is_trained(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
-    """Labels take turns, or every second line is empty: one line of twenty all the same."""
+    """Labels take turns, or every second line is empty: one line of five all the same."""
     labels = ["good", "bad"] * 200
     for blank in ((), (None,)):
         step = 1 + len(blank)
@@ -94,7 +94,7 @@ def test_what_is_held_out_of_a_file_with_a_pattern() -> None:
         ]
         text = LabelledText("reviews", lambda lines=lines: lines)
         learn, check = held_out(text, "FILE", "texts")
-        assert 10 <= check.check().kept <= 30
+        assert 60 <= check.check().kept <= 100
         assert learn.check().kept + check.check().kept == 400
         assert set(check.labels()) == {"good", "bad"}
 
@@ -122,7 +122,7 @@ def test_a_label_that_occurs_once_is_learned() -> None:
         lines = [line for n, pair in enumerate(pairs) for line in (*[None] * 9, Labelled(10 * n + 10, *pair))]
         learn, check = held_out(LabelledText("reviews", lambda lines=lines: lines), "FILE", "texts")
         assert learn.check().labels["rare"] == 1
-        assert check.check().kept in (1, 2)
+        assert 5 <= check.check().kept <= 8
         assert learn.check().kept + check.check().kept == 40
     with pytest.raises(UserError, match="reviews: it has too few texts of each label to hold some out; give text to"):
         held_out(LabelledText.from_pairs([(f"label {n}", f"text {n}") for n in range(40)], "reviews"), "FILE", "texts")

@@ -150,9 +150,9 @@ def test_two_trainings_with_one_seed_are_one(tmp_path: Path) -> None:
 
 
 def test_own_text_in_one_file_with_a_part_held_out(tmp_path: Path) -> None:
-    """Every twentieth line: 3 of 61."""
+    """One pair in five: 12 of 61."""
     recipe = words.recipe(tmp_path / "run", steps=2, data=(tsv(tmp_path / "pairs.tsv", 61),))
-    assert train(recipe)[1].splitlines()[:2] == ["pairs.tsv: 58 pairs", "pairs.tsv, held out: 3 pairs"]
+    assert train(recipe)[1].splitlines()[:2] == ["pairs.tsv: 49 pairs", "pairs.tsv, held out: 12 pairs"]
     assert foveate.load(tmp_path / "run").run("red cat").ended in (True, False)
 
 
@@ -188,15 +188,18 @@ def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: p
     assert asked == [("emoji", "en", "de"), ("emoji", "en", "fr")]
 
 
-@pytest.mark.parametrize("kept", [1_000, 20_021])
-def test_at_most_a_thousand_and_one_in_twenty_are_held_out(kept: int) -> None:
+@pytest.mark.parametrize(
+    ("kept", "most"), [(20, 4), (300, 60), (500, 100), (1_999, 105), (3_000, 150), (20_021, 1_000)]
+)
+def test_the_share_that_is_held_out_follows_the_size(kept: int, most: int) -> None:
+    """A fifth at most, until there are 100; then one in twenty, and a thousand at most."""
     from foveate.data import ParallelText
     from foveate.tasks.data_options import held_out
 
     learn, check = held_out(ParallelText.from_pairs([(f"a{n}", f"b{n}") for n in range(kept)]), "SRC TGT", "pairs")
     checked = check.check().kept
     assert learn.check().kept + checked == kept
-    assert 0 < checked <= min(1_000, kept / 20)
+    assert most * 0.9 - 1 <= checked <= most
 
 
 @pytest.mark.parametrize(

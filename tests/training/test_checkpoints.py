@@ -14,6 +14,7 @@ from foveate.errors import UserError
 from foveate.tensor_files import write_tensors
 from foveate.training import Training
 from foveate.training.checkpoints import Checkpoints
+from foveate.training.identity import HELD_OUT, refuse_changes
 from foveate.training.optimizers import optimizer
 from foveate.training.parallel import Placement
 from foveate.training.progress import Progress
@@ -175,3 +176,12 @@ def test_a_trained_model_without_its_checkpoints_is_kept(tmp_path: Path):
     (tmp_path / bundle.WEIGHTS).touch()
     with pytest.raises(UserError, match="has a trained model without checkpoints: train in another folder"):
         checkpoints.resume(whole(model), optimizer)
+
+
+def test_a_training_of_a_version_that_held_out_other_examples() -> None:
+    run, task = Path("runs/mine"), {"task": "classify"}
+    with pytest.raises(UserError, match=r"of an earlier version, which held out other examples: `foveate finish runs/"):
+        refuse_changes(task, {**task, HELD_OUT: 5}, run)
+    refuse_changes(task, {**task, HELD_OUT: 20}, run)
+    refuse_changes({**task, HELD_OUT: 5}, {**task, HELD_OUT: 5}, run)
+    refuse_changes({**task, HELD_OUT: 5}, task, run)  # before the data is read

@@ -47,8 +47,8 @@ class ClozeText(Examples):
     and how it becomes rows of tokens."""
 
     validation: tuple[Path, ...] = ()
-    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer than twenty, one
-    passage in twenty."""
+    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer files, one
+    passage in twenty; more of few data."""
     tokens: Tokens = "subwords"
     """What a text is cut into."""
     vocabulary: int = 8000
@@ -124,7 +124,7 @@ class Cloze(Task[Architecture]):
 
     def hold_out(self, train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
         """Whole documents where there are many, otherwise passages."""
-        return hold_out_documents(train) or super().hold_out(train, every)
+        return hold_out_documents(train, every) or super().hold_out(train, every)
 
     def fit(self, train: Dataset[Passage]) -> ClozeProcessor:
         chosen = self.examples

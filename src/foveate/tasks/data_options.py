@@ -10,8 +10,15 @@ from foveate.data import SubwordTokenizer
 from foveate.data.scripts import unspaced
 from foveate.errors import UserError, at_least, at_most
 
-HELD_OUT = 1000
-"""At most so many examples are held out to validate on, and at most one in twenty."""
+FEWEST = 20
+"""Of fewer examples none are held out."""
+
+MOST_HELD_OUT = 1000
+"""At most so many examples are held out to validate on."""
+
+ENOUGH_HELD_OUT = 100
+"""Of few examples a larger share is held out, until it is so many: the best of ten validations on fewer is the best by
+chance."""
 
 MUCH_UNKNOWN = 0.1
 """A larger share of unknown tokens is worth a line to the user."""
@@ -46,16 +53,21 @@ def unknown_note(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> list[
     ]
 
 
+def held_out_every(count: int) -> int:
+    """Of how many examples one is held out, where there are `count`: of twenty, of few data down to five, of many data
+    more."""
+    return max(math.ceil(count / MOST_HELD_OUT), min(20, max(5, count // ENOUGH_HELD_OUT)))
+
+
 def held_out(text: Text, files: str, unit: str, instead: str = "--validation") -> tuple[Text, Text]:
-    """The text without one in twenty of its examples (or, of a long one, fewer), and these: see its `held_out`.
+    """The text without some of its examples, and these: one of `held_out_every`, see also its `held_out`.
 
     UserError for a text too small for that, which says which flag to give `instead`.
     """
     kept = text.check().kept
-    every = max(20, math.ceil(kept / HELD_OUT))
-    if kept < every:
+    if kept < FEWEST:
         raise UserError(f"{text.name} has {kept} {unit}, too few to hold some out; give {instead} {files}")
-    train, validation = text.held_out(every)
+    train, validation = text.held_out(held_out_every(kept))
     return train, validation
 
 

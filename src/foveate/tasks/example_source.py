@@ -18,7 +18,7 @@ class ExampleSource:
     data: tuple[Path, ...] = ()
     """Your own data."""
     validation: tuple[Path, ...] = ()
-    """Data to validate on, likewise. Without it, one example in twenty is held out."""
+    """Data to validate on, likewise. Without it, one example in twenty is held out, or more of few data."""
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""

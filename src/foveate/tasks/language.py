@@ -91,7 +91,7 @@ class Language(TextTask[Architecture]):
 
     def hold_out(self, train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]]:
         """Whole documents where there are many, otherwise passages."""
-        return hold_out_documents(train) or super().hold_out(train, every)
+        return hold_out_documents(train, every) or super().hold_out(train, every)
 
     def lengths(self, processor: LanguageProcessor, examples: Iterable[Passage]) -> list[int]:
         return list(map(len, processor.tokenizer.encode([passage.text for passage in examples])))

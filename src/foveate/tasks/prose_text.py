@@ -24,12 +24,13 @@ COUNTED = 1_000_000
 """Passages in which n-grams are counted at most."""
 
 DOCUMENTS = 20
-"""From so many documents on, whole ones are held out: one in so many."""
+"""Of so many documents one is held out, or more where passages are few."""
 
 
-def hold_out_documents(train: Dataset[Passage]) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
-    """The passages of most documents, and those of the others; None where documents are few."""
-    return train.held_out_whole(DOCUMENTS, lambda passage: passage.document)
+def hold_out_documents(train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
+    """The passages of most documents, and those of one of `every` or of twenty; None where documents are few."""
+    every = min(every, DOCUMENTS)
+    return train.held_out_whole(every, lambda passage: passage.document)
 
 
 def watch(passages: Dataset[Passage], console: Console) -> Iterable[Passage]:
@@ -72,8 +73,8 @@ class LanguageText(ProseText):
     """Which prose to learn from, and how it becomes passages of tokens."""
 
     validation: tuple[Path, ...] = ()
-    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer than twenty, up
-    to 1,000 passages."""
+    """Prose to validate on, likewise. Without it, one in twenty of the files is held out, or, of fewer files, up to
+    1,000 passages; more of few data."""
     passage_words: int = 100
     """The text is cut into passages of whole sentences with at most so many words."""
     max_length: int = 512

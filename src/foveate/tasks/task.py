@@ -16,13 +16,13 @@ from torch import nn
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError
-from foveate.tasks.data_options import HELD_OUT
+from foveate.tasks.data_options import FEWEST, held_out_every
 from foveate.tasks.example_source import Examples
 from foveate.tasks.page import Page
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.training import Batches, Callback, Validation, main_process, train
-from foveate.training.identity import CONTENT
+from foveate.training.identity import CONTENT, HELD_OUT
 
 __all__ = ["Examples", "Task"]
 
@@ -56,12 +56,11 @@ class Task(Page[Architecture]):
         train = self.read(chosen.data)
         if validation is not None:
             return train, validation
-        every = max(20, -(-len(train) // HELD_OUT))
-        if len(train) < every:
+        if len(train) < FEWEST:
             raise UserError(
                 f"{train.name} has {len(train)} {train.unit}, too few to hold some out; give --validation {self.files}"
             )
-        return self.hold_out(train, every)
+        return self.hold_out(train, held_out_every(len(train)))
 
     def learn(
         self,
@@ -93,7 +92,9 @@ class Task(Page[Architecture]):
         predictor = Predictor(self, model, processor, self.description(model))
         self._try_first_batch(model, batches)
         parts = () if self.examples.data else (train, validation)
-        by_name = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
+        by_name: dict[str, Any] = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
+        if self.examples.data and not self.examples.validation and splits is None:
+            by_name[HELD_OUT] = held_out_every(len(train) + len(validation))
         validate = self.validation(predictor, validation, console)
         self._train(predictor, batches, validate, by_name, console, callbacks)
         return predictor
@@ -117,7 +118,7 @@ class Task(Page[Architecture]):
         predictor: Predictor,
         batches: Batches,
         validation: Validation,
-        by_name: Mapping[str, str],
+        by_name: Mapping[str, Any],
         console: Console,
         callbacks: Sequence[Callback],
     ) -> None:

@@ -10,6 +10,10 @@ from foveate.training.settings import FREE
 CHANGED_DEFAULTS = ("warmup", "schedule")
 """Settings whose defaults were others in earlier versions."""
 
+HELD_OUT = "held_out_every"
+"""The name of the share of a user's examples that is held out. Earlier versions, which did not note it, held out at
+most one in twenty."""
+
 CONTENT = " (content of "
 """Separates the name of a setting and that of a file in an identity whose value is the digest of the file."""
 
@@ -19,16 +23,21 @@ def refuse_changes(then: Mapping[str, Any], now: Mapping[str, Any], run: Path) -
 
     Settings of today that it lacks are passed over: earlier versions had others.
     """
+    if now.get(HELD_OUT, 20) < 20:
+        then = {HELD_OUT: 20, **then}
     contents = {name.partition(CONTENT)[2]: value for name, value in now.items() if CONTENT in name}
     for name in sorted(then.keys() - FREE, key=_importance):
         file = name.partition(CONTENT)[2]
         before, current = then[name], contents.get(file) if file else now.get(name)
-        if before == current or (file and current is None):  # a missing file is reported where it is read
+        unread = current is None and (file or name == HELD_OUT)  # a missing file is reported where it is read
+        if before == current or unread:
             continue
         if file:
             other = f"that started with another {file.removesuffix(')')}: restore it"
         elif name == "task":
             other = f"of another task, {before}: use that"
+        elif name == HELD_OUT:
+            other = f"of an earlier version, which held out other examples: `foveate finish {run}` makes a model of it"
         elif name in CHANGED_DEFAULTS:
             other = (
                 f"with {name} {before!r}, not {current!r} (an earlier version's default?): resume it with {before!r}"
