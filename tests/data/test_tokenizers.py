@@ -1,7 +1,10 @@
 """Tokenizers: nothing is lost, the reserved ids hold, the same text gives the same vocabulary."""
 
+import random
+
 import pytest
 
+from foveate.data import word_cache
 from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.public_tokenizer import PublicTokenizer
 from foveate.data.tokenizers import (
@@ -225,3 +228,14 @@ def test_a_sparse_vocabulary_is_not_read(name: str, tmp_path):
         file.truncate(10 * 2**30)
     with pytest.raises(UserError, match=rf"{name} has 10,240 MiB; the limit is 128 MiB"):
         (BertTokenizer if name == "vocab.txt" else PublicTokenizer).load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["subwords", "words", "characters"])
+def test_words_that_are_remembered_have_the_tokens_of_the_library(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_cache, "MOST_WORDS", 40)
+    draw = random.Random(0)
+    letters = "ab Σσ\u0301\u00a0\t▁'’.,!1２é☃日 \x1c\x85-<>ΑΣ"
+    texts = ["".join(draw.choice(letters) for _ in range(draw.randrange(14))) for _ in range(500)]
+    tokenizer = TRAINERS[kind]([*texts, "a b 1 . a b 1 ."], 60, kind == "words")
+    expected = [one.ids for one in tokenizer._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    assert [tokens for start in range(0, 500, 50) for tokens in tokenizer.encode(texts[start : start + 50])] == expected

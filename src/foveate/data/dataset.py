@@ -128,4 +128,12 @@ class Dataset(Generic[E]):
 
     def some(self, count: int) -> list[E]:
         """At most `count` of the examples, evenly from all over: a dataset may have an order."""
-        return list(self._examples[:: max(1, -(-len(self) // count))])
+        return list(self.drawn(count))
+
+    def drawn(self, count: int) -> Iterator[E]:
+        """The same one after the other."""
+        return (self._examples[number] for number in range(0, len(self), max(1, -(-len(self) // count))))
+
+    def strided(self, number: int, of: int) -> "Dataset[E]":
+        """One of so many parts: every `of`-th example, beginning at `number`."""
+        return Dataset(self.name, _Chosen(self._examples, np.arange(number, len(self), of)), self.unit, self.notes)

@@ -210,6 +210,9 @@ def _grouped(parts: Iterable[str], words: int) -> Iterator[tuple[str, ...]]:
 
 def _cut(sentence: str, words: int) -> Iterator[str]:
     """A sentence in pieces of so many words, the last of them shorter."""
+    if count_words(sentence) <= words:
+        yield sentence
+        return
     found = word_spans(sentence)
     for start in range(0, len(found), words):
         part = found[start : start + words]

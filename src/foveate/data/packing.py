@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 import numpy as np
 
@@ -37,14 +37,14 @@ def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Datas
 
 
 def stream_rows(passages: Iterable[Passage], tokenizer: Tokenizer, length: int) -> Iterator[TokenRow]:
-    """The same one after the other; a document of them is in memory."""
+    """The same one after the other; a document need not fit into memory."""
     for _, group in groupby(_tokenized(passages, tokenizer), lambda pair: pair[0].document):
-        yield from _rows_of_document(list(group), tokenizer.special, length - 1)
+        yield from _rows_of_document(group, tokenizer.special, length - 1)
 
 
 def split_passage(passage: Passage, tokens: list[int], special: SpecialTokens, length: int) -> list[TokenRow]:
     """One passage with its end token as rows, whatever comes before and after it."""
-    return _rows_of_document([(passage, tokens)], special, length - 1)
+    return list(_rows_of_document([(passage, tokens)], special, length - 1))
 
 
 def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tuple[Passage, list[int]]]:
@@ -53,15 +53,17 @@ def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tu
         yield from zip(piece, tokenizer.encode([passage.text for passage in piece]), strict=True)
 
 
-def _rows_of_document(parts: list[tuple[Passage, list[int]]], special: SpecialTokens, length: int) -> list[TokenRow]:
+def _rows_of_document(
+    parts: Iterable[tuple[Passage, list[int]]], special: SpecialTokens, length: int
+) -> Iterator[TokenRow]:
     tokens: list[int] = []
     places: list[str] = []
-    following = [passage.place for passage, _ in parts[1:]]
-    for (passage, own), after in zip(parts, [*following, None], strict=True):
-        ended = own if passage.place == after else [*own, special.end]
-        places += [passage.place] * len(ended)
-        tokens += ended
-    return [
-        TokenRow(places[begin], np.array([special.start, *tokens[begin : begin + length]], np.int32))
-        for begin in range(0, len(tokens), length)
-    ]
+    for paragraph, group in groupby(parts, lambda part: part[0].place):
+        for own in chain((own for _, own in group), [[special.end]]):
+            places += [paragraph] * len(own)
+            tokens += own
+            while len(tokens) >= length:
+                yield TokenRow(places[0], np.array([special.start, *tokens[:length]], np.int32))
+                del tokens[:length], places[:length]
+    if tokens:
+        yield TokenRow(places[0], np.array([special.start, *tokens], np.int32))

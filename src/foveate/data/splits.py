@@ -14,6 +14,10 @@ LARGEST_GROUP = 100
 """Pairs of the largest group that can be held out: a larger one would be most of what is held out."""
 
 
+PARTS = 16
+"""Parts in which the hashes of a text are sorted, one after the other."""
+
+
 def one_in(every: int) -> Callable[[int], bool]:
     """Whether a number (from 1) is the one that is drawn of its span of `every` numbers.
 
@@ -38,8 +42,12 @@ def together(texts: Iterable[str], every: int) -> Callable[[int], bool]:
     The first of them decides. Where they are more than one in `every` by themselves, each is drawn for itself.
     """
     hashes = np.fromiter((_hashed(text.casefold()) for text in texts), np.uint64)
-    _, firsts, groups, sizes = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-    deciding = np.where(sizes * every > max(every, len(hashes)), 0, firsts + 1)[groups]
+    deciding = np.empty(len(hashes), np.int64)
+    for part in range(PARTS):  # what is sorted is a part of a large text
+        own = np.flatnonzero(hashes % PARTS == part)
+        _, firsts, groups, sizes = np.unique(hashes[own], return_index=True, return_inverse=True, return_counts=True)
+        first = own[firsts] + 1
+        deciding[own] = np.where(sizes * every > max(every, len(hashes)), 0, first)[groups]
     drawn = one_in(every)
     return lambda number: drawn(int(deciding[number - 1]) or number)
 

@@ -6,11 +6,11 @@ rows. Several processes share the files, and a text need not fit into memory. A 
 
 import hashlib
 import json
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from itertools import chain, pairwise
 from pathlib import Path
+from sys import byteorder
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar, overload
 
@@ -70,22 +70,23 @@ def rows_key(dataset: Dataset[Any], tokenizer: Tokenizer, *others: object) -> st
 
 def write_rows(rows: Iterable[Row], folder: Path) -> None:
     """Write rows into an empty folder; one of them is in memory."""
-    lengths, numbers, ends, firsts, end, filled = array("i"), array("q"), array("q"), list[int](), 0, 0
-    with open(folder / PLACES, "wb") as places, ExitStack() as shard:
+    firsts, written, end, filled = list[int](), 0, 0, 0
+    with ExitStack() as whole, ExitStack() as shard:
+        names = (PLACES, LENGTHS, NUMBERS, ENDS)
+        places, lengths, numbers, ends = (whole.enter_context(open(folder / name, "wb")) for name in names)
         for tokens, number, place in rows:
             if not firsts or filled + len(tokens) > SHARD:
                 shard.close()
                 file, filled = shard.enter_context(open(folder / _shard(len(firsts)), "wb")), 0
-                firsts.append(len(lengths))
+                firsts.append(written)
             file.write(tokens.astype(np.int32, copy=False).tobytes())
             filled += len(tokens)
             end += places.write(place.encode())
-            lengths.append(len(tokens))
-            numbers.append(number)
-            ends.append(end)
-    for name, values in ((LENGTHS, lengths), (NUMBERS, numbers), (ENDS, ends)):
-        (folder / name).write_bytes(values.tobytes())
-    (folder / INDEX).write_text(json.dumps({"rows": len(lengths), "first_rows": firsts}), encoding="utf-8")
+            lengths.write(len(tokens).to_bytes(4, byteorder))
+            numbers.write(number.to_bytes(8, byteorder, signed=True))
+            ends.write(end.to_bytes(8, byteorder))
+            written += 1
+    (folder / INDEX).write_text(json.dumps({"rows": written, "first_rows": firsts}), encoding="utf-8")
 
 
 class TokenShards(Sequence[R], Generic[R]):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from foveate.data.library_panics import told_in_one_line
+from foveate.data.word_cache import WordCache
 from foveate.errors import UserError
 from foveate.limits import check_file
 from foveate.special_tokens import LEARNED, SpecialTokens
@@ -52,12 +53,13 @@ class SubwordTokenizer:
         self.special = (
             LEARNED if mask is None else SpecialTokens({**LEARNED.ids, "mask": mask, "separator": LEARNED.end})
         )
+        self._words = WordCache(tokenizer)
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        return self._words.encode(texts)
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         special = self.special

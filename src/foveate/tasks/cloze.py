@@ -18,6 +18,7 @@ from foveate.data.documents import Passage
 from foveate.data.masking import MASK
 from foveate.data.packing import TokenRow, pack, split_passage
 from foveate.data.spooled_passages import spooled
+from foveate.data.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
 from foveate.sight import look
 from foveate.tasks.blanks import FilledText, Filling, blanks_of, check_blanks
@@ -25,7 +26,7 @@ from foveate.tasks.data_options import check_vocabulary
 from foveate.tasks.input_checks import check_positions
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.prose_text import COUNTED, hold_out_documents, watch
+from foveate.tasks.prose_text import COUNTED, hold_out_documents, texts_to_count, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Batches, Training
@@ -130,12 +131,12 @@ class Cloze(Task[Architecture]):
         chosen = self.examples
         hiding = HIDING_OF_FAMILY[self.preset.family]
         units = "words" if hiding in OF_CHARACTERS else chosen.tokens
-        tokenizer = TRAINERS[units]((one.text for one in train), chosen.vocabulary, chosen.lowercase, [MASK])
+        tokenizer = TRAINERS[units](texts_to_count(train), chosen.vocabulary, chosen.lowercase, [MASK])
         return ClozeProcessor(tokenizer, hiding, chosen.hidden)
 
     def batches(self, train: Dataset[Passage], processor: Any) -> Batches:
         rows = processor.keep(train, watch(train, self.console(None)), self.examples.max_length)
-        return BucketedBatches(OneBucket(rows, processor), self.examples.batch, self.training.seed)
+        return BucketedBatches(text_buckets(rows, processor), self.examples.batch, self.training.seed)
 
     def answer(self, predictor: Predictor, texts: Sequence[str], options: Filling) -> list[FilledText]:
         """Each text with the words that fit best in place of each [MASK]."""

@@ -22,7 +22,7 @@ from foveate.tasks.input_checks import unseen_labels
 from foveate.tasks.ngrams import Ngrams
 from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, watch
+from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, texts_to_count, watch
 from foveate.tasks.protocols import START_SIGN, ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
@@ -105,7 +105,7 @@ class Language(TextTask[Architecture]):
                     f"{self.model} learns to write several kinds of text, but all of {train.name} is of one, "
                     f"'{conditions[0]}': give several files, whose names tell the kinds, or take rnn-language"
                 )
-        tokenizer = chosen.tokenizer(passage.text for passage in train)
+        tokenizer = chosen.tokenizer(texts_to_count(train))
         return LanguageProcessor(tokenizer, chosen.tokens, conditions)
 
     def batches(self, train: Dataset[Passage], processor: LanguageProcessor) -> Batches:

@@ -1,7 +1,7 @@
 """Which prose to learn from, and how it becomes passages and tokens: what the recipes of language models and
 auto-encoders share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +23,16 @@ FILES = "FILE ..."
 COUNTED = 1_000_000
 """Passages in which n-grams are counted at most."""
 
+VOCABULARY_FROM = 100_000
+"""Passages from which a vocabulary is learned at most, drawn evenly from the text."""
+
 DOCUMENTS = 20
 """Of so many documents one is held out, or more where passages are few."""
+
+
+def texts_to_count(train: Dataset[Passage]) -> Iterator[str]:
+    """The texts from which a vocabulary is learned: more of them would find the same frequent words."""
+    return (passage.text for passage in train.drawn(VOCABULARY_FROM))
 
 
 def hold_out_documents(train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]] | None:

@@ -7,6 +7,7 @@ A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.T
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -38,7 +39,16 @@ class Task(Page[Architecture]):
     def _digests(self) -> dict[str, str]:
         given = (self.examples.data, self.examples.validation)
         parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
-        return {", ".join(map(str, paths)): self.read(paths).digest() for paths in parts}
+        self._read_for_digest.update((paths, self.read(paths)) for paths in parts)
+        return {", ".join(map(str, paths)): self._read_for_digest[paths].digest() for paths in parts}
+
+    @cached_property
+    def _read_for_digest(self) -> dict[Sequence[Path], Dataset[Any]]:
+        """The user's examples, which are not read a second time to learn from."""
+        return {}
+
+    def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
+        return self._read_for_digest.pop(paths, None) or self.read(paths)
 
     def example_contents(self) -> dict[str, str]:
         """A digest of the user's examples, as they are now."""
@@ -47,13 +57,13 @@ class Task(Page[Architecture]):
     def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
         """What to learn from and what to validate on. Raises UserError where there is nothing."""
         chosen = self.examples
-        validation = self.read(chosen.validation) if chosen.validation else None
+        validation = self._read_once(chosen.validation) if chosen.validation else None
         if chosen.source is not None:
             splits = self.open_source(chosen.source)
             return splits.train, validation or splits.dev
         if not chosen.data:
             raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {self.files}")
-        train = self.read(chosen.data)
+        train = self._read_once(chosen.data)
         if validation is not None:
             return train, validation
         if len(train) < FEWEST:

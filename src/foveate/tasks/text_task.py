@@ -12,9 +12,10 @@ from rich.console import Console
 from torch import nn
 
 from foveate import models
-from foveate.data.buckets import BucketedBatches, OneBucket
+from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import within_budget
+from foveate.data.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
 from foveate.tasks.data_options import unknown_note
@@ -116,7 +117,7 @@ class TextTask(Task[Architecture]):
             raise UserError(f"{kept.name}: each of the {read:,} {kept.unit} has more than {limit}; raise max_length")
         left_out = f"{read - len(kept):,} of {read:,} {kept.unit}"
         line = f"{kept.name}: {left_out} left out for more than {limit}"
-        return BucketedBatches(OneBucket(kept, processor, line), self.examples.batch_tokens, self.training.seed)
+        return BucketedBatches(text_buckets(kept, processor, line), self.examples.batch_tokens, self.training.seed)
 
     def examples_to_validate(self, predictor: Predictor, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """Without those that the model has no positions for; what the vocabulary lacks is told too."""

@@ -1,0 +1,32 @@
+"""Buckets of a text with so many rows that what is noted of each of them would fill memory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from foveate.data.buckets import Bucket, Buckets, OneBucket
+from foveate.data.dataset import Dataset
+from foveate.data.processor import Processor
+
+MOST_ROWS = 2**18
+"""Rows of a bucket."""
+
+
+def text_buckets(dataset: Dataset[Any], processor: Processor[Any], report: str = "") -> Buckets:
+    """One bucket, or several where the rows of the text are many."""
+    few = len(dataset) <= MOST_ROWS
+    return OneBucket(dataset, processor, report) if few else StridedBuckets(dataset, processor, report)
+
+
+class StridedBuckets:
+    """Each bucket has every n-th row, so that it is like the whole text; it is counted anew each time."""
+
+    def __init__(self, dataset: Dataset[Any], processor: Processor[Any], report: str) -> None:
+        self._dataset, self._processor, self.report = dataset, processor, report
+        self.largest = max((bucket.largest for bucket in self), key=lambda largest: largest[0])
+
+    def __iter__(self) -> Iterator[Bucket[Any]]:
+        for number in range(len(self)):
+            yield from OneBucket(self._dataset.strided(number, len(self)), self._processor)
+
+    def __len__(self) -> int:
+        return -(-len(self._dataset) // MOST_ROWS)

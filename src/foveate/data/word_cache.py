@@ -1,0 +1,25 @@
+"""Tokens of words that were encoded before."""
+
+from collections.abc import Sequence
+from typing import Any
+
+MOST_WORDS = 200_000
+"""Words whose tokens are remembered: 50 MB."""
+
+
+class WordCache:
+    """Encodes what stands between spaces once. No token of the tokenizer may reach across a space."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        """`tokenizer` is one of the `tokenizers` library."""
+        self._tokenizer = tokenizer
+        self._known = dict[str, list[int]]()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        rows, known = [text.split(" ") for text in texts], self._known
+        if len(known) > MOST_WORDS:
+            known.clear()
+        new = list({word for row in rows for word in row if word not in known})
+        found = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        known.update((word, encoding.ids) for word, encoding in zip(new, found, strict=True))
+        return [[token for word in row for token in known[word]] for row in rows]
