@@ -8,6 +8,7 @@ import pytest
 from small import Trained
 
 from foveate.cli import main
+from foveate.cli.report_curves import chosen_curves
 
 
 def told(capsys: pytest.CaptureFixture, *arguments: object) -> tuple[str, str]:
@@ -89,3 +90,24 @@ def test_what_is_no_training(text: str | None, tmp_path: Path, capsys: pytest.Ca
     assert wrong in err
     assert err.count("\n") == 1
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_curves_of_two_trainings_as_a_picture(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (other := tmp_path / "other").mkdir()
+    rows = [{"step": step, "epoch": 1, "loss": 5.0 / step, "reward": step} for step in (10, 20)]
+    (other / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    chosen = ("--beside", other, "--curves", "loss", "validation: bleu", "--out", tmp_path / "report.html")
+    _, err = told(capsys, "report", run, *chosen, "--picture", tmp_path / "curves.png")
+    assert err == ""
+    assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "report.html").read_text().count("<img") == 2
+    found = chosen_curves([run, other], [])
+    assert list(found) == ["loss", "learning rate", "validation: bleu", "validation: <b>"]
+    assert found["loss"] == {str(run): ([10, 20], [3.5, 1.5]), str(other): ([10, 20], [0.5, 0.25])}
+    assert chosen_curves([run, other], ["reward"])["reward"] == {str(other): ([10, 20], [10, 20])}
+
+
+def test_a_curve_that_no_training_has(run: Path, capsys: pytest.CaptureFixture) -> None:
+    _, err = told(capsys, "report", run, "--curves", "kl", "--out", run / "report.html")
+    assert err.startswith("foveate: no training has the curve 'kl'; there are: loss, learning rate, ")
+    assert not (run / "report.html").exists()
