@@ -12,6 +12,7 @@ from foveate import cli
 from foveate.data import Splits
 from foveate.data.labelled_sounds import LabelledSound
 from foveate.data.maps import read_map
+from foveate.data.questions import ImageQuestion
 from foveate.data.sources import examples
 from foveate.tasks.looking.worlds import _WALK
 
@@ -31,6 +32,15 @@ def test_images_and_what_is_known_of_them(
     with PIL.Image.open(tmp_path / "x" / "2.png") as image:
         assert image.getpixel((0, 0)) == (0, 0, 255)
     assert (tmp_path / "x" / "examples.tsv").read_text() == "1.png\ta 0, other\n2.png\ta 1, other\n"
+
+
+def test_questions_about_the_same_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = PIL.Image.new("RGB", (7, 5))
+    asked = [("a", "what is it?", "a dog"), ("a", "is it red?", "no"), ("b", "is it red?", "yes"), ("c", "why?", "so")]
+    opens(monkeypatch, *(ImageQuestion("", question, answer, image.copy, name) for name, question, answer in asked))
+    assert [path.name for path in examples.write_examples("emoji-questions", tmp_path / "x", 2)] == ["1.png", "2.png"]
+    table = (tmp_path / "x" / "examples.tsv").read_text()
+    assert table == "1.png\twhat is it?\ta dog\n1.png\tis it red?\tno\n2.png\tis it red?\tyes\n"
 
 
 def test_sounds_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 """Examples of data by name as files: images, sounds and walks on maps to try a model on."""
 
 import shutil
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 from foveate.data.maps import write_map
+from foveate.data.questions import ImageQuestion
 from foveate.data.routes import Route
 from foveate.data.sources import SOURCES, open_source
 from foveate.errors import UserError, at_least, unknown
@@ -24,16 +25,22 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     if name not in SOURCES:
         raise unknown("source", name, SOURCES)
     check_writable(folder)
-    examples = list(islice(iter(open_source(name, task=SOURCES[name].tasks[0]).test), count))
-    if not examples or not (hasattr(examples[0], "read") or hasattr(examples[0], "path")):
+    test = open_source(name, task=SOURCES[name].tasks[0]).test
+    groups = [list(same) for _, same in islice(groupby(test, _file_of), count)]
+    if not groups or not (hasattr(groups[0][0], "read") or hasattr(groups[0][0], "path")):
         raise UserError(f"{name}: its examples are no images, sounds or walks; to see text, open the cache's file")
     folder.mkdir(parents=True, exist_ok=True)
     paths, lines = [], []
-    for number, example in enumerate(examples, 1):
-        paths.append(_write(example, folder / str(number)))
-        lines.append(f"{paths[-1].name}\t{_known(example)}\n")
+    for number, same in enumerate(groups, 1):
+        paths.append(_write(same[0], folder / str(number)))
+        lines += [f"{paths[-1].name}\t{_known(example)}\n" for example in same]
     (folder / TABLE).write_text("".join(lines), encoding="utf-8")
     return paths
+
+
+def _file_of(example: Any) -> object:
+    """What tells examples of one file from others: questions may be about the same image."""
+    return example.image if isinstance(example, ImageQuestion) else id(example)
 
 
 def _write(example: Any, place: Path) -> Path:
@@ -52,7 +59,10 @@ def _write(example: Any, place: Path) -> Path:
 
 
 def _known(example: Any) -> str:
-    """The caption, the label or the labels of an example, or pose and instruction of a walk, in one line."""
+    """The caption, the label or the labels of an example, or pose and instruction of a walk, in one line; a question
+    and its answer with a tab between them, as `foveate train answer` reads them."""
+    if isinstance(example, ImageQuestion):
+        return f"{example.question}\t{example.answer}"
     if isinstance(example, Route):
         return f"{','.join(map(str, example.path[0]))} {example.instruction}"
     for field in ("captions", "label", "labels"):
