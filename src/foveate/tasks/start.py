@@ -99,7 +99,7 @@ class Start:
     @property
     def sizes(self) -> dict[str, Any]:
         """The fields of the config that neither the data nor the head decides."""
-        others = (*models.sizes_of_data(self.family), "head", "pooling")
+        others = (*models.sizes_of_data(self.family), "head", "predict", "pooling")
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
 
