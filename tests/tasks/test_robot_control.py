@@ -87,6 +87,8 @@ def test_an_action_is_what_the_model_gives_for_what_was_seen(folder: Path) -> No
     agent = foveate.load(folder)
     acted = agent.answer(["panda/Reach"], Acting(4))[0]
     _, views, weights = watch_episode(agent, acted)
+    assert views.shape[1:] == (80, 80, 3)  # ten windows of 8 pixels each way
+    assert weights.shape[1:] == (10, 10)
     assert len(acted.actions) == len(views) == len(weights)
     world = fake_robot.panda_worlds.PandaWorld("panda/Reach", 4)
     seen = []

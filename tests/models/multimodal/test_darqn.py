@@ -117,6 +117,7 @@ def test_presets_and_sizes() -> None:
     paper = models.create("darqn", vocabulary=11, actions=5, device="meta")
     assert paper.grid(torch.empty(1, 1, 84, 84, device="meta")).shape == (1, 256, 7, 7)
     tiny = models.create("darqn-tiny", vocabulary=11, actions=5, device="meta")
+    assert (tiny.seen_size(84, 61), paper.seen_size(84, 87)) == ((80, 56), (84, 84))
     assert tiny.grid(torch.empty(1, 3, 56, 56, device="meta")).shape == (1, 64, 7, 7)
     with pytest.raises(UserError, match="images of 7 x 9 pixels are too small for this model"):
         tiny.grid(torch.empty(1, 3, 7, 9, device="meta"))

@@ -130,6 +130,13 @@ class DARQN(nn.Module):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
         return height, width
 
+    def seen_size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of pixels, from the upper left one, that windows reach: the feature map is made of these."""
+        rows, columns = self.grid_size(height, width)
+        for kernel, stride in zip(self.config.kernels[::-1], self.config.strides[::-1], strict=True):
+            rows, columns = (rows - 1) * stride + kernel, (columns - 1) * stride + kernel
+        return rows, columns
+
     def _flat_grid(self, pixels: Float[Tensor, "B c h w"]) -> Float[Tensor, "B S D"]:
         grid = self.grid(pixels)
         if self.config.coordinates:

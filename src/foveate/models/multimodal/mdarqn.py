@@ -75,6 +75,10 @@ class MDARQN(nn.Module):
         """Rows and columns of the feature map of images of so many pixels."""
         return self._stream(0).grid_size(height, width)
 
+    def seen_size(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of pixels that the feature map is made of."""
+        return self._stream(0).seen_size(height, width)
+
     def _stream(self, number: int) -> DARQN:
         stream = self.streams[number]
         assert isinstance(stream, DARQN)

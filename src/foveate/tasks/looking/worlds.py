@@ -98,7 +98,7 @@ class Watched(NamedTuple):
     sight: Sight
     """It has a site for each view of a stream that differs from those before it; see `same_views`."""
     views: np.ndarray
-    """What the agent was shown, in colour (T, h, w, 3)."""
+    """What the agent was shown, in colour (T, h, w, 3), without edges that it does not read."""
     grid: tuple[int, int]
     """Rows and columns that the agent attends to."""
     streams: list[list[tuple[int, int]]]
@@ -127,7 +127,12 @@ def look_at_steps(predictor: Predictor, acted: "Acted", sites: Sequence[str] | N
         model(**predictor.on_device(inputs), **observed)
     parts = observed["pixels"][0].cpu().split(getattr(model.config, "streams", observed["pixels"].shape[2]), 1)
     streams = [same_views(part.numpy()) for part in parts]
-    return Watched(sight, np.stack(views), model.grid_size(*observed["pixels"].shape[-2:]), streams)
+    size = observed["pixels"].shape[-2:]
+    shown = np.stack(views)
+    height, width = (
+        seen * whole // side for seen, whole, side in zip(model.seen_size(*size), shown.shape[1:3], size, strict=True)
+    )
+    return Watched(sight, shown[:, :height, :width], model.grid_size(*size), streams)
 
 
 def same_views(views: np.ndarray) -> list[tuple[int, int]]:
