@@ -103,8 +103,8 @@ def test_the_curves_of_two_trainings_as_a_picture(run: Path, tmp_path: Path, cap
     assert (tmp_path / "report.html").read_text().count("<img") == 2
     found = chosen_curves([run, other], [])
     assert list(found) == ["loss", "learning rate", "validation: bleu", "validation: <b>"]
-    assert found["loss"] == {str(run): ([10, 20], [3.5, 1.5]), str(other): ([10, 20], [0.5, 0.25])}
-    assert chosen_curves([run, other], ["reward"])["reward"] == {str(other): ([10, 20], [10, 20])}
+    assert found["loss"] == {run.name: ([10, 20], [3.5, 1.5]), "other": ([10, 20], [0.5, 0.25])}
+    assert chosen_curves([run, other], ["reward"])["reward"] == {"other": ([10, 20], [10, 20])}
 
 
 def test_a_curve_that_no_training_has(run: Path, capsys: pytest.CaptureFixture) -> None:

@@ -54,13 +54,15 @@ def curves(rows: Sequence[Row]) -> dict[str, Points]:
 
 def chosen_curves(folders: Sequence[Path], titles: Sequence[str]) -> dict[str, dict[str, Points]]:
     """The curves with these titles, or all that the first training has; of each the points of every training that has
-    it. Raises UserError for a title that no training has."""
-    found = {str(folder): curves(training_rows(folder)) for folder in folders}
+    it, by the name of its folder, or by its path where two have one name. Raises UserError for a title that no training
+    has."""
+    short = len({folder.name for folder in folders}) == len(folders)
+    found = {folder.name if short else str(folder): curves(training_rows(folder)) for folder in folders}
     known = list(dict.fromkeys(title for each in found.values() for title in each))
     for title in titles:
         if title not in known:
             raise UserError(f"no training has the curve '{title}'; there are: {', '.join(known) or 'none'}")
-    wanted = titles or list(found[str(folders[0])])
+    wanted = titles or list(next(iter(found.values())))
     return {title: {name: each[title] for name, each in found.items() if title in each} for title in wanted}
 
 

@@ -22,76 +22,64 @@ class Row:
     """The page of the documentation that explains the picture."""
 
 
+def _bench(name: str, shows: str, minutes: float, page: str, *pictures: str) -> Row:
+    """A comparison of `foveate bench`, which draws one picture of its own name or several."""
+    drawn = pictures or (f"{name}.png",)
+    return Row(name, shows, (f"bench {name} --out {{out}}",), drawn, minutes, f"docs/{page}.md")
+
+
 SHORT = "--learning-rate 0.003 --schedule linear --warmup 100 --validate-every 200 --average 1 --threads 1"
 MESSAGES = "--vocabulary 2000 --batch-tokens 1024 --validation-sentences 200 --architecture.dropout 0.1 "
 MESSAGES += "--steps 900 --learning-rate 0.003 --schedule linear --warmup 100 --validate-every 300 --average 1"
 
 MESSAGE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
 
+SMALL_GPT = "--architecture.width 128 --architecture.layers 3 --architecture.feedforward 512 --threads 1"
+FEW_STEPS = "--batch-tokens 1024 --steps 40 --warmup 10 --validate-every 10 --validation-texts 200 --save-every 40 "
+FEW_STEPS += "--log-every 5 --average 1 --threads 1"
+
 ROWS = (
-    Row(
+    _bench(
         "dot-scaling",
         "Entropy, gradient and variance of dot and scaled dot attention, by the width of the keys",
-        ("bench dot-scaling --out {out}",),
-        ("dot-scaling.png",),
         0.5,
-        "docs/comparisons.md",
+        "comparisons",
     ),
-    Row(
+    _bench(
         "traces",
         "Products that a translator computes one after the other, by the length of the sentence",
-        ("bench traces --out {out}",),
-        ("traces.png",),
         0.5,
-        "docs/in-parallel.md",
+        "in-parallel",
     ),
-    Row(
+    _bench(
         "identity",
         "How much of a shallower net is left in the deeper plain and residual nets that contain it",
-        ("bench identity --out {out}",),
-        ("identity.png",),
         0.5,
-        "docs/degradation.md",
+        "degradation",
     ),
-    Row(
-        "imagenet",
-        "Published accuracy of image classifiers by their operations, counted here",
-        ("bench imagenet --out {out}",),
-        ("imagenet.png",),
-        1,
-        "docs/imagenet.md",
-    ),
-    Row(
+    _bench("imagenet", "Published accuracy of image classifiers by their operations, counted here", 1, "imagenet"),
+    _bench(
         "layers",
         "Time, memory and operations of five layers by length and width; steps that wait for each other",
-        ("bench layers --out {out}",),
-        ("layers.png", "layers-steps.png"),
         3,
-        "docs/layers.md",
+        "layers",
+        "layers.png",
+        "layers-steps.png",
     ),
-    Row(
+    _bench(
         "positions",
         "Waves of positions beside a binary counter; accuracy on sequences longer than those of the training",
-        ("bench positions --out {out}",),
-        ("positions-waves.png", "positions.png"),
         6,
-        "docs/positions.md",
+        "positions",
+        "positions-waves.png",
+        "positions.png",
     ),
-    Row(
-        "products",
-        "Speed of matrix products and convolutions by the number of channels",
-        ("bench products --out {out}",),
-        ("products.png",),
-        2,
-        "docs/comparisons.md",
-    ),
-    Row(
+    _bench("products", "Speed of matrix products and convolutions by the number of channels", 2, "comparisons"),
+    _bench(
         "teacher-forcing",
         "Time for a known target at once and for one that is written step by step, by its length",
-        ("bench teacher-forcing --out {out}",),
-        ("teacher-forcing.png",),
         3,
-        "docs/comparisons.md",
+        "comparisons",
     ),
     Row(
         "alignment",
@@ -162,13 +150,8 @@ ROWS = (
         4,
         "docs/walking.md",
     ),
-    Row(
-        "degradation",
-        "Training and validation error of plain and residual nets of 20 and 56 layers",
-        ("bench degradation --out {out}",),
-        ("degradation.png",),
-        33,
-        "docs/degradation.md",
+    _bench(
+        "degradation", "Training and validation error of plain and residual nets of 20 and 56 layers", 33, "degradation"
     ),
     Row(
         "words",
@@ -191,6 +174,66 @@ ROWS = (
         ("tags.png",),
         3,
         "docs/tagging.md",
+    ),
+    Row(
+        "answers",
+        "Where a model looks in a scene of emoji while it answers a question",
+        (
+            "train answer emoji-questions --model show-ask-stacked-tiny --batch 128 --steps 600 --validate-every 200 "
+            "--save-every 200 --average 1 --threads 1 --out {out}/run",
+            "data emoji-questions --count 1 --out {out}/test",
+            "run {out}/run {out}/test/1.png 'what colour is the book?' --picture {out}/answers.png",
+        ),
+        ("answers.png",),
+        4,
+        "docs/answers.md",
+    ),
+    Row(
+        "fine-tuning",
+        "Loss and accuracy of a classifier of film sentences from MiniLM, and from nothing",
+        (
+            f"train classify movie-sentiment --model minilm-l6 --from minilm --architecture.pooling mean {FEW_STEPS} "
+            "--out {out}/minilm",
+            f"train classify movie-sentiment --model minilm-l6 --architecture.pooling mean {FEW_STEPS} "
+            "--out {out}/nothing",
+            "report {out}/minilm --beside {out}/nothing --curves loss 'validation: accuracy' "
+            "--picture {out}/fine-tuning.png --out {out}/report.html",
+        ),
+        ("fine-tuning.png", "report.html"),
+        3,
+        "docs/fine-tuning.md",
+    ),
+    Row(
+        "rlhf",
+        "Reward, distance and length of the texts of a language model that learns from rewards",
+        (
+            "train language movie-sentences --model gpt-tiny --vocabulary 2000 --passage-words 60 --max-length 80 "
+            "--steps 150 --validate-every 150 --save-every 150 --learning-rate 0.003 --schedule cosine --warmup 20 "
+            f"--average 1 {SMALL_GPT} --out {{out}}/base",
+            "train reward movie-preferences --steps 150 --validate-every 150 --save-every 150 --average 1 --threads 1 "
+            "--out {out}/reward",
+            "train rlhf movie-sentences --from {out}/base --reward {out}/reward --kl-weight 0.3 --steps 50 "
+            f"--validate-every 50 --save-every 50 --log-every 2 --learning-rate 0.0003 {SMALL_GPT} --out {{out}}/run",
+            "report {out}/run --curves reward kl length --picture {out}/rlhf.png --out {out}/report.html",
+        ),
+        ("rlhf.png", "report.html"),
+        4,
+        "docs/rlhf.md",
+    ),
+    Row(
+        "language",
+        "Loss, accuracy and bits per byte of a recurrent language model over the steps of its training",
+        (
+            "train language prose --model rnn-language --architecture.dropout 0 --passage-words 256 --vocabulary 5000 "
+            "--batch-tokens 2048 --optimizer muon --learning-rate 0.006 --warmup 30 --schedule linear --precision "
+            "bfloat16 --minutes 35 --threads 1 --average 1 --validate-every 200 --save-every 200 --patience 99 "
+            "--validation-passages 60 --out {out}/run",
+            "report {out}/run --curves loss accuracy 'validation: bits per byte' --picture {out}/language.png "
+            "--out {out}/report.html",
+        ),
+        ("language.png", "report.html"),
+        40,
+        "docs/language.md",
     ),
 )
 """In the order of the list: what needs no training first."""
