@@ -18,7 +18,7 @@ class Beside {
     this.button.addEventListener("click", () => this.switch(!this.on));
     const chosen = () => this.show(Number(this.sites.value), Number(this.heads.value));
     this.sites = make("select", { "aria-label": "Site beside" });
-    page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
+    page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, titleOf(site))));
     this.heads = make("select", { "aria-label": "Head beside" });
     this.sites.addEventListener("change", chosen);
     this.heads.addEventListener("change", chosen);

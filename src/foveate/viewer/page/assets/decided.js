@@ -31,7 +31,7 @@ function markHeads({ element, marked, page }) {
   const told = [];
   if (best && thumbs.length > 1) {
     best.classList.add("decided");
-    const name = `${page.overview.sites[best.dataset.site].name}, head ${best.dataset.head}`;
+    const name = `${titleOf(page.overview.sites[best.dataset.site])}, head ${best.dataset.head}`;
     const open = make("button", { type: "button", class: "link" }, name);
     open.addEventListener("click", () => best.click());
     told.push("Most decided: ", open, ". ");

@@ -26,7 +26,7 @@ class Details {
     if (page.query !== null) page.attempt(() => head.want(page.query, page.query + 1));
     if (page.key !== null && head.queries.count <= FEW) page.attempt(() => head.want(0, FEW));
     const parts = [];
-    if (page.stage.beside.on) parts.push(make("h2", { class: "details-of" }, `${head.info.name}, ${head.name}`));
+    if (page.stage.beside.on) parts.push(make("h2", { class: "details-of" }, `${titleOf(head.info)}, ${head.name}`));
     if (page.query !== null) parts.push(this.query(page.query));
     if (page.key !== null) parts.push(this.key(page.key));
     if (page.query === null && page.key === null)
@@ -126,7 +126,7 @@ class Details {
   about() {
     const { head } = this;
     const named = [
-      ["Site", head.info.name],
+      ["Site", titleOf(head.info)],
       ["Head", head.mean || head.info.rollout ? head.name : `${head.head} of ${head.info.heads}`],
     ];
     const rows = [

@@ -42,7 +42,7 @@ class Heatmap {
     if (!same) this.camera = new Camera(head.queries.count, head.keys.count);
     this.canvas.setAttribute(
       "aria-label",
-      `Map of ${head.info.name}, ${head.name}: ${head.queries.count} queries by ${head.keys.count} keys`,
+      `Map of ${titleOf(head.info)}, ${head.name}: ${head.queries.count} queries by ${head.keys.count} keys`,
     );
     this.changed();
   }

@@ -110,7 +110,7 @@ async function savePicture(page) {
   context.fillStyle = page.theme.text;
   context.font = `${Math.round(13 * ratio)}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  context.fillText(`${page.head.info.name}, ${page.head.name}`, 10 * ratio, line / 2);
+  context.fillText(`${titleOf(page.head.info)}, ${page.head.name}`, 10 * ratio, line / 2);
   const told = `0 to ${brief(map.brightest)}, by the square root`;
   context.fillText(told, 130 * ratio, picture.height - line / 2);
   page.theme.scale.css.forEach((colour, step, { length }) => {

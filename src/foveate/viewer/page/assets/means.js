@@ -2,6 +2,9 @@
 
 const isMean = (info, head) => head === info.heads;
 
+/** What a page calls a site. A model that attends itself, not in a part of it, has no path: it is "model". */
+const titleOf = ({ name }) => (/^(#|$)/.test(name) ? `model${name}` : name);
+
 /** The name of a head, of the mean of all heads, or of a rollout, which has a single one. */
 function nameOfHead(info, head) {
   if (info.rollout) return "rollout";

@@ -123,7 +123,7 @@ class Overview {
         class: site.rollout || isMean(site, head) ? "thumb derived" : "thumb",
         role: "gridcell",
         tabIndex: -1,
-        "aria-label": `${site.name}, ${nameOfHead(site, head)}`,
+        "aria-label": `${titleOf(site)}, ${nameOfHead(site, head)}`,
       });
       thumb.dataset.site = place;
       thumb.dataset.head = head;
@@ -178,7 +178,7 @@ class Overview {
     thumb.decided = site.rollout ? null : decision(overview, thumb.dataset.site, head, maps);
     const even = isEven(thumb.decided, overview.sides[site.keys].count);
     thumb.classList.toggle("even", even);
-    thumb.setAttribute("aria-label", `${site.name}, ${nameOfHead(site, head)}${even ? ", nearly even" : ""}`);
+    thumb.setAttribute("aria-label", `${titleOf(site)}, ${nameOfHead(site, head)}${even ? ", nearly even" : ""}`);
     paintMap(thumb.firstChild, map, rows, columns, alike ? 1 : thumb.top || 1, theme.scale);
     thumb.firstChild.classList.add("painted");
   }

@@ -122,7 +122,7 @@ class Page {
     this.stage.open(this.head, maps);
     const typing = find("above").contains(document.activeElement);
     if (!before && !typing) this.stage.element.focus({ preventScroll: true });
-    this.say(`${this.head.info.name}, ${this.head.name}`);
+    this.say(`${titleOf(this.head.info)}, ${this.head.name}`);
     return true;
   }
 

@@ -13,7 +13,7 @@ class Stage {
     this.beside = new Beside(page);
     this.sites = make("select", { "aria-label": "Site" });
     this.sites.addEventListener("change", () => page.open(Number(this.sites.value), page.head.head));
-    page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, site.name)));
+    page.overview.sites.forEach((site, place) => this.sites.append(make("option", { value: place }, titleOf(site))));
     const back = make(
       "button",
       { type: "button", class: "back" },
