@@ -12,6 +12,7 @@ from foveate.cli import bench
 from foveate.cli import data as cli_data
 from foveate.cli import demo as cli_demo
 from foveate.cli import look as cli_look
+from foveate.cli import report as cli_report
 from foveate.cli import train as cli_train
 from foveate.cli.parse import parse
 from foveate.data import SOURCES
@@ -119,6 +120,8 @@ def test_every_row_has_options_that_there_are(row: Row, monkeypatch: pytest.Monk
         elif verb == "data":
             asked.append(parse(cli_data.Data, rest, verb))
             assert asked[-1].name in SOURCES
+        elif verb == "report":
+            asked.append(parse(cli_report.Report, rest, verb))
         elif verb == "run":
             assert rest[-2] == "--picture"
             asked.append(rest)
