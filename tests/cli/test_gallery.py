@@ -120,6 +120,9 @@ def test_every_row_has_options_that_there_are(row: Row, monkeypatch: pytest.Monk
         elif verb == "data":
             asked.append(parse(cli_data.Data, rest, verb))
             assert asked[-1].name in SOURCES
+        elif "--from" in rest and rest[rest.index("--from") + 1].startswith("there"):
+            assert any(f"--out {{out}}/{Path(rest[rest.index('--from') + 1]).name}" in one for one in row.commands)
+            asked.append(rest)  # begins from a run that the row makes before
         elif verb == "report":
             asked.append(parse(cli_report.Report, rest, verb))
         elif verb == "run":
