@@ -10,6 +10,9 @@ from torch import Tensor
 
 from foveate.attention.call import Call
 
+WITH_AUTOCAST = tuple(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "mps", "xpu")))
+"""Types of devices that have autocast, found here because torch 2.11 cannot compile the question."""
+
 
 @dataclass
 class SavedCall:
@@ -24,7 +27,7 @@ class SavedCall:
         nothing = call.queries.new_empty(0, 0)
         device = call.queries.device.type
         autocast: Callable[[], AbstractContextManager] = nullcontext
-        if torch.amp.is_autocast_available(device):  # not on the meta device
+        if device in WITH_AUTOCAST:  # not on the meta device
             kind, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
             autocast = partial(torch.autocast, device, kind, enabled)
         return cls(replace(call, queries=nothing, keys=nothing, values=nothing), autocast)
@@ -40,6 +43,6 @@ class SavedCall:
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
     """Inside, operations on a device run in the types that they are given."""
-    if not torch.amp.is_autocast_available(device.type):
+    if device.type not in WITH_AUTOCAST:
         return nullcontext()
     return torch.autocast(device.type, enabled=False)

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.attention.kernels.recompute import SavedCall
+from foveate.attention.kernels.recompute import WITH_AUTOCAST, SavedCall
 from foveate.attention.masks import Causal
 from foveate.attention.selection import Attended
 
@@ -55,7 +55,7 @@ def _in_the_type_of_autocast(call: Call) -> Call:
 
 
 def _autocasts(device: torch.device) -> bool:
-    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
+    return device.type in WITH_AUTOCAST and torch.is_autocast_enabled(device.type)
 
 
 class _InBlocks(torch.autograd.Function):
