@@ -174,6 +174,9 @@ class LanguageModel(Body):
 class ImageEncoder(Parts):
     """The image encoder, of a model that has one or is one."""
 
+    def check(self, recipe: "Beginning[Any]") -> None:
+        _ = recipe.weights  # a folder that is not there is told before any data is read
+
     def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
         start = recipe.weights
         encoder: Any = encoder_of(model)
