@@ -92,7 +92,9 @@ def test_a_whisper_is_converted(tmp_path: Path) -> None:
     back = read_folder(tmp_path).model
     for name, value in model.state_dict().items():
         assert torch.equal(back.state_dict()[name], value), name
-    assert json.loads((tmp_path / "generation_config.json").read_text())["alignment_heads"] == [[1, 0]]
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation["alignment_heads"] == [[1, 0]]
+    assert generation["decoder_start_token_id"] == generation["eos_token_id"] + 1
     other = read_ctranslate2(written(tmp_path / "other.bin", tensors, "TransformerSpec"))
     with pytest.raises(UserError, match=r"^the CTranslate2 file holds a TransformerSpec, not a WhisperSpec$"):
         convert(other, {}, tmp_path)

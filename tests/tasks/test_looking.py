@@ -19,7 +19,7 @@ from tiny_folders import byte_tokenizer, looked, picture, sound, word_tokenizer
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.looking import File, read_input
+from foveate.tasks.looking import File, open_model, read_input
 from foveate.tasks.looking.texts import FolderTokenizer
 from foveate.viewer import Audio, Image
 from foveate.viewer.protocol import LookResult
@@ -165,6 +165,15 @@ def test_a_model_of_sound(folders: Folders) -> None:
     assert written[:-1] == fed[1:]
     assert len(fed) <= 29
     assert seen.document().title == "tone.wav"
+
+
+def test_a_model_of_sound_by_its_name(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads sounds as the same folder does, so that the explorer takes a file and not a text."""
+    folder = folders("whisper")
+    monkeypatch.setattr("foveate.tasks.looking.locate", lambda name: folder if name == "whisper-tiny.en" else name)
+    named = open_model("whisper-tiny.en")
+    assert named.takes == open_model(folder).takes == "audio"
+    assert named.look(sound(), 9000).tokens == looked(folder, sound()).tokens
 
 
 def test_a_classifier_of_sounds(folders: Folders) -> None:

@@ -61,9 +61,11 @@ def convert(file: CTranslate2File, settings: dict[str, Any], folder: Path) -> No
     state = {name: value.contiguous() for name, value in public_tensors(file, config)}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
     ends = 50257 if multilingual else 50256
-    values = {**write_config(config), "decoder_start_token_id": ends + 1, "eos_token_id": ends, "bos_token_id": ends}
-    (folder / "config.json").write_text(json.dumps({**values, "pad_token_id": ends}, indent=2) + "\n", encoding="utf-8")
+    tokens = {"decoder_start_token_id": ends + 1, "eos_token_id": ends, "bos_token_id": ends, "pad_token_id": ends}
+    values = {**write_config(config), **tokens}
+    (folder / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     generation = {
+        **tokens,  # where transformers looks for them
         "is_multilingual": multilingual,
         "alignment_heads": settings.get("alignment_heads"),
         "suppress_tokens": settings.get("suppress_ids", []),

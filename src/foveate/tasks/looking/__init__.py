@@ -24,6 +24,9 @@ __all__ = ["File", "Input", "ModelViewer", "add_question", "open_beside", "open_
 SEEN_AS_OURS = ("xlnet",)
 """Types of models that attend in transformers by a softmax of their own, which cannot be seen."""
 
+READS_SOUNDS = ("whisper",)
+"""Types of models whose input is a sound, which transformers' are looked at with."""
+
 
 def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     """The viewer of the model in a folder.
@@ -44,7 +47,8 @@ def open_model(folder: Path | str, device: str = "cpu") -> ModelViewer:
     description = read_json(folder / bundle.CONFIG) if (folder / bundle.CONFIG).is_file() else {}
     if "format" not in description and "model_type" in description:
         kind_of = header_of(folder).model_type
-        if named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers()):
+        ours = named or kind_of in SEEN_AS_OURS or (kind_of in MODEL_TYPES and not has_transformers())
+        if ours and kind_of not in READS_SOUNDS:
             kind = CompleterViewer if opener(folder) is Completer else SingleTextViewer
             return kind(folder, device)
         from foveate.tasks.looking.huggingface import open_folder
