@@ -16,9 +16,9 @@ class WordCache:
         self._known = dict[str, list[int]]()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        if len(self._known) > MOST_WORDS:
+            self._known = {}  # not cleared: another thread may be reading it
         rows, known = [text.split(" ") for text in texts], self._known
-        if len(known) > MOST_WORDS:
-            known.clear()
         new = list({word for row in rows for word in row if word not in known})
         found = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
         known.update((word, encoding.ids) for word, encoding in zip(new, found, strict=True))
