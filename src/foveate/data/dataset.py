@@ -128,10 +128,10 @@ class Dataset(Generic[E]):
 
     def some(self, count: int) -> list[E]:
         """At most `count` of the examples, evenly from all over: a dataset may have an order."""
-        return list(self.drawn(count))
+        return list(self.iterate_some(count))
 
-    def drawn(self, count: int) -> Iterator[E]:
-        """The same one after the other."""
+    def iterate_some(self, count: int) -> Iterator[E]:
+        """The same, read one after the other."""
         return (self._examples[number] for number in range(0, len(self), max(1, -(-len(self) // count))))
 
     def strided(self, number: int, of: int) -> "Dataset[E]":

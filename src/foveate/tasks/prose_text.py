@@ -32,7 +32,7 @@ DOCUMENTS = 20
 
 def texts_to_count(train: Dataset[Passage]) -> Iterator[str]:
     """The texts from which a vocabulary is learned: more of them would find the same frequent words."""
-    return (passage.text for passage in train.drawn(VOCABULARY_FROM))
+    return (passage.text for passage in train.iterate_some(VOCABULARY_FROM))
 
 
 def hold_out_documents(train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
