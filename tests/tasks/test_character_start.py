@@ -43,7 +43,7 @@ def test_weights_and_characters_of_a_run(tmp_path) -> None:
     second.check()
     known = second.trained_processor()
     assert known.characters == "abc"
-    assert second.grow(known, second.open()[0]).characters in ("abcdé", "abcéd")
+    assert second.grow(known, second.open()[0]).characters == "abcdé"
     model, trained = second.build(vocabulary=9), bundle.load(tmp_path / "run").tensors
     torch.testing.assert_close(model.state_dict()["embedding.weight"][:7], trained["embedding.weight"])
     name = next(name for name, tensor in trained.items() if tensor.dim() == 4)
