@@ -20,9 +20,9 @@ import torch
 
 from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.image_processor import ImageProcessor, choose_format
-from foveate.data.images import labelled_images
-from foveate.tasks.label_files import label_counts
+from foveate.data.images.labelled import labelled_images
+from foveate.data.images.processor import ImageProcessor, choose_format
+from foveate.tasks.answers.label_files import label_counts
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 

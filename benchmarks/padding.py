@@ -6,8 +6,8 @@ python benchmarks/padding.py sotu --words 400 --batch-tokens 8192
 
 import argparse
 
+from foveate.tasks.examples.prose_text import LanguageText
 from foveate.tasks.language import Language
-from foveate.tasks.prose_text import LanguageText
 
 
 def main() -> None:

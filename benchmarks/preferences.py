@@ -18,10 +18,10 @@ import torch
 import foveate
 from foveate.data import TRAINERS, open_source
 from foveate.data.dataset import Dataset
-from foveate.data.preferences import Preference, WrittenPreferenceProcessor
+from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
-from foveate.tasks.rollouts import ReferenceBatches
+from foveate.tasks.tuning.rollouts import ReferenceBatches
 from foveate.training import Training
 from foveate.training.preferences import DirectPreference
 from foveate.training.update import Updater

@@ -20,8 +20,8 @@ from preferences import SIZES, prepared
 import foveate
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
-from foveate.tasks.rollouts import RolloutBatches
-from foveate.tasks.tuning import first_words
+from foveate.tasks.tuning.common import first_words
+from foveate.tasks.tuning.rollouts import RolloutBatches
 from foveate.training import Training
 from foveate.training.preferences import PolicyGradient
 from foveate.training.update import Updater

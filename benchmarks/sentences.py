@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from foveate.tasks.public_reader import PublicReader, TextRow, read_bert
+from foveate.tasks.public.reader import PublicReader, TextRow, read_bert
 
 SHORTEST, LONGEST = 8, 128
 BATCHES = (8, 16, 32, 64)

@@ -30,12 +30,12 @@ import numpy as np
 import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
-from foveate.data.spectrograms import LogMel
-from foveate.data.speech_processor import PreparedSpeech, SpeechProcessor
+from foveate.data.sounds.spectrograms import LogMel
+from foveate.data.sounds.speech_processor import PreparedSpeech, SpeechProcessor
 from foveate.decoding import Generation, generate
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import read_folder
-from foveate.tasks.whisper_generator import SoundGenerator
+from foveate.tasks.public.whisper_generator import SoundGenerator
 from foveate.training import CrossEntropy, Training
 from foveate.training.joint_ctc import JointCTC
 from foveate.training.update import Updater

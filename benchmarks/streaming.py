@@ -17,8 +17,8 @@ from pathlib import Path
 
 from foveate.data import open_source, train_bpe
 from foveate.data.buckets import BucketedBatches
-from foveate.data.pair_buckets import PairBuckets
-from foveate.data.pair_processor import PairProcessor
+from foveate.data.text.pair_buckets import PairBuckets
+from foveate.data.text.pair_processor import PairProcessor
 
 VOCABULARY, BATCH_TOKENS, LONGEST = 8000, 4096, 128
 

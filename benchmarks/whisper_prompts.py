@@ -41,11 +41,11 @@ def compare(table: Path, peer: str, model: str, every: int) -> None:
     import numpy as np
     import torch
 
-    from foveate.data.labelled_sounds import labelled_sounds
+    from foveate.data.sounds.labelled import labelled_sounds
     from foveate.interop.pretrained import weights
-    from foveate.tasks.error_rates import error_rate
-    from foveate.tasks.whisper import WhisperOptions, WhisperTranscriber
-    from foveate.tasks.whisper_tokens import plain_words
+    from foveate.tasks.metrics.error_rates import error_rate
+    from foveate.tasks.public.whisper import WhisperOptions, WhisperTranscriber
+    from foveate.tasks.public.whisper_tokens import plain_words
 
     torch.set_num_threads(1)
     assert foveate

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.data import panda_worlds
+from foveate.data.worlds import panda as panda_worlds
 
 SIDE = panda_worlds.SIDE
 

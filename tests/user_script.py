@@ -7,7 +7,7 @@ import torch
 import foveate
 from foveate.attention import Additive, Memory, ScaledDot, attend, attend_full, causal, padding, window
 from foveate.nn import MultiHeadAttention
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.examples.pair_text import PairText
 from foveate.tasks.translate import Translate
 
 

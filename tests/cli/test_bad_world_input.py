@@ -12,7 +12,7 @@ import PIL.ImageDraw
 import pytest
 
 from foveate.cli import main
-from foveate.data import grid_levels
+from foveate.data.worlds import grid_levels
 
 Fails = Callable[..., str]
 LITTLE = ["--steps", "1", "--threads", "1", "--average", "1"]

@@ -10,10 +10,10 @@ import pytest
 
 from foveate import cli
 from foveate.data import Splits
-from foveate.data.labelled_sounds import LabelledSound
-from foveate.data.maps import read_map
-from foveate.data.questions import ImageQuestion
+from foveate.data.images.questions import ImageQuestion
+from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
+from foveate.data.worlds.maps import read_map
 from foveate.tasks.looking.worlds import _WALK
 
 

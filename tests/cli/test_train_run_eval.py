@@ -16,7 +16,7 @@ import foveate
 from foveate.cli import main
 from foveate.inference.cpu import Int8Linear
 from foveate.nn import cpu_has_bfloat16
-from foveate.tasks.translation_metrics import quality, quality_by_length
+from foveate.tasks.metrics.translation import quality, quality_by_length
 
 SENTENCES = ["red cat", "big house", "small green sea"]
 TRANSLATIONS = ["rouge chat", "grand maison", "petit verte mer"]
@@ -230,7 +230,7 @@ def test_eval_of_text_by_name(
     """Without --data: the test part of what the model was trained on."""
     asked = []
     monkeypatch.setattr(
-        "foveate.tasks.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+        "foveate.tasks.examples.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
     )
     told(
         capsys,

@@ -10,8 +10,8 @@ import PIL.Image
 import pytest
 
 from foveate.contracts import IGNORE
-from foveate.data.box_processor import BoxProcessor
-from foveate.data.boxes import BoxedImage, boxed_images
+from foveate.data.images.box_processor import BoxProcessor
+from foveate.data.images.boxes import BoxedImage, boxed_images
 from foveate.errors import UserError
 
 

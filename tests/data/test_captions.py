@@ -10,10 +10,10 @@ import torch
 
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.caption_processor import CaptionProcessor
-from foveate.data.captions import captioned_images
-from foveate.data.images import ImageFormat
-from foveate.data.tokenizers import train_words
+from foveate.data.images.caption_processor import CaptionProcessor
+from foveate.data.images.captions import captioned_images
+from foveate.data.images.labelled import ImageFormat
+from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.data.boxes import boxed_images
-from foveate.data.episodes import read_recordings
-from foveate.data.routes import read_routes
+from foveate.data.images.boxes import boxed_images
+from foveate.data.worlds.episodes import read_recordings
+from foveate.data.worlds.routes import read_routes
 from foveate.errors import UserError
 
 

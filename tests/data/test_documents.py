@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data.documents import Paragraph, Passage, Prose, sentences
+from foveate.data.text.documents import Paragraph, Passage, Prose, sentences
 from foveate.errors import UserError
 
 PARAGRAPHS = [

@@ -7,13 +7,13 @@ import PIL.Image
 import pytest
 
 from foveate.contracts import IGNORE
-from foveate.data.captions import CaptionedImage
 from foveate.data.codebook import learn_codebook, quantize
 from foveate.data.dataset import Dataset
-from foveate.data.drawing_processor import DrawingProcessor, learn_palette, patches
-from foveate.data.scenes import Drawing
+from foveate.data.images.captions import CaptionedImage
+from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette, patches
+from foveate.data.images.scenes import Drawing
 from foveate.data.sources.emoji_drawings import LONGEST, SIDE, compose, pair_part
-from foveate.data.tokenizers import train_words
+from foveate.data.tokens.tokenizers import train_words
 
 
 def test_a_codebook_finds_clusters() -> None:

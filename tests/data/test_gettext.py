@@ -6,7 +6,7 @@ import tempfile
 import pytest
 from catalogue_maker import write_mo, write_po
 
-from foveate.data.gettext import Catalogues
+from foveate.data.gettext.catalogues import Catalogues
 from foveate.errors import UserError
 
 FRENCH = {"_Open": "_Ouvrir", "Close": "Fermer", "OK": "OK", "%s": "%s !", "menu\x04Close": "Fermer"}

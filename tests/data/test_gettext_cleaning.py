@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from foveate.data.gettext_cleaning import fault, sentences, sifted
+from foveate.data.gettext.cleaning import fault, sentences, sifted
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import struct
 import pytest
 from catalogue_maker import write_mo, write_po
 
-from foveate.data.gettext_files import Message, read_catalogue
+from foveate.data.gettext.files import Message, read_catalogue
 from foveate.errors import UserError
 
 MESSAGES = {

@@ -7,8 +7,8 @@ pytest.importorskip("minigrid")
 
 from foveate.contracts import World
 from foveate.data import open_source
-from foveate.data.grid_levels import GridLevel, bot_episode, draw_views
 from foveate.data.sources import babyai
+from foveate.data.worlds.grid_levels import GridLevel, bot_episode, draw_views
 from foveate.errors import UserError
 
 NAME = "babyai/GoToLocal"

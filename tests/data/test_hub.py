@@ -15,7 +15,7 @@ from foveate import cli
 from foveate.data.sources.hub import HubFile
 from foveate.data.sources.hub_tables import choose_files, hub_text, read_rows
 from foveate.tasks.classify import Classify, Text
-from foveate.tasks.hub_data import local_paths
+from foveate.tasks.examples.hub_data import local_paths
 from foveate.training import Training
 
 

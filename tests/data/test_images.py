@@ -8,13 +8,13 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.data import decoded_images
-from foveate.data.augmentation import augment, erase, recolour
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.decoded_images import decode
-from foveate.data.image_decoding import DamagedImage, read_image, read_sizes, turn_upright
-from foveate.data.image_processor import ImageProcessor, choose_format, normalize
-from foveate.data.images import ImageFormat, LabelledImage, labelled_images, report_damaged
+from foveate.data.images import decoded as decoded_images
+from foveate.data.images.augmentation import augment, erase, recolour
+from foveate.data.images.decoded import decode
+from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.labelled import ImageFormat, LabelledImage, labelled_images, report_damaged
+from foveate.data.images.processor import ImageProcessor, choose_format, normalize
 from foveate.errors import UserError
 
 

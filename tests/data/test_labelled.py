@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data.labelled import Labelled, LabelledCounts, LabelledText
+from foveate.data.text.labelled import Labelled, LabelledCounts, LabelledText
 from foveate.errors import UserError
 
 

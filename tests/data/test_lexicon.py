@@ -6,8 +6,8 @@ from zlib import crc32
 import pytest
 
 from foveate.data import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.lexicon import _features, spelling
-from foveate.data.tagged import Tagged
+from foveate.data.text.lexicon import _features, spelling
+from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

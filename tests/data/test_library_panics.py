@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
-from foveate.data.library_panics import told_in_one_line
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.library_panics import told_in_one_line
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from foveate.data.masking import MASK, Masked, encode_question
-from foveate.data.tokenizers import train_bpe, train_characters, train_words
+from foveate.data.text.masking import MASK, Masked, encode_question
+from foveate.data.tokens.tokenizers import train_bpe, train_characters, train_words
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 START, END = LEARNED.start, LEARNED.end

@@ -18,9 +18,9 @@ from foveate.data import (
     train_bpe,
 )
 from foveate.data.buckets import BucketedBatches
-from foveate.data.match_pairs import partners
-from foveate.data.match_processor import MatchProcessor
-from foveate.data.pair_buckets import PairBuckets
+from foveate.data.text.match_pairs import partners
+from foveate.data.text.match_processor import MatchProcessor
+from foveate.data.text.pair_buckets import PairBuckets
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.training.parallel.batch_sharding import share

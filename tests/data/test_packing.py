@@ -1,9 +1,9 @@
 """Prose in rows of one length."""
 
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Passage
-from foveate.data.packing import pack, split_passage
-from foveate.data.tokenizers import train_characters
+from foveate.data.text.documents import Passage
+from foveate.data.text.packing import pack, split_passage
+from foveate.data.tokens.tokenizers import train_characters
 from foveate.special_tokens import LEARNED
 
 START, END = LEARNED.start, LEARNED.end

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE
-from foveate.data import pair_buckets
 from foveate.data.buckets import BucketedBatches
-from foveate.data.pair_buckets import PairBuckets
-from foveate.data.pair_processor import PairProcessor
-from foveate.data.parallel_corpus import ParallelText
+from foveate.data.text import pair_buckets
+from foveate.data.text.pair_buckets import PairBuckets
+from foveate.data.text.pair_processor import PairProcessor
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

@@ -7,11 +7,12 @@ import fake_robot
 import numpy as np
 import pytest
 
-from foveate.data import open_source, panda_worlds
-from foveate.data.actions import ActionSpace
-from foveate.data.panda_worlds import PandaWorld, teacher_episode
+from foveate.data import open_source
 from foveate.data.sources import panda
-from foveate.data.worlds import open_world
+from foveate.data.worlds import panda as panda_worlds
+from foveate.data.worlds.actions import ActionSpace
+from foveate.data.worlds.named import open_world
+from foveate.data.worlds.panda import PandaWorld, teacher_episode
 from foveate.errors import UserError
 
 REACH = "panda/Reach"
@@ -95,7 +96,7 @@ def test_panda_gyms_own_robot() -> None:
     pytest.importorskip("panda_gym")
     program = """
 import numpy as np
-from foveate.data.panda_worlds import PandaWorld, teacher_episode
+from foveate.data.worlds.panda import PandaWorld, teacher_episode
 from foveate.errors import UserError
 one, other = PandaWorld("panda/Reach", 1), PandaWorld("panda/Reach", 2)
 hands = [[], []]

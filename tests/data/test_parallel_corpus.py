@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from catalogue_maker import write_mo
 
-from foveate.data.parallel_corpus import Counts, ParallelText
-from foveate.data.text_files import read_sentences
+from foveate.data.text.files import read_sentences
+from foveate.data.text.parallel_corpus import Counts, ParallelText
 from foveate.errors import UserError
 
 

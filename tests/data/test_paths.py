@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from foveate.data import LabelledText, ParallelText
-from foveate.data.tagged import tagged_text
+from foveate.data.text.tagged import tagged_text
 
 
 def test_quotes_in_a_table_are_text_and_paths_may_be_texts(tmp_path: Path) -> None:

@@ -7,13 +7,22 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE
-from foveate.data.characters import BEGIN_TEXT, BEGIN_WORD, END_TEXT, END_WORD, FILL, LONGEST, OpenVocabulary, spell
-from foveate.data.cloze_processor import ClozeProcessor
-from foveate.data.masking import MASK
-from foveate.data.neighbours import BothWays
-from foveate.data.packing import TokenRow
-from foveate.data.permutation import Permuted
-from foveate.data.tokenizers import train_words
+from foveate.data.text.cloze_processor import ClozeProcessor
+from foveate.data.text.masking import MASK
+from foveate.data.text.neighbours import BothWays
+from foveate.data.text.packing import TokenRow
+from foveate.data.text.permutation import Permuted
+from foveate.data.tokens.characters import (
+    BEGIN_TEXT,
+    BEGIN_WORD,
+    END_TEXT,
+    END_WORD,
+    FILL,
+    LONGEST,
+    OpenVocabulary,
+    spell,
+)
+from foveate.data.tokens.tokenizers import train_words
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 START, END, UNKNOWN = LEARNED.start, LEARNED.end, LEARNED.unknown

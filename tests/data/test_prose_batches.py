@@ -13,9 +13,9 @@ import torch
 from foveate.contracts import IGNORE, Batch
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Passage
-from foveate.data.language_processor import LanguageProcessor
-from foveate.data.prose_batches import (
+from foveate.data.text.documents import Passage
+from foveate.data.text.language_processor import LanguageProcessor
+from foveate.data.text.prose_batches import (
     ParagraphProcessor,
     SentenceProcessor,
     encode_sentences,

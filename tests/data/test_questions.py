@@ -9,10 +9,10 @@ import pytest
 from foveate.contracts import IGNORE
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.images import ImageFormat
-from foveate.data.question_processor import QuestionProcessor
-from foveate.data.questions import image_questions
-from foveate.data.tokenizers import train_words
+from foveate.data.images.labelled import ImageFormat
+from foveate.data.images.question_processor import QuestionProcessor
+from foveate.data.images.questions import image_questions
+from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from foveate.contracts import Output, label_batch
-from foveate.data.augmentation import mixup
-from foveate.data.random_augment import OPERATIONS, random_augment
+from foveate.data.images.augmentation import mixup
+from foveate.data.images.random_augment import OPERATIONS, random_augment
 from foveate.training import CrossEntropy
 from foveate.training.mixup import MixedLabels
 

@@ -15,8 +15,8 @@ import pytest
 
 from foveate.contracts import IGNORE, World
 from foveate.data import open_source
-from foveate.data.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
-from foveate.data.routes import fit_routes, mirrored, read_routes, words_of
+from foveate.data.worlds.maps import FORWARD, LEFT, RIGHT, STOP, MapWorld, Sights, actions_between, make_map, read_map
+from foveate.data.worlds.routes import fit_routes, mirrored, read_routes, words_of
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foveate.data.scenes import Drawing, Scenes, crop_to_visible
+from foveate.data.images.scenes import Drawing, Scenes, crop_to_visible
 
 
 def solid(name: str, height: int, width: int, colour: tuple[int, int, int]) -> Drawing:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foveate.data.scripts import count_words, is_chinese, split_words, unspaced, word_spans
+from foveate.data.text.scripts import count_words, is_chinese, split_words, unspaced, word_spans
 
 
 @pytest.mark.parametrize(

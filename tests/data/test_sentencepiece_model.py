@@ -9,8 +9,8 @@ import pytest
 from tokenizers import AddedToken
 from transformers.convert_slow_tokenizer import XLNetConverter
 
-from foveate.data.public_tokenizer import PublicTokenizer
-from foveate.data.sentencepiece_model import fields
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.sentencepiece_model import fields
 from foveate.errors import UserError
 
 CONTROL = ["<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>"]

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from foveate.data.sound_stream import sounds_from_pipe
+from foveate.data.sounds.stream import sounds_from_pipe
 from foveate.errors import UserError
 
 RATE = 8000

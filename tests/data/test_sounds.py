@@ -11,10 +11,10 @@ import soundfile
 import transformers
 from sound_files import tone, wav
 
-from foveate.data import sounds
-from foveate.data.cutting import cut_at_silences
-from foveate.data.sounds import Sound, decode_sound, read_sound, resample
-from foveate.data.spectrograms import LogMel, SpecAugment, normalize
+from foveate.data.sounds import files as sounds
+from foveate.data.sounds.cutting import cut_at_silences
+from foveate.data.sounds.files import Sound, decode_sound, read_sound, resample
+from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
 from foveate.errors import UserError
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from foveate.data import LabelledText, ParallelText, Prose
 from foveate.data import splits as module
-from foveate.data.documents import Paragraph
 from foveate.data.splits import draws, one_in, sides, together
+from foveate.data.text.documents import Paragraph
 from foveate.errors import UserError
 
 PAIRS = [(f"name {number}", f"nom {number}") for number in range(2003)]

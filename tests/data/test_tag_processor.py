@@ -5,9 +5,9 @@ import torch
 from foveate.contracts import IGNORE
 from foveate.data import Lexicon
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.lexicon import spelling
-from foveate.data.tag_processor import TagProcessor
-from foveate.data.tagged import Tagged, tagged_dataset
+from foveate.data.text.lexicon import spelling
+from foveate.data.text.tag_processor import TagProcessor
+from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.special_tokens import LEARNED
 
 PAD, UNKNOWN = LEARNED.pad, LEARNED.unknown

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from foveate.data.tagged import Tagged, tagged_text
+from foveate.data.text.tagged import Tagged, tagged_text
 from foveate.errors import UserError
 
 FILE = "The\tDET\ndog\tNOUN\n\n\nIt\tPRON\n barks \t VERB \n.\tPUNCT\n"

@@ -7,8 +7,8 @@ import torch
 
 from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text_label_processor import TextLabelProcessor
-from foveate.data.tokenizers import train_words
+from foveate.data.text.label_processor import TextLabelProcessor
+from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.tasks.classify import Classify, Text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.data.text_files import MOST_BYTES_OF_LINE, read_lines
+from foveate.data.text.files import MOST_BYTES_OF_LINE, read_lines
 from foveate.errors import UserError
 
 

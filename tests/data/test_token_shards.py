@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.data import spooled_passages, token_shards
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Passage
-from foveate.data.spooled_passages import SpooledPassages, spooled
-from foveate.data.token_shards import TokenShards, keep_rows, rows_key, write_rows
-from foveate.data.tokenizers import train_bpe
+from foveate.data.text import spooled_passages, token_shards
+from foveate.data.text.documents import Passage
+from foveate.data.text.spooled_passages import SpooledPassages, spooled
+from foveate.data.text.token_shards import TokenShards, keep_rows, rows_key, write_rows
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.errors import UserError
 
 ROWS = [(np.arange(length, dtype=np.int32) + 10 * length, length - 3, f"é {length}") for length in (5, 3, 2, 7, 1, 4)]

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from foveate.data import word_cache
-from foveate.data.bert_tokenizer import BertTokenizer
-from foveate.data.public_tokenizer import PublicTokenizer
-from foveate.data.tokenizers import (
+from foveate.data.tokens import word_cache
+from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.tokenizers import (
     TRAINERS,
     join_pieces,
     load_tokenizer,

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE
-from foveate.data.character_tokens import find_characters
-from foveate.data.word_images import WordImageProcessor, word_images
-from foveate.data.word_rendering import RenderedWord, choose_words
+from foveate.data.images.word_images import WordImageProcessor, word_images
+from foveate.data.images.word_rendering import RenderedWord, choose_words
+from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 

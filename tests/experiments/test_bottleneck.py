@@ -13,7 +13,7 @@ from foveate.errors import UserError
 from foveate.experiments import compare, save
 from foveate.experiments.bottleneck import MODELS, Bottleneck, join_sentences
 from foveate.experiments.comparison import Comparison
-from foveate.tasks.translations import alignment
+from foveate.tasks.answers.translations import alignment
 
 
 def test_neighbours_are_joined() -> None:

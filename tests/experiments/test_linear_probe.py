@@ -10,8 +10,8 @@ from rich.console import Console
 
 from foveate import models
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import ImageProcessor
-from foveate.data.images import ImageFormat, LabelledImage
+from foveate.data.images.labelled import ImageFormat, LabelledImage
+from foveate.data.images.processor import ImageProcessor
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, linear_probe

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "parity"))
 from public_models import folder_of
 
 from foveate.data import LabelledText, Splits
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 from foveate.experiments import compare, prompting
 from foveate.experiments.prompting import PromptingExamples, draw_examples

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from foveate.data import Splits
-from foveate.data.documents import Paragraph, Prose
+from foveate.data.text.documents import Paragraph, Prose
 from foveate.errors import UserError
 from foveate.experiments import compare, scaling_law
 from foveate.experiments.scaling_fit import Law, Point, fit

@@ -29,8 +29,8 @@ sys.path.append(str(Path(__file__).parents[1] / "tasks"))
 from explorer_requests import Explorers, explore, write_tone
 
 from foveate.cli import main
-from foveate.data.image_decoding import read_image
-from foveate.data.sounds import read_sound
+from foveate.data.images.decoding import read_image
+from foveate.data.sounds.files import read_sound
 from foveate.errors import UserError, one_line
 from foveate.interop.gguf import read_gguf
 from foveate.tasks import task_class

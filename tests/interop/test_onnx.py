@@ -14,8 +14,8 @@ from foveate.cli import main
 from foveate.data import TRAINERS
 from foveate.errors import UserError
 from foveate.interop import onnx as interop
-from foveate.tasks import onnx_export
-from foveate.tasks.embedder import Embedder
+from foveate.tasks.export import onnx as onnx_export
+from foveate.tasks.public.embedder import Embedder
 
 runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")

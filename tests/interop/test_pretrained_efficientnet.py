@@ -11,10 +11,10 @@ import torch
 
 import foveate
 from foveate import create
-from foveate.data.image_processor import normalize
+from foveate.data.images.processor import normalize
 from foveate.interop.keys.efficientnet import lite_package
 from foveate.interop.pretrained import efficientnet
-from foveate.tasks.start import open_start
+from foveate.tasks.start.weights import open_start
 
 
 def test_pixels_of_ours_give_what_pixels_of_theirs_did() -> None:

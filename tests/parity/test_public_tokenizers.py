@@ -8,8 +8,8 @@ import pytest
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from foveate.data.bert_tokenizer import BertTokenizer
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 
 SCRIPTS = [
     *(range(0x20, 0x7F), range(0xA0, 0x250), range(0x300, 0x370), range(0x370, 0x530), range(0x590, 0x700)),

@@ -15,7 +15,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.public_folder import read_folder, write_folder
-from foveate.tasks.blanks import Filling
+from foveate.tasks.answers.blanks import Filling
 from foveate.tasks.protocols import NoOptions
 
 CLOSE = {"atol": 2e-5, "rtol": 0}

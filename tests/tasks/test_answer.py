@@ -9,7 +9,7 @@ import torch
 
 from foveate import tasks
 from foveate.data.dataset import Dataset
-from foveate.data.questions import ImageQuestion
+from foveate.data.images.questions import ImageQuestion
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.tasks.answer import AnswerTask, Questions

@@ -7,8 +7,8 @@ import torch
 
 from foveate import cli, tasks
 from foveate.data.dataset import Dataset
-from foveate.data.facts import TextQuestion, text_questions
 from foveate.data.sources import Splits
+from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.errors import TextError, UserError
 from foveate.tasks.ask import Ask, Asked, Questions
 from foveate.tasks.predictor import Predictor

@@ -10,14 +10,14 @@ import torch
 
 from foveate import tasks
 from foveate.contracts import IGNORE, Batch, Hypothesis
-from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
+from foveate.data.images.captions import CaptionedImage, Region
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.models.multimodal.rnn_captioner import CaptionOutput
+from foveate.tasks.answers.word_maps import named_shares
 from foveate.tasks.caption import Captions, CaptionTask, CaptionWriting
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.word_maps import named_shares
 from foveate.training import CrossEntropy, Training
 from foveate.training.coverage import DoublyStochastic
 from foveate.viewer.protocol import File

@@ -12,8 +12,8 @@ from rich.console import Console
 
 import foveate
 from foveate.errors import UserError
+from foveate.tasks.answers.label_texts import Decision
 from foveate.tasks.classify import Classify, Text
-from foveate.tasks.label_texts import Decision
 from foveate.tasks.looking import open_model
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, NoOptions

@@ -15,8 +15,8 @@ import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import ImageProcessor
-from foveate.data.images import ImageFormat, LabelledImage, images_of_arrays
+from foveate.data.images.labelled import ImageFormat, LabelledImage, images_of_arrays
+from foveate.data.images.processor import ImageProcessor
 from foveate.errors import UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.looking import open_model

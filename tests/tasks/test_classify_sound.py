@@ -13,9 +13,9 @@ from spoken_tones import RATE, speak
 
 import foveate
 from foveate.cli import main
-from foveate.data.labelled_sounds import labelled_sounds
-from foveate.data.sound_processor import SoundProcessor
-from foveate.data.spectrograms import LogMel
+from foveate.data.sounds.labelled import labelled_sounds
+from foveate.data.sounds.processor import SoundProcessor
+from foveate.data.sounds.spectrograms import LogMel
 from foveate.errors import UserError
 from foveate.tasks.classify_sound import ClassifySound, Sounds
 from foveate.tasks.looking import open_model

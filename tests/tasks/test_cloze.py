@@ -12,7 +12,7 @@ from tiny_prose import training, write_files
 import foveate
 from foveate.cli import main
 from foveate.errors import TextError, UserError
-from foveate.tasks.blanks import Filling
+from foveate.tasks.answers.blanks import Filling
 from foveate.tasks.cloze import Cloze, ClozeText
 from foveate.tensor_files import read_tensors
 

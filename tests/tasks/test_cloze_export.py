@@ -13,7 +13,7 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.keys import bert
-from foveate.tasks.blanks import Filling
+from foveate.tasks.answers.blanks import Filling
 
 SMALL = ["--architecture.width", "24", "--architecture.layers", "2", "--vocabulary", "90", "--max-length", "32"]
 TRAINING = ["--batch", "256", "--steps", "3", "--average", "1", "--threads", "1", "--validation-examples", "5"]

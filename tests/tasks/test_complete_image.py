@@ -9,9 +9,9 @@ import torch
 
 from foveate import models, tasks
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import normalize
-from foveate.data.images import ImageFormat, LabelledImage
-from foveate.data.pixel_processor import PixelProcessor
+from foveate.data.images.labelled import ImageFormat, LabelledImage
+from foveate.data.images.pixel_processor import PixelProcessor
+from foveate.data.images.processor import normalize
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.models.vision.imagegpt import ImageGPTConfig

@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 
 import foveate
 from foveate.cli import main
-from foveate.data.chat import TEMPLATES, ChatML, Message, chat_template
-from foveate.data.language_processor import LanguageProcessor
-from foveate.data.public_tokenizer import PublicTokenizer, byte_level
-from foveate.data.tokenizers import train_bpe
+from foveate.data.text.language_processor import LanguageProcessor
+from foveate.data.tokens.chat import TEMPLATES, ChatML, Message, chat_template
+from foveate.data.tokens.public_tokenizer import PublicTokenizer, byte_level
+from foveate.data.tokens.tokenizers import train_bpe
 from foveate.decoding import Generation
 from foveate.errors import UserError
 from foveate.tasks.completion.answers import Completing, TextStream

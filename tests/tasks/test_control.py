@@ -14,17 +14,17 @@ from rich.console import Console
 
 import foveate
 from foveate.cli import main
-from foveate.data.episodes import EpisodeProcessor, Level, read_recordings
-from foveate.data.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views
-from foveate.data.views import scale_pixels
+from foveate.data.worlds.episodes import EpisodeProcessor, Level, read_recordings
+from foveate.data.worlds.grid_levels import ACTIONS, GridLevel, channels_of, draw_views, encode_views
+from foveate.data.worlds.views import scale_pixels
 from foveate.errors import UserError
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
 from foveate.sight import look
+from foveate.tasks.acting.agents import InWorld
+from foveate.tasks.acting.examples import Acting, Episodes
+from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.control import Control
-from foveate.tasks.control_acting import InWorld
-from foveate.tasks.control_examples import Acting, Episodes
 from foveate.tasks.looking.worlds import same_views, watch_episode
-from foveate.tasks.replay import ReplayBatches
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())

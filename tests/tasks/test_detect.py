@@ -13,9 +13,9 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.data import Splits
-from foveate.data.boxes import BoxedImage
 from foveate.data.dataset import Dataset
-from foveate.data.scenes import Drawing, Scenes
+from foveate.data.images.boxes import BoxedImage
+from foveate.data.images.scenes import Drawing, Scenes
 from foveate.data.sources.emoji_scenes import BoxedScenes
 from foveate.errors import UserError
 from foveate.interop.pretrained import efficientnet

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from foveate import tasks
-from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
+from foveate.data.images.captions import CaptionedImage, Region
+from foveate.data.images.decoding import read_image
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.draw import Draw, Drawings, Judging, Sketching

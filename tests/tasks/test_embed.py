@@ -13,10 +13,10 @@ from foveate.contracts import Output
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
 from foveate.tasks.embed import Embed, Pairs
-from foveate.tasks.embedder import Embedding
+from foveate.tasks.metrics.retrieval import as_recall, target_ranks
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.retrieval import as_recall, target_ranks
+from foveate.tasks.public.embedder import Embedding
 from foveate.training import Training
 from foveate.training.contrastive import ContrastiveTexts
 

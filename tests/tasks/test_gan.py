@@ -10,13 +10,13 @@ import torch
 
 from foveate import tasks
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.images import LabelledImage
+from foveate.data.images.decoding import read_image
+from foveate.data.images.labelled import LabelledImage
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.gan import ClassImages, Judging, Sampling, TrainGAN
-from foveate.tasks.gan_metrics import deviation_share, frechet
+from foveate.tasks.metrics.gan import deviation_share, frechet
 from foveate.tasks.predictor import Predictor
 from foveate.training import Training
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import foveate
 from foveate.errors import UserError
-from foveate.tasks.image_start import encoder_path, fill_image_encoder
+from foveate.tasks.start.image_encoder import encoder_path, fill_image_encoder
 
 FOLDER = Path("runs/other")
 

@@ -16,11 +16,11 @@ import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_pairs import LabelledPair
-from foveate.data.tagged import Tagged
+from foveate.data.text.labelled_pairs import LabelledPair
+from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
 from foveate.tasks.classify import Classify, Text
-from foveate.tasks.label_export import export_labels
+from foveate.tasks.export.labels import export_labels
 from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.tag import Tag

@@ -14,16 +14,16 @@ from rich.console import Console
 
 import foveate
 from foveate.data import Splits
-from foveate.data.documents import Passage
+from foveate.data.text.documents import Passage
 from foveate.errors import UserError
-from foveate.tasks.continuations import Composing, condition_of, continue_texts
+from foveate.tasks.answers.continuations import Composing, condition_of, continue_texts
+from foveate.tasks.answers.written import Written
+from foveate.tasks.examples.prose_text import LanguageText
 from foveate.tasks.language import Language
 from foveate.tasks.looking import open_model
-from foveate.tasks.perplexity import Perplexity, perplexity
+from foveate.tasks.metrics.perplexity import Perplexity, perplexity
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.prose_text import LanguageText
 from foveate.tasks.protocols import AnyPredictor, NoOptions
-from foveate.tasks.written import Written
 
 QUIET = Console(file=StringIO(), width=200)
 

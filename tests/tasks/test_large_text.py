@@ -9,10 +9,10 @@ import tiny_prose
 import torch
 from rich.console import Console
 
-from foveate.data import spooled_passages, token_shards
+from foveate.data.text import spooled_passages, token_shards
 from foveate.tasks.cloze import Cloze, ClozeText
+from foveate.tasks.examples.prose_text import LanguageText
 from foveate.tasks.language import Language
-from foveate.tasks.prose_text import LanguageText
 
 
 @pytest.fixture(autouse=True)

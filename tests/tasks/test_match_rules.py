@@ -3,7 +3,7 @@
 import pytest
 
 from foveate.data import Judged
-from foveate.tasks.match_rules import Rule, fit, length_ratio, shared_triples
+from foveate.tasks.baselines.match_rules import Rule, fit, length_ratio, shared_triples
 
 
 def test_measures() -> None:

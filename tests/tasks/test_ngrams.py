@@ -8,7 +8,7 @@ import pytest
 
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
-from foveate.tasks.ngrams import Ngrams
+from foveate.tasks.baselines.ngrams import Ngrams
 
 START, END = LEARNED.start, LEARNED.end
 

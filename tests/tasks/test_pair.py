@@ -16,9 +16,9 @@ from tiny_prose import write_files
 import foveate
 from foveate.cli import main
 from foveate.data import Splits
-from foveate.data.bert_tokenizer import BertTokenizer
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_pairs import LabelledPair, LabelledPairProcessor
+from foveate.data.text.labelled_pairs import LabelledPair, LabelledPairProcessor
+from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.tasks.cloze import Cloze, ClozeText

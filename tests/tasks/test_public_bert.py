@@ -14,7 +14,7 @@ from tiny_bert import WORDS, write_folder
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
-from foveate.tasks.blanks import Filling
+from foveate.tasks.answers.blanks import Filling
 from foveate.tasks.protocols import NoOptions
 
 CONSOLE = Console(file=StringIO())

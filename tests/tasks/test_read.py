@@ -15,7 +15,7 @@ import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.word_rendering import RenderedWord
+from foveate.data.images.word_rendering import RenderedWord
 from foveate.tasks.read import Read, Search, WordImages, text_metrics
 from foveate.training import Training
 from foveate.viewer.protocol import File

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from foveate.data import LabelledText, Paragraph, Prose
-from foveate.data.labelled import Labelled
+from foveate.data.text.labelled import Labelled
 from foveate.errors import UserError
 from foveate.models.text import rnn_seq2seq
-from foveate.tasks.data_options import held_out
+from foveate.tasks.examples.data_options import held_out
+from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.examples.prose_text import LanguageText
 from foveate.tasks.language import Language
-from foveate.tasks.pair_text import PairText
-from foveate.tasks.prose_text import LanguageText
 from foveate.tasks.translate import Translate
 from foveate.training import Training
 

@@ -9,13 +9,14 @@ import torch
 from rich.console import Console
 
 from foveate.contracts import Batch, Output
-from foveate.data.episodes import EpisodeProcessor, Level
+from foveate.data.worlds.episodes import EpisodeProcessor, Level
 from foveate.models.multimodal.darqn import DARQN, DARQNConfig
-from foveate.tasks import control, replay
+from foveate.tasks import control
+from foveate.tasks.acting import replay
+from foveate.tasks.acting.examples import Episodes
+from foveate.tasks.acting.replay import ReplayBatches
+from foveate.tasks.acting.replay_memory import Experience, pack, unpack
 from foveate.tasks.control import Control
-from foveate.tasks.control_examples import Episodes
-from foveate.tasks.replay import ReplayBatches
-from foveate.tasks.replay_memory import Experience, pack, unpack
 from foveate.training import Training
 from foveate.training.objectives import Loss
 from foveate.training.q_learning import QLearning

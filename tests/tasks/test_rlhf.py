@@ -17,16 +17,16 @@ from foveate.cli import main
 from foveate.contracts import IGNORE, Batch, Output
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Paragraph, Prose
-from foveate.data.preferences import Preference, read_preferences
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
 from foveate.tasks.dpo import DrawingAfterPairs, TrainDPO
 from foveate.tasks.dpo import Pairs as PreferencePairs
 from foveate.tasks.language import Language, LanguageText
 from foveate.tasks.reward import Pairs, TrainReward, rewards
 from foveate.tasks.rlhf import Prompts, TrainRLHF
-from foveate.tasks.rollouts import distinct, write
-from foveate.tasks.tuning import Drawing
+from foveate.tasks.tuning.common import Drawing
+from foveate.tasks.tuning.rollouts import distinct, write
 from foveate.training import Interrupted, Training
 from foveate.training.preferences import (
     BradleyTerry,

@@ -13,11 +13,11 @@ from rich.console import Console
 import foveate
 from foveate.cli import main
 from foveate.contracts import Output
-from foveate.data.episodes import EpisodeProcessor, fit_episodes, read_recordings
+from foveate.data.worlds.episodes import EpisodeProcessor, fit_episodes, read_recordings
 from foveate.errors import UserError
+from foveate.tasks.acting.agents import InWorld
+from foveate.tasks.acting.examples import Acting, Episodes
 from foveate.tasks.control import Control
-from foveate.tasks.control_acting import InWorld
-from foveate.tasks.control_examples import Acting, Episodes
 from foveate.tasks.looking.worlds import watch_episode
 from foveate.training import CrossEntropy, Training
 from foveate.training.imitation import Imitation

@@ -11,12 +11,12 @@ from spoken_tones import HERTZ, RATE, speak, write_table
 
 import foveate
 from foveate.cli import main
-from foveate.data.audio_codec import invert, learn_codec, relative
-from foveate.data.sounds import Sound, read_sound
-from foveate.data.spectrograms import LogMel
-from foveate.data.wav import check_wave_file
+from foveate.data.sounds.codec import invert, learn_codec, relative
+from foveate.data.sounds.files import Sound, read_sound
+from foveate.data.sounds.spectrograms import LogMel
+from foveate.data.sounds.wav import check_wave_file
 from foveate.errors import TextError, UserError
-from foveate.tasks.judges import recognised
+from foveate.tasks.metrics.judges import recognised
 from foveate.tasks.speak import SaidTexts, Saying, Speak
 from foveate.training import Training
 

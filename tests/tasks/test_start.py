@@ -19,15 +19,15 @@ import foveate
 from foveate import models
 from foveate.cli import main
 from foveate.data import LabelledText, Splits
-from foveate.data.images import images_of_arrays
+from foveate.data.images.labelled import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.language import Language
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.start import open_start
-from foveate.tasks.start_parts import FINE_TUNING
+from foveate.tasks.start.parts import FINE_TUNING
+from foveate.tasks.start.weights import open_start
 from foveate.tensor_files import read_tensors
 from foveate.training import Training
 

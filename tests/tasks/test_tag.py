@@ -13,7 +13,7 @@ from rich.console import Console
 from foveate import tasks
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.tagged import Tagged, tagged_dataset
+from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.errors import TextError, UserError
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, NoOptions

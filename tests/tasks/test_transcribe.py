@@ -16,9 +16,9 @@ from spoken_tones import RATE, random_texts, speak, write_table
 import foveate
 from foveate.cli import main
 from foveate.errors import UserError
+from foveate.tasks.answers.transcripts import Search, TimedSearch
 from foveate.tasks.looking import File
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
-from foveate.tasks.transcripts import Search, TimedSearch
 from foveate.training import Training
 from foveate.viewer import Audio
 

@@ -16,10 +16,10 @@ from torch import nn
 import foveate
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.answers.translations import Measuring, Translating, translate
+from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.metrics.translation import quality
 from foveate.tasks.translate import Translate, parts_to_validate
-from foveate.tasks.translation_metrics import quality
-from foveate.tasks.translations import Measuring, Translating, translate
 from foveate.training import Training
 
 
@@ -180,7 +180,7 @@ def test_own_text_in_two_files_and_text_to_validate_on(tmp_path: Path) -> None:
 def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "foveate.tasks.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
+        "foveate.tasks.examples.pair_text.open_source", lambda *names, **_: asked.append(names) or words.splits(40)
     )
     train(words.recipe(tmp_path / "one", steps=1, source="emoji", to_language="de"))
     own = words.recipe(tmp_path / "two", steps=1, source="emoji", validation=(tsv(tmp_path / "dev.tsv", 7),))
@@ -194,7 +194,7 @@ def test_text_by_name_and_own_text_to_validate_on(tmp_path: Path, monkeypatch: p
 def test_the_share_that_is_held_out_follows_the_size(kept: int, most: int) -> None:
     """A fifth at most, until there are 100; then one in twenty, and a thousand at most."""
     from foveate.data import ParallelText
-    from foveate.tasks.data_options import held_out
+    from foveate.tasks.examples.data_options import held_out
 
     learn, check = held_out(ParallelText.from_pairs([(f"a{n}", f"b{n}") for n in range(kept)]), "SRC TGT", "pairs")
     checked = check.check().kept
@@ -278,7 +278,7 @@ def test_lower_case(tmp_path: Path) -> None:
 
 
 def test_train_gives_what_load_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr("foveate.tasks.pair_text.open_source", lambda *_, **__: words.splits(40))
+    monkeypatch.setattr("foveate.tasks.examples.pair_text.open_source", lambda *_, **__: words.splits(40))
     recipe = words.recipe(tmp_path / "run", steps=1, source="emoji")
     rows: list[dict[str, Any]] = []
     made, loaded = foveate.train(recipe, callbacks=[rows.append]), foveate.load(tmp_path / "run")

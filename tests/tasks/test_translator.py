@@ -15,11 +15,11 @@ import words
 import foveate
 from foveate.contracts import Hypothesis
 from foveate.data import train_bpe
-from foveate.data.pair_processor import PairProcessor
+from foveate.data.text.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.translations import Translating, alignment, translate
-from foveate.tasks.written import Written
+from foveate.tasks.answers.translations import Translating, alignment, translate
+from foveate.tasks.answers.written import Written
 
 SENTENCES = ["big house", "", "red cat dog sea", "   ", "moon"]
 
@@ -63,7 +63,7 @@ def test_each_side_has_its_own_tokenizer(trained, monkeypatch: pytest.MonkeyPatc
     own = train_bpe(words.WORDS.values(), 60)
     translator = replace(trained.translator, processor=PairProcessor(trained.translator.processor.source, own))
     found = [[Hypothesis(own.encode([text])[0], -1.0, -1.0) for text in ("rouge chat", "mer")]]
-    monkeypatch.setattr("foveate.tasks.translations.decode_all", lambda *_: [found])
+    monkeypatch.setattr("foveate.tasks.answers.translations.decode_all", lambda *_: [found])
     prediction = translator.run("red cat")
     assert (prediction.text, prediction.others) == ("rouge chat", ["mer"])
 

@@ -12,11 +12,11 @@ import foveate
 from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.maps import make_map
-from foveate.data.routes import Route
+from foveate.data.worlds.maps import make_map
+from foveate.data.worlds.routes import Route
 from foveate.errors import UserError
+from foveate.tasks.answers.walks import arrivals
 from foveate.tasks.walk import OnMaps, Routes, Walk, Walking
-from foveate.tasks.walks import arrivals
 from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())

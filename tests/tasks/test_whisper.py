@@ -13,12 +13,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import foveate
 from foveate.cli import main
-from foveate.data.sounds import read_sound
-from foveate.data.whisper_features import WhisperFeatures
+from foveate.data.sounds.files import read_sound
+from foveate.data.sounds.whisper_features import WhisperFeatures
 from foveate.errors import UserError
-from foveate.tasks.whisper import WhisperOptions
-from foveate.tasks.whisper_tokens import plain_words
-from foveate.tasks.word_times import word_times
+from foveate.tasks.answers.word_times import word_times
+from foveate.tasks.public.whisper import WhisperOptions
+from foveate.tasks.public.whisper_tokens import plain_words
 
 SPECIAL = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>", "<|translate|>", "<|transcribe|>"]
 

@@ -6,7 +6,7 @@ import torch
 from foveate import create
 from foveate.sight import look
 from foveate.special_tokens import LEARNED
-from foveate.tasks.word_maps import area, share_in_box, word_maps
+from foveate.tasks.answers.word_maps import area, share_in_box, word_maps
 
 
 def test_places_count_by_their_area_in_the_box() -> None:

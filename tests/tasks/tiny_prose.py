@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import Splits
-from foveate.data.documents import Paragraph, Prose
+from foveate.data.text.documents import Paragraph, Prose
 from foveate.tasks.autoencode import Autoencode
+from foveate.tasks.examples.prose_text import AutoencodeText, LanguageText
 from foveate.tasks.language import Language
-from foveate.tasks.prose_text import AutoencodeText, LanguageText
 from foveate.training import Training
 
 SAYINGS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import ParallelText, Splits
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.examples.pair_text import PairText
 from foveate.tasks.translate import Translate
 from foveate.training import Training
 

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from foveate import tasks
 from foveate.cli.folders import check_no_part, check_place, parse_with_task
-from foveate.data.text_files import check_readable_again
+from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import strict_json, written
-from foveate.tasks.hub_data import local_paths
+from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.protocols import AnyPredictor, Evaluation
 
 Options = TypeVar("Options")

@@ -13,11 +13,11 @@ from foveate.cli.parse import parse
 from foveate.errors import UserError
 from foveate.files import check_writable
 from foveate.interop.pretrained import locate
-from foveate.tasks.adapter import export_adapter
-from foveate.tasks.cloze_export import export_cloze, fills_in_words
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
-from foveate.tasks.label_export import export_labels, gives_labels
+from foveate.tasks.export.adapter import export_adapter
+from foveate.tasks.export.cloze import export_cloze, fills_in_words
+from foveate.tasks.export.labels import export_labels, gives_labels
 
 
 @dataclass
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     task: Any = tasks.load(locate(options.folder, lambda line: print(line, file=sys.stderr)))
     if options.to == "onnx":
-        from foveate.tasks.onnx_export import MODEL, export_to_onnx
+        from foveate.tasks.export.onnx import MODEL, export_to_onnx
 
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")

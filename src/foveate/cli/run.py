@@ -17,7 +17,7 @@ from foveate.cli.json_answers import answer_as_json
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
-from foveate.data.chat import Message
+from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line
 from foveate.tasks.protocols import AnyPredictor, Prediction
 from foveate.viewer.figures import check_extension, save_figure

@@ -1,20 +1,20 @@
 """Text from files and by name, tokenizers, and batches."""
 
-from foveate.data.documents import Paragraph, Passage, Prose, joined, sentences
-from foveate.data.labelled import Labelled, LabelledText
-from foveate.data.lexicon import SPELLINGS, Lexicon, load_lexicon
-from foveate.data.match_pairs import RIGHT, WRONG, Judged, judged_pairs, match_inputs
-from foveate.data.parallel_corpus import ParallelText
-from foveate.data.prose_batches import (
+from foveate.data.sources import SOURCES, Source, Splits, open_source
+from foveate.data.text.batches import text_batches
+from foveate.data.text.documents import Paragraph, Passage, Prose, joined, sentences
+from foveate.data.text.files import read_lines, read_sentences, utf8
+from foveate.data.text.labelled import Labelled, LabelledText
+from foveate.data.text.lexicon import SPELLINGS, Lexicon, load_lexicon
+from foveate.data.text.match_pairs import RIGHT, WRONG, Judged, judged_pairs, match_inputs
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.text.prose_batches import (
     encode_sentences,
     paragraph_batches,
 )
-from foveate.data.source_batches import source_batches
-from foveate.data.sources import SOURCES, Source, Splits, open_source
-from foveate.data.tagged import Tagged
-from foveate.data.text_batches import text_batches
-from foveate.data.text_files import read_lines, read_sentences, utf8
-from foveate.data.tokenizers import (
+from foveate.data.text.source_batches import source_batches
+from foveate.data.text.tagged import Tagged
+from foveate.data.tokens.tokenizers import (
     TRAINERS,
     PairTokens,
     SubwordTokenizer,

@@ -17,7 +17,7 @@ from foveate.config import from_dict
 from foveate.contracts import Batch, Generator
 from foveate.data import ParallelText, Splits, open_source
 from foveate.data.buckets import BucketedBatches
-from foveate.data.pair_buckets import PairBuckets
+from foveate.data.text.pair_buckets import PairBuckets
 from foveate.decoding import Decoding, step_scores
 from foveate.errors import UserError, at_least, unknown
 from foveate.experiments import translation_report
@@ -28,11 +28,11 @@ from foveate.experiments.measurement_cache import conditions_note, measure_once,
 from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Measured, Speeds
 from foveate.tasks import load
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.answers.translations import Translating, translate
+from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.metrics.translation import quality
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.translate import Translate
-from foveate.tasks.translation_metrics import quality
-from foveate.tasks.translations import Translating, translate
 from foveate.training import CrossEntropy, Training
 from foveate.training.update import Updater
 

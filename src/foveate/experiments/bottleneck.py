@@ -27,12 +27,12 @@ from foveate.experiments.measurement_cache import conditions_note, measure_once,
 from foveate.experiments.measuring import side_by_side
 from foveate.special_tokens import LEARNED
 from foveate.tasks import load
-from foveate.tasks.data_options import held_out
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.answers.translations import Translating, translate
+from foveate.tasks.examples.data_options import held_out
+from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.metrics.translation import quality_by_length
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.translate import Translate
-from foveate.tasks.translation_metrics import quality_by_length
-from foveate.tasks.translations import Translating, translate
 from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from foveate import tasks
 from foveate.contracts import Tokenizer
 from foveate.data import LabelledText, Splits, open_source
-from foveate.data.characters import OpenVocabulary
-from foveate.data.neighbours import BothWays
 from foveate.data.ragged import padded, within_budget
-from foveate.data.tokenizers import train_words
+from foveate.data.text.neighbours import BothWays
+from foveate.data.tokens.characters import OpenVocabulary
+from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.models.text.elmo import Elmo, LayerMix

@@ -16,13 +16,13 @@ from foveate.contracts import Batch
 from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.image_processor import ImageProcessor
-from foveate.data.images import ImageFormat
+from foveate.data.images.labelled import ImageFormat
+from foveate.data.images.processor import ImageProcessor
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Options
 from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
-from foveate.tasks.label_files import label_counts
+from foveate.tasks.answers.label_files import label_counts
 from foveate.training import CrossEntropy, Training
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater

@@ -15,8 +15,8 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels
 from foveate.special_tokens import LEARNED
-from foveate.tasks.ngrams import Ngrams
-from foveate.tasks.perplexity import Perplexity
+from foveate.tasks.baselines.ngrams import Ngrams
+from foveate.tasks.metrics.perplexity import Perplexity
 
 START, END = 256, 257
 """The ids behind those of the bytes."""

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from foveate import tasks
 from foveate.data import open_source
-from foveate.data.labelled import LabelledText
+from foveate.data.text.labelled import LabelledText
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table, check_growing
 from foveate.experiments.drawing import COLOURS, GREY, legend_below, line, panels

@@ -12,29 +12,29 @@ import tyro
 
 from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.image_processor import choose_format
-from foveate.data.images import ENDINGS, ImageFormat
-from foveate.data.question_processor import QuestionProcessor
-from foveate.data.questions import ImageQuestion, image_questions
+from foveate.data.images.decoding import read_image
+from foveate.data.images.labelled import ENDINGS, ImageFormat
+from foveate.data.images.processor import choose_format
+from foveate.data.images.question_processor import QuestionProcessor
+from foveate.data.images.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, printable
 from foveate.files import is_file
-from foveate.tasks.image_answers import BATCH, answer_probabilities, glimpse_maps
-from foveate.tasks.image_files import read_or_report
-from foveate.tasks.labelling import choose_label
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.protocols import NoOptions
-from foveate.tasks.questions import (
+from foveate.tasks.answers.image_answers import BATCH, answer_probabilities, glimpse_maps
+from foveate.tasks.answers.labelling import choose_label
+from foveate.tasks.answers.questions import (
     DecidesAnswers,
     QuestionExamples,
     answer_metrics,
     answers_by_question,
     frequent_answers,
 )
+from foveate.tasks.answers.word_maps import area, share_in_box
+from foveate.tasks.examples.image_files import read_or_report
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
+from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Task
-from foveate.tasks.word_maps import area, share_in_box
 from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip
 from foveate.viewer.protocol import Input, LookResult

@@ -13,21 +13,21 @@ import tyro
 
 from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
-from foveate.data.facts import TextQuestion, text_questions
-from foveate.data.text_question_processor import TextQuestionProcessor
+from foveate.data.text.facts import TextQuestion, text_questions
+from foveate.data.text.question_processor import TextQuestionProcessor
 from foveate.errors import TextError, printable
 from foveate.sight import look
-from foveate.tasks.labelling import choose_label
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.questions import (
+from foveate.tasks.answers.labelling import choose_label
+from foveate.tasks.answers.questions import (
     DecidesAnswers,
     QuestionExamples,
     answer_metrics,
     answers_by_question,
     frequent_answers,
 )
+from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import WholeRun
+from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.task import Task
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult

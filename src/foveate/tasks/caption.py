@@ -12,23 +12,23 @@ import tyro
 
 from foveate.contracts import Hypothesis
 from foveate.data import TRAINERS, Tokens
-from foveate.data.caption_processor import CaptionProcessor
-from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.image_processor import choose_format
+from foveate.data.images.caption_processor import CaptionProcessor
+from foveate.data.images.captions import CaptionedImage, captioned_images
+from foveate.data.images.decoding import read_image
+from foveate.data.images.processor import choose_format
 from foveate.errors import at_least, printable
-from foveate.tasks.caption_metrics import caption_metrics
-from foveate.tasks.caption_pictures import shown_image, word_rows, word_strip
-from foveate.tasks.captioning import BATCH, CaptionWriting, describe
-from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.image_files import image_files, read_images
-from foveate.tasks.nearest_images import nearest_images
+from foveate.tasks.answers.caption_pictures import shown_image, word_rows, word_strip
+from foveate.tasks.answers.captioning import BATCH, CaptionWriting, describe
+from foveate.tasks.answers.word_maps import named_shares
+from foveate.tasks.baselines.nearest_images import nearest_images
+from foveate.tasks.examples.data_options import check_vocabulary
+from foveate.tasks.examples.image_files import image_files, read_images
+from foveate.tasks.metrics.captions import caption_metrics
 from foveate.tasks.predictor import Measured, Predictor, Predictors
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
+from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.word_maps import named_shares
 from foveate.training import Objective, Training
 from foveate.training.coverage import DoublyStochastic
 from foveate.viewer.figures import plot_word_rows

@@ -9,18 +9,18 @@ import tyro
 
 from foveate.data import TRAINERS, Labelled, LabelledText, Tokens
 from foveate.data.dataset import Dataset
-from foveate.data.text_batches import surroundings
-from foveate.data.text_label_processor import TextLabelProcessor
+from foveate.data.text.batches import surroundings
+from foveate.data.text.label_processor import TextLabelProcessor
 from foveate.errors import at_least
-from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.input_checks import unseen_labels
-from foveate.tasks.label_texts import Decision, label_texts, plot_decision, read_whole_text
-from foveate.tasks.labelling import check_labels, label_baseline, label_metrics
+from foveate.tasks.answers.label_texts import Decision, label_texts, plot_decision, read_whole_text
+from foveate.tasks.answers.labelling import check_labels, label_baseline, label_metrics
+from foveate.tasks.examples.checks import unseen_labels
+from foveate.tasks.examples.data_options import check_vocabulary
+from foveate.tasks.examples.text_task import TextExamples, TextTask
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
-from foveate.tasks.text_task import TextExamples, TextTask
+from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
 from foveate.training import Batches, Training
 
 FEW = 1000

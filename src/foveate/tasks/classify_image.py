@@ -10,18 +10,18 @@ import tyro
 from rich.console import Console
 from torch import Tensor
 
-from foveate.data.augmentation import Augmentation
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.image_processor import ImageProcessor, choose_format
-from foveate.data.images import LabelledImage, labelled_images
+from foveate.data.images.augmentation import Augmentation
+from foveate.data.images.decoding import read_image
+from foveate.data.images.labelled import LabelledImage, labelled_images
+from foveate.data.images.processor import ImageProcessor, choose_format
 from foveate.errors import at_least
 from foveate.inference.cpu import optimize_for_cpu
-from foveate.tasks.image_files import image_files, read_images, without_damaged
-from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
+from foveate.tasks.answers.label_files import FileDecision, LabelFiles, label_counts
+from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import Body, FromBody
+from foveate.tasks.start.parts import Body, FromBody
 from foveate.tasks.task import Examples
 from foveate.training import Objective, Training
 from foveate.training.mixup import MixedLabels

@@ -11,16 +11,16 @@ import tyro
 from torch import Tensor
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
-from foveate.data.sound_processor import SoundProcessor
-from foveate.data.sounds import Sound, read_sound
+from foveate.data.sounds.files import Sound, read_sound
+from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
+from foveate.data.sounds.processor import SoundProcessor
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.label_files import FileDecision, LabelFiles, label_counts
+from foveate.tasks.answers.label_files import FileDecision, LabelFiles, label_counts
+from foveate.tasks.examples.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
-from foveate.tasks.start_parts import Body, FromBody
+from foveate.tasks.start.parts import Body, FromBody
 from foveate.tasks.task import Examples
 from foveate.training import Training
 from foveate.viewer.figures import plot_image_attention

@@ -12,28 +12,28 @@ import tyro
 
 from foveate.data import TRAINERS, Prose, Splits, Tokens, open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
-from foveate.data.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Passage
-from foveate.data.masking import MASK
-from foveate.data.packing import TokenRow, pack, split_passage
-from foveate.data.spooled_passages import spooled
-from foveate.data.strided_buckets import text_buckets
+from foveate.data.text.cloze_processor import OF_CHARACTERS, ClozeProcessor
+from foveate.data.text.documents import Passage
+from foveate.data.text.masking import MASK
+from foveate.data.text.packing import TokenRow, pack, split_passage
+from foveate.data.text.spooled_passages import spooled
+from foveate.data.text.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
 from foveate.sight import look
-from foveate.tasks.blanks import FilledText, Filling, blanks_of, check_blanks
-from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.input_checks import check_positions
-from foveate.tasks.ngrams import Ngrams
+from foveate.tasks.answers.blanks import FilledText, Filling, blanks_of, check_blanks
+from foveate.tasks.baselines.ngrams import Ngrams
+from foveate.tasks.examples.checks import check_positions
+from foveate.tasks.examples.data_options import check_vocabulary
+from foveate.tasks.examples.prose_text import COUNTED, hold_out_documents, texts_to_count, watch
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.prose_text import COUNTED, hold_out_documents, texts_to_count, watch
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
 
 HIDING_OF_FAMILY = {"bert": "masked", "xlnet": "permuted", "elmo": "both ways"}
-"""How each family of models learns: a name of `foveate.data.cloze_processor.HIDING`."""
+"""How each family of models learns: a name of `foveate.data.text.cloze_processor.HIDING`."""
 
 ORDERS = {1: "unigram", 3: "trigram"}
 """The n-grams that a model is compared with; they see the tokens before a hidden one, and none after it."""

@@ -12,14 +12,14 @@ import tyro
 from torch.nn.functional import cross_entropy
 
 from foveate.data.dataset import Dataset
-from foveate.data.decoded_images import decode
-from foveate.data.image_processor import choose_format
-from foveate.data.images import LabelledImage, image_of_file, images_below
-from foveate.data.pixel_processor import PixelProcessor
+from foveate.data.images.decoded import decode
+from foveate.data.images.labelled import LabelledImage, image_of_file, images_below
+from foveate.data.images.pixel_processor import PixelProcessor
+from foveate.data.images.processor import choose_format
 from foveate.errors import UserError, at_least, printable
-from foveate.tasks.colour_counts import counted_ways
-from foveate.tasks.image_files import image_files, read_images, without_damaged
-from foveate.tasks.image_grid import check_image_file, save_grid
+from foveate.tasks.answers.image_grid import check_image_file, save_grid
+from foveate.tasks.baselines.colour_counts import counted_ways
+from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture

@@ -10,12 +10,12 @@ import tyro
 from torch import nn
 
 from foveate.data.dataset import Dataset
-from foveate.data.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
-from foveate.data.grid_levels import ACTIONS
+from foveate.data.worlds.episodes import EpisodeProcessor, Level, Recording, fit_episodes, read_recordings
+from foveate.data.worlds.grid_levels import ACTIONS
 from foveate.errors import UserError
-from foveate.tasks.control_acting import Acted, InWorld, act_at_random, act_in_levels, success
-from foveate.tasks.control_examples import FRESH, Acting, Episodes, fit_levels
-from foveate.tasks.control_recordings import check_actions, compare, mean_action
+from foveate.tasks.acting.agents import Acted, InWorld, act_at_random, act_in_levels, success
+from foveate.tasks.acting.examples import FRESH, Acting, Episodes, fit_levels
+from foveate.tasks.acting.recordings import check_actions, compare, mean_action
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
@@ -83,7 +83,7 @@ class Control(Task[Architecture]):
         if chosen.objective == "imitation":
             check_actions(processor, train)
             return super().batches(train, processor)
-        from foveate.tasks.replay import ReplayBatches
+        from foveate.tasks.acting.replay import ReplayBatches
 
         settings = chosen.batch, chosen.explore, chosen.discount, self.training.seed
         return ReplayBatches(lambda: self._agent, processor, list(train), *settings)

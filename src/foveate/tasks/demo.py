@@ -16,11 +16,11 @@ from rich.table import Table
 
 from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import at_least
-from foveate.tasks.pair_text import PairText
+from foveate.tasks.answers.translations import Translating, alignment, translate
+from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.metrics.translation import Quality, quality
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.translate import Translate
-from foveate.tasks.translation_metrics import Quality, quality
-from foveate.tasks.translations import Translating, alignment, translate
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments, save_figure
 

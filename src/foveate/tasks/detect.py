@@ -11,20 +11,20 @@ import PIL.Image
 import torch
 import tyro
 
-from foveate.data.box_processor import BoxProcessor, shares
-from foveate.data.boxes import BoxedImage, boxed_images
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import flat, read_image, turn_upright
+from foveate.data.images.box_processor import BoxProcessor, shares
+from foveate.data.images.boxes import BoxedImage, boxed_images
+from foveate.data.images.decoding import flat, read_image, turn_upright
 from foveate.errors import UserError, at_least
 from foveate.nn import box_corners
 from foveate.sight import look
-from foveate.tasks.detection_metrics import Boxes, detection_metrics
-from foveate.tasks.found_objects import Detecting, FoundObject, FoundObjects
-from foveate.tasks.image_files import image_files, read_images, without_damaged
-from foveate.tasks.input_checks import unseen_labels
+from foveate.tasks.answers.found_objects import Detecting, FoundObject, FoundObjects
+from foveate.tasks.examples.checks import unseen_labels
+from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
+from foveate.tasks.metrics.detection import Boxes, detection_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromImageEncoder, ImageEncoder
+from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses

@@ -11,14 +11,14 @@ from torch import nn
 
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.preferences import Preference, WrittenPreferenceProcessor, read_preferences
+from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor, read_preferences
 from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
-from foveate.tasks.example_source import Examples
+from foveate.tasks.examples.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.rollouts import ReferenceBatches, token_log_probs
-from foveate.tasks.tuning import Drawing, Tuning, first_words, load_reward
+from foveate.tasks.tuning.common import Drawing, Tuning, first_words, load_reward
+from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
 from foveate.training import Batches, Objective, Training
 from foveate.training.preferences import DirectPreference
 

@@ -9,17 +9,17 @@ import numpy as np
 import tyro
 
 from foveate.data import TRAINERS, Tokens
-from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
-from foveate.data.decoded_images import decode
-from foveate.data.drawing_processor import DrawingProcessor, learn_palette
-from foveate.data.image_processor import choose_format
+from foveate.data.images.captions import CaptionedImage, captioned_images
+from foveate.data.images.decoded import decode
+from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette
+from foveate.data.images.processor import choose_format
 from foveate.errors import UserError, at_least, printable
-from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.drawing_metrics import drawing_recall, hidden_token_losses, unigram_metrics
-from foveate.tasks.drawings import Sketching, draw
-from foveate.tasks.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
-from foveate.tasks.image_grid import check_image_file, save_grid
+from foveate.tasks.answers.drawings import Sketching, draw
+from foveate.tasks.answers.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
+from foveate.tasks.answers.image_grid import check_image_file, save_grid
+from foveate.tasks.examples.data_options import check_vocabulary
+from foveate.tasks.metrics.drawing import drawing_recall, hidden_token_losses, unigram_metrics
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task

@@ -11,20 +11,20 @@ from torch import nn
 from foveate import models
 from foveate.data import TRAINERS, ParallelText, Splits, open_source
 from foveate.data.buckets import BucketedBatches
-from foveate.data.pair_buckets import PairBuckets
-from foveate.data.paired_texts import PairedTextProcessor
-from foveate.data.text_batches import surroundings
+from foveate.data.text.batches import surroundings
+from foveate.data.text.pair_buckets import PairBuckets
+from foveate.data.text.paired_texts import PairedTextProcessor
 from foveate.errors import at_least
 from foveate.nn import skip_init
-from foveate.tasks.embedder import Embedded, Embedder, Embedding
-from foveate.tasks.label_texts import read_whole_text
+from foveate.tasks.answers.label_texts import read_whole_text
+from foveate.tasks.examples.text_task import TextExamples, TextTask
+from foveate.tasks.metrics.retrieval import as_recall, letter_vectors, target_ranks
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
+from foveate.tasks.public.embedder import Embedded, Embedder, Embedding
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.retrieval import as_recall, letter_vectors, target_ranks
-from foveate.tasks.start import open_start
-from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
-from foveate.tasks.text_task import TextExamples, TextTask
+from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
+from foveate.tasks.start.weights import open_start
 from foveate.training import Batches, Objective, Training
 from foveate.training.contrastive import ContrastiveTexts
 

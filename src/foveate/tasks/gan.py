@@ -9,19 +9,19 @@ import numpy as np
 import tyro
 
 from foveate.data.dataset import Dataset
-from foveate.data.generated_processor import ClassImageProcessor
-from foveate.data.image_processor import choose_format
-from foveate.data.images import LabelledImage, labelled_images
+from foveate.data.images.generated_processor import ClassImageProcessor
+from foveate.data.images.labelled import LabelledImage, labelled_images
+from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, at_least, unknown
-from foveate.tasks.gan_metrics import deviation_share, draw_scales, frechet, to_image
-from foveate.tasks.generated_images import Generated, draw_noise, generate, plot_place
-from foveate.tasks.image_grid import check_image_file, save_grid
-from foveate.tasks.judges import recognised
-from foveate.tasks.label_files import label_counts
-from foveate.tasks.labelling import check_labels
+from foveate.tasks.answers.generated_images import Generated, draw_noise, generate, plot_place
+from foveate.tasks.answers.image_grid import check_image_file, save_grid
+from foveate.tasks.answers.label_files import label_counts
+from foveate.tasks.answers.labelling import check_labels
+from foveate.tasks.metrics.gan import deviation_share, draw_scales, frechet, to_image
+from foveate.tasks.metrics.judges import recognised
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import WholeRun
+from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.adversarial import Hinge

@@ -13,22 +13,22 @@ from torch import Tensor
 from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
-from foveate.data.language_processor import LanguageProcessor
-from foveate.data.spooled_passages import spooled
+from foveate.data.text.language_processor import LanguageProcessor
+from foveate.data.text.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.continuations import Composing, continue_texts
-from foveate.tasks.input_checks import unseen_labels
-from foveate.tasks.ngrams import Ngrams
-from foveate.tasks.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
+from foveate.tasks.answers.continuations import Composing, continue_texts
+from foveate.tasks.answers.written import Written
+from foveate.tasks.baselines.ngrams import Ngrams
+from foveate.tasks.examples.checks import unseen_labels
+from foveate.tasks.examples.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, texts_to_count, watch
+from foveate.tasks.examples.text_task import TOKENS_TOGETHER, TextTask
+from foveate.tasks.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, texts_to_count, watch
 from foveate.tasks.protocols import START_SIGN, ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
-from foveate.tasks.start_parts import WholeRun
-from foveate.tasks.text_task import TOKENS_TOGETHER, TextTask
-from foveate.tasks.written import Written
+from foveate.tasks.start.parts import WholeRun
 from foveate.training import Batches, Training
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}

@@ -32,16 +32,16 @@ def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
         if header_of(folder).model_type in ("bert", "roberta"):
-            from foveate.tasks import public_openers
+            from foveate.tasks.public import openers
 
-            return public_openers.bert_opener(folder)
+            return openers.bert_opener(folder)
         if header_of(folder).model_type == "whisper":
-            from foveate.tasks import whisper
+            from foveate.tasks.public import whisper
 
             return whisper.opener(folder)
-        from foveate.tasks import public_openers
+        from foveate.tasks.public import openers
 
-        return public_openers.opener(folder)
+        return openers.opener(folder)
     return predictors(bundle.load(folder))
 
 

@@ -10,15 +10,15 @@ import tyro
 
 from foveate.data import Judged, judged_pairs
 from foveate.data.buckets import BucketedBatches
-from foveate.data.match_processor import MatchProcessor
-from foveate.data.pair_buckets import PairBuckets
+from foveate.data.text.match_processor import MatchProcessor
+from foveate.data.text.pair_buckets import PairBuckets
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.classification_metrics import accuracy, macro_f1, roc_auc
-from foveate.tasks.match_rules import MEASURES, Rule, best_threshold, fit
-from foveate.tasks.match_vectors import vector_measures
-from foveate.tasks.pair_reading import QUERY, pair_inputs, probabilities
-from foveate.tasks.pair_text import PairTask, PairText, split_pair
+from foveate.tasks.answers.pair_reading import QUERY, pair_inputs, probabilities
+from foveate.tasks.baselines.match_rules import MEASURES, Rule, best_threshold, fit
+from foveate.tasks.baselines.match_vectors import vector_measures
+from foveate.tasks.examples.pair_text import PairTask, PairText, split_pair
+from foveate.tasks.metrics.classification import accuracy, macro_f1, roc_auc
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture

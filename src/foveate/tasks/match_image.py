@@ -12,14 +12,14 @@ import tyro
 from torch import Tensor
 
 from foveate.data import TRAINERS
-from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.image_processor import choose_format
-from foveate.data.matching_processor import MatchingProcessor
+from foveate.data.images.captions import CaptionedImage, captioned_images
+from foveate.data.images.decoding import read_image
+from foveate.data.images.matching_processor import MatchingProcessor
+from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, UserError, printable
+from foveate.tasks.answers.drawn_words import check_captions
 from foveate.tasks.caption import Captions
-from foveate.tasks.drawn_words import check_captions
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture

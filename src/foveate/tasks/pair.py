@@ -9,7 +9,7 @@ import tyro
 
 from foveate.data import TRAINERS, Judged
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_pairs import (
+from foveate.data.text.labelled_pairs import (
     LabelledPair,
     LabelledPairProcessor,
     PairRule,
@@ -17,17 +17,17 @@ from foveate.data.labelled_pairs import (
     read_labelled_pairs,
 )
 from foveate.errors import UserError, at_least
-from foveate.tasks.data_options import check_vocabulary
-from foveate.tasks.input_checks import check_positions, unseen_labels
-from foveate.tasks.label_texts import Decision, plot_decision
-from foveate.tasks.labelling import check_labels, choose_label, label_baseline, label_metrics
-from foveate.tasks.match_rules import MEASURES, fit
-from foveate.tasks.pair_text import split_pair
+from foveate.tasks.answers.label_texts import Decision, plot_decision
+from foveate.tasks.answers.labelling import check_labels, choose_label, label_baseline, label_metrics
+from foveate.tasks.baselines.match_rules import MEASURES, fit
+from foveate.tasks.examples.checks import check_positions, unseen_labels
+from foveate.tasks.examples.data_options import check_vocabulary
+from foveate.tasks.examples.pair_text import split_pair
+from foveate.tasks.examples.text_task import TextExamples, TextTask, longest_first
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
-from foveate.tasks.text_task import TextExamples, TextTask, longest_first
+from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 

@@ -11,22 +11,22 @@ import PIL.Image
 import torch
 import tyro
 
-from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
-from foveate.data.image_decoding import read_image
-from foveate.data.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
+from foveate.data.images.decoding import read_image
+from foveate.data.images.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
+from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import UserError, at_least, printable
 from foveate.sight import look
-from foveate.tasks.classification_metrics import accuracy
-from foveate.tasks.error_rates import error_rate
-from foveate.tasks.image_files import image_files
-from foveate.tasks.input_checks import unseen_labels
-from foveate.tasks.nearest_images import nearest_writing
+from foveate.tasks.answers.word_reading import BATCH, Search, read_words
+from foveate.tasks.baselines.nearest_images import nearest_writing
+from foveate.tasks.examples.checks import unseen_labels
+from foveate.tasks.examples.image_files import image_files
+from foveate.tasks.metrics.classification import accuracy
+from foveate.tasks.metrics.error_rates import error_rate
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import WholeRun
+from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.word_reading import BATCH, Search, read_words
 from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 

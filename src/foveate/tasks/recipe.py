@@ -14,11 +14,11 @@ from torch import nn
 from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.config import from_dict
-from foveate.data.text_files import as_paths, check_readable_again, digest
+from foveate.data.text.files import as_paths, check_readable_again, digest
 from foveate.errors import UserError
 from foveate.nn import longest_sequence
 from foveate.tasks import TASKS
-from foveate.tasks.hub_data import local_paths
+from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.run_folder import Description
 from foveate.training import Training, main_process
 from foveate.training.checkpoints import Checkpoints

@@ -11,9 +11,9 @@ import tyro
 
 from foveate.data import TRAINERS, Tokens, text_batches
 from foveate.data.dataset import Dataset
-from foveate.data.preferences import Preference, PreferenceProcessor, read_preferences
+from foveate.data.text.preferences import Preference, PreferenceProcessor, read_preferences
 from foveate.errors import UserError
-from foveate.tasks.data_options import check_vocabulary
+from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture

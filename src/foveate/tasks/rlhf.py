@@ -13,16 +13,16 @@ from torch import nn
 from foveate.bundle import WEIGHTS
 from foveate.data import Prose, Splits, open_source
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Passage
-from foveate.data.text_files import digest
-from foveate.data.tokenizer_processor import TokenizerProcessor
+from foveate.data.text.documents import Passage
+from foveate.data.text.files import digest
+from foveate.data.tokens.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
-from foveate.tasks.example_source import Examples
+from foveate.tasks.examples.example_source import Examples
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import check_rewards, rewards
-from foveate.tasks.rollouts import RolloutBatches
-from foveate.tasks.tuning import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
+from foveate.tasks.tuning.common import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
+from foveate.tasks.tuning.rollouts import RolloutBatches
 from foveate.training import Batches, Objective, Training
 from foveate.training.preferences import ClippedPolicyGradient, PolicyGradient
 

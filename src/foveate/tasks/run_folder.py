@@ -8,7 +8,7 @@ from torch import nn
 
 from foveate import bundle, models
 from foveate.config import from_dict
-from foveate.data.text_files import digest
+from foveate.data.text.files import digest
 from foveate.errors import UserError
 from foveate.nn import TooManyWeightsError, skip_init
 from foveate.training.hardware import choose_device

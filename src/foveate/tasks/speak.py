@@ -12,20 +12,20 @@ import tyro
 from torch.nn.functional import cross_entropy
 
 from foveate.contracts import IGNORE
-from foveate.data.audio_codec import learn_codec
-from foveate.data.character_tokens import SPECIAL, find_characters
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
-from foveate.data.sounds import Sound
-from foveate.data.speaking_processor import SpeakingProcessor
-from foveate.data.wav import check_wave_file, write_wave
+from foveate.data.sounds.codec import learn_codec
+from foveate.data.sounds.files import Sound
+from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
+from foveate.data.sounds.speaking_processor import SpeakingProcessor
+from foveate.data.sounds.wav import check_wave_file, write_wave
+from foveate.data.tokens.character_tokens import SPECIAL, find_characters
 from foveate.errors import at_least, printable
 from foveate.sight import look
-from foveate.tasks.judges import recognised
+from foveate.tasks.answers.spoken_texts import BATCH, Drawing, say, split_words
+from foveate.tasks.examples.sound_files import choose_log_mel
+from foveate.tasks.metrics.judges import recognised
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.sound_files import choose_log_mel
-from foveate.tasks.spoken_texts import BATCH, Drawing, say, split_words
 from foveate.tasks.task import Examples, Task
 from foveate.training import CrossEntropy, Objective, Training
 

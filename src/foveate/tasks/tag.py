@@ -10,18 +10,18 @@ import tyro
 
 from foveate.data import TRAINERS, Lexicon
 from foveate.data.dataset import Dataset
-from foveate.data.scripts import split_words
-from foveate.data.tag_processor import PieceTagProcessor, TagProcessor
-from foveate.data.tagged import Tagged, tagged_text
+from foveate.data.text.scripts import split_words
+from foveate.data.text.tag_processor import PieceTagProcessor, TagProcessor
+from foveate.data.text.tagged import Tagged, tagged_text
 from foveate.errors import at_least, printable
 from foveate.sight import look
-from foveate.tasks.classification_metrics import accuracy, macro_f1
-from foveate.tasks.input_checks import check_positions, unseen_labels
+from foveate.tasks.examples.checks import check_positions, unseen_labels
+from foveate.tasks.examples.text_task import READ_AROUND, TextExamples, TextTask, longest_first
+from foveate.tasks.metrics.classification import accuracy, macro_f1
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.recipe import Architecture
-from foveate.tasks.start_parts import FromLanguageModel, LanguageModel
-from foveate.tasks.text_task import READ_AROUND, TextExamples, TextTask, longest_first
+from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
 from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
 

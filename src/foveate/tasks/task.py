@@ -17,8 +17,8 @@ from torch import nn
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError
-from foveate.tasks.data_options import FEWEST, held_out_every
-from foveate.tasks.example_source import Examples
+from foveate.tasks.examples.data_options import FEWEST, held_out_every
+from foveate.tasks.examples.example_source import Examples
 from foveate.tasks.page import Page
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.recipe import Architecture

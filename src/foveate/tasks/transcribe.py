@@ -8,20 +8,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from foveate.data.character_tokens import find_characters
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
-from foveate.data.sound_stream import Read
-from foveate.data.sounds import Sound, read_sound
-from foveate.data.speech_processor import SpeechProcessor
+from foveate.data.sounds.files import Sound, read_sound
+from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
+from foveate.data.sounds.speech_processor import SpeechProcessor
+from foveate.data.sounds.stream import Read
+from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import at_least
-from foveate.tasks.input_checks import unseen_labels
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.sound_files import choose_log_mel, read_or_report, sound_files
-from foveate.tasks.start_parts import WholeRun
-from foveate.tasks.task import Examples, Task
-from foveate.tasks.transcripts import (
+from foveate.tasks.answers.transcripts import (
     Search,
     TimedSearch,
     Transcript,
@@ -34,6 +28,12 @@ from foveate.tasks.transcripts import (
     transcripts_as_they_come,
     why_too_long,
 )
+from foveate.tasks.examples.checks import unseen_labels
+from foveate.tasks.examples.sound_files import choose_log_mel, read_or_report, sound_files
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.recipe import Architecture
+from foveate.tasks.start.parts import WholeRun
+from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
 from foveate.training.joint_ctc import JointCTC
 from foveate.viewer.protocol import Input, LookResult

@@ -13,25 +13,25 @@ from rich.progress import track
 from foveate.config import from_dict
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.pair_buckets import PairBuckets
-from foveate.data.pair_processor import PairProcessor
+from foveate.data.text.pair_buckets import PairBuckets
+from foveate.data.text.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
-from foveate.tasks.data_options import unknown_note
-from foveate.tasks.input_checks import without_too_long
-from foveate.tasks.pair_text import PairTask, PairText
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.protocols import Evaluation
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.translation_metrics import quality, quality_by_length, signatures
-from foveate.tasks.translations import (
+from foveate.tasks.answers.translations import (
     Measuring,
     Translating,
     alignment,
     translate,
     translations,
 )
-from foveate.tasks.written import Written
+from foveate.tasks.answers.written import Written
+from foveate.tasks.examples.checks import without_too_long
+from foveate.tasks.examples.data_options import unknown_note
+from foveate.tasks.examples.pair_text import PairTask, PairText
+from foveate.tasks.metrics.translation import quality, quality_by_length, signatures
+from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.protocols import Evaluation
+from foveate.tasks.recipe import Architecture
 from foveate.training import Batches, Validation
 from foveate.viewer import plot_alignments
 from foveate.viewer.protocol import Input, LookResult

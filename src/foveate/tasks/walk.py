@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import tyro
 
 from foveate.data.dataset import Dataset
-from foveate.data.maps import ACTIONS, MapWorld, actions_between
 from foveate.data.processor import Processor
-from foveate.data.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
+from foveate.data.worlds.maps import ACTIONS, MapWorld, actions_between
+from foveate.data.worlds.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
 from foveate.errors import at_least
+from foveate.tasks.answers.walks import Walked, Walking, arrivals, follow, look_at_words
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
-from foveate.tasks.walks import Walked, Walking, arrivals, follow, look_at_words
 from foveate.training import Batches, Training
 from foveate.viewer.protocol import Input, LookResult
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from foveate.data.emoji_vocabulary import FRENCH, NAMES, is_held_out
-from foveate.data.scenes import Drawing, Scene, Thing
+from foveate.data.images.emoji_vocabulary import FRENCH, NAMES, is_held_out
+from foveate.data.images.scenes import Drawing, Scene, Thing
 from foveate.data.sources import emoji_captions
 from foveate.data.sources.emoji_captions import describe, has_held_out_pair, neighbours, open_held_out
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from foveate.data.emoji_vocabulary import NAMES
-from foveate.data.scenes import Drawing, Scene, Thing
+from foveate.data.images.emoji_vocabulary import NAMES
+from foveate.data.images.scenes import Drawing, Scene, Thing
 from foveate.data.sources.emoji_questions import NEW, ask, ask_all, is_new, questions, with_questions
 
 PIXELS = np.full((4, 4, 4), 255, np.uint8)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from archives import write_archive
 
-from foveate.data.documents import Paragraph
 from foveate.data.sources import SOURCES, moby_dick, open_source, sotu
+from foveate.data.text.documents import Paragraph
 from foveate.errors import UserError
 
 

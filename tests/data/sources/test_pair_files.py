@@ -2,8 +2,8 @@
 
 import pytest
 
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.pair_files import read_parts, write_parts
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 
 PAIRS = [(f"élève {number}", f"{number % 701} pupils") for number in range(997)]

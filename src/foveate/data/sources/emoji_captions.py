@@ -10,10 +10,10 @@ from functools import partial
 from itertools import count, pairwise
 from typing import Literal
 
-from foveate.data.captions import CaptionedImage, Region
 from foveate.data.dataset import Dataset
-from foveate.data.emoji_vocabulary import FRENCH, NAMES, is_held_out
-from foveate.data.scenes import Drawing, Scene, Scenes, Thing
+from foveate.data.images.captions import CaptionedImage, Region
+from foveate.data.images.emoji_vocabulary import FRENCH, NAMES, is_held_out
+from foveate.data.images.scenes import Drawing, Scene, Scenes, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_images import LICENCE, SIZE, open_drawings
 from foveate.data.sources.source import Source

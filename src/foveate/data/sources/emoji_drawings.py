@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
-from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
-from foveate.data.scenes import SEED, Drawing, Scene, Thing
+from foveate.data.images.captions import CaptionedImage
+from foveate.data.images.scenes import SEED, Drawing, Scene, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_captions import describe, scene_drawings
 from foveate.data.sources.emoji_images import LICENCE, SIZE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 
-from foveate.data.scenes import Drawing, crop_to_visible
+from foveate.data.images.scenes import Drawing, crop_to_visible
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import from_npm, members
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foveate.data.captions import CaptionedImage
 from foveate.data.dataset import Dataset
-from foveate.data.emoji_vocabulary import COLOURED, NAMES, is_held_out
-from foveate.data.questions import ImageQuestion
-from foveate.data.scenes import Scene, Thing
+from foveate.data.images.captions import CaptionedImage
+from foveate.data.images.emoji_vocabulary import COLOURED, NAMES, is_held_out
+from foveate.data.images.questions import ImageQuestion
+from foveate.data.images.scenes import Scene, Thing
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_captions import neighbours, scene_drawings, scenes_of
 from foveate.data.sources.emoji_images import LICENCE, SIZE

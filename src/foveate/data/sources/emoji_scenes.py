@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from foveate.data.boxes import BoxedImage
 from foveate.data.dataset import Dataset
-from foveate.data.scenes import Drawing, Scene, Scenes
+from foveate.data.images.boxes import BoxedImage
+from foveate.data.images.scenes import Drawing, Scene, Scenes
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.emoji_images import LICENCE, SIZE, is_dev, is_test, open_drawings
 from foveate.data.sources.source import Source

@@ -5,10 +5,10 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from foveate.data.maps import write_map
-from foveate.data.questions import ImageQuestion
-from foveate.data.routes import Route
+from foveate.data.images.questions import ImageQuestion
 from foveate.data.sources import SOURCES, open_source
+from foveate.data.worlds.maps import write_map
+from foveate.data.worlds.routes import Route
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_writable
 

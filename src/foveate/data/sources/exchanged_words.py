@@ -7,11 +7,11 @@ labels have the same words, so that counting words says nothing.
 import random
 from collections.abc import Iterable, Sequence
 
-from foveate.data.labelled import LabelledText
 from foveate.data.sources.brown import open_brown
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled import LabelledText
 
 SHORTEST, LONGEST = 5, 25
 """Words of a sentence, punctuation included."""

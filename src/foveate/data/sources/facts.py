@@ -6,10 +6,10 @@ They are like the first bAbI tasks (Weston et al. 2015, https://arxiv.org/abs/15
 import random
 
 from foveate.data.dataset import Dataset
-from foveate.data.facts import TextQuestion
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.facts import TextQuestion
 
 PEOPLE = ("Ada", "Ben", "Clara", "David", "Emma", "Felix", "Grace", "Henry")
 PLACES = ("attic", "barn", "cellar", "garden", "kitchen", "library", "market", "station")

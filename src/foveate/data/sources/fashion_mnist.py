@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.images import LabelledImage, images_of_arrays
+from foveate.data.images.labelled import LabelledImage, images_of_arrays
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members

@@ -3,7 +3,6 @@
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.debian import debian_packages, locale
 from foveate.data.sources.libreoffice import LANGUAGES
@@ -11,6 +10,7 @@ from foveate.data.sources.packages import members
 from foveate.data.sources.pair_files import read_parts, write_parts
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.parallel_corpus import ParallelText
 
 PACKAGES = (
     *("aptitude-common", "audacity-data", "binutils-common", "blender-data", "cinnamon-l10n", "coreutils", "darktable"),

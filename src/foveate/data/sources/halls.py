@@ -4,11 +4,11 @@ import random
 from collections.abc import Callable
 
 from foveate.data.dataset import Dataset
-from foveate.data.maps import AHEAD, FORWARD, LEFT, RIGHT, MapWorld, Pose, Sights, WalkMap, make_map
-from foveate.data.routes import Route
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.worlds.maps import AHEAD, FORWARD, LEFT, RIGHT, MapWorld, Pose, Sights, WalkMap, make_map
+from foveate.data.worlds.routes import Route
 
 FLOORS = ("blue", "brick", "grass", "gravel", "wood", "yellow")
 WALLS = ("butterfly", "fish", "tower")

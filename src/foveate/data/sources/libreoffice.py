@@ -8,12 +8,12 @@ from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Side, Splits, sides
+from foveate.data.text.parallel_corpus import ParallelText
 
 LANGUAGES = (
     *("en", "ca", "cs", "da", "de", "el", "es", "et", "eu", "fi", "fr", "gl", "hi", "hu", "id", "it"),

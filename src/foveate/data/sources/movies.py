@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.documents import Paragraph, Prose
-from foveate.data.labelled import LabelledText
-from foveate.data.preferences import Preference
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import members, sdist_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits, sides
+from foveate.data.text.documents import Paragraph, Prose
+from foveate.data.text.labelled import LabelledText
+from foveate.data.text.preferences import Preference
 
 PACKAGE, VERSION = "vaderSentiment", "3.3.2"
 SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"

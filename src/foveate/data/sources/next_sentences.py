@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_pairs import LabelledPair
-from foveate.data.match_pairs import partners
 from foveate.data.sources.brown import open_brown
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.labelled_pairs import LabelledPair
+from foveate.data.text.match_pairs import partners
 
 SHORTEST, LONGEST = 5, 30
 """Words of a sentence, punctuation included."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.splits import Splits
 from foveate.data.splits import sides
+from foveate.data.text.parallel_corpus import ParallelText
 from foveate.errors import UserError
 
 PARTS = ("train", "dev", "test")

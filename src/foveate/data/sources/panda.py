@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.episodes import Level, read_recordings
-from foveate.data.panda_worlds import teacher_episode
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.worlds.episodes import Level, read_recordings
+from foveate.data.worlds.panda import teacher_episode
 
 WORLD = "panda/Reach"
 

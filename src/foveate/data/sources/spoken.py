@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
-from foveate.data.sounds import read_sound
+from foveate.data.sounds.files import read_sound
+from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.packages import run
 from foveate.data.sources.sentences import random_sentence

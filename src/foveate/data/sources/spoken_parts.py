@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
-from foveate.data.labelled_sounds import LabelledSound, labelled_sounds
+from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.splits import Splits
 

@@ -4,9 +4,9 @@ Debian package."""
 import re
 from pathlib import Path, PurePosixPath
 
-from foveate.data.captions import CaptionedImage, captioned_images
 from foveate.data.dataset import Dataset
-from foveate.data.images import LabelledImage, labelled_images
+from foveate.data.images.captions import CaptionedImage, captioned_images
+from foveate.data.images.labelled import LabelledImage, labelled_images
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members

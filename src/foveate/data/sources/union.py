@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
 
-from foveate.data.documents import Prose
-from foveate.data.parallel_corpus import ParallelText
 from foveate.data.sources.splits import Splits
+from foveate.data.text.documents import Prose
+from foveate.data.text.parallel_corpus import ParallelText
 
 
 def union(parts: Sequence[Splits[ParallelText]]) -> Splits[ParallelText]:

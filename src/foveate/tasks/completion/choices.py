@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError
 from foveate.models.text.causal_language_model import CausalLanguageModel
 from foveate.tasks.completion.prompts import Prompt, Prompting

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from foveate.config import from_dict
 from foveate.contracts import Generator, Picture
-from foveate.data.chat import Message, chat_template
-from foveate.data.public_tokenizer import PublicTokenizer
+from foveate.data.tokens.chat import Message, chat_template
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.decoding import generate
 from foveate.errors import TextError, UserError, one_of, quoted
 from foveate.files import read_json

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from tokenizers import Tokenizer, processors
 
-from foveate.data.bert_tokenizer import BertTokenizer
-from foveate.data.public_tokenizer import ROLES, PublicTokenizer
-from foveate.data.tokenizers import SubwordTokenizer
+from foveate.data.tokens.bert_tokenizer import BertTokenizer
+from foveate.data.tokens.public_tokenizer import ROLES, PublicTokenizer
+from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer

@@ -13,8 +13,8 @@ import torch
 import tyro
 
 from foveate.data import read_lines
-from foveate.data.public_tokenizer import PublicTokenizer
-from foveate.data.scripts import count_words
+from foveate.data.text.scripts import count_words
+from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.errors import UserError, at_least
 from foveate.inference.linear_layers import Precision
 from foveate.models.text.causal_language_model import CausalLanguageModel

@@ -6,8 +6,8 @@ import numpy as np
 
 from foveate.errors import UserError
 from foveate.sight import look
-from foveate.tasks.image_answers import answer_probabilities, model_inputs
-from foveate.tasks.labelling import choose_label
+from foveate.tasks.answers.image_answers import answer_probabilities, model_inputs
+from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file

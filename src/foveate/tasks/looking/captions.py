@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from foveate.sight import look
-from foveate.tasks.caption_pictures import word_strip
-from foveate.tasks.captioning import describe
+from foveate.tasks.answers.caption_pictures import word_strip
+from foveate.tasks.answers.captioning import describe
 from foveate.tasks.looking.grids import grid_names
 from foveate.tasks.looking.images import open_image
 from foveate.tasks.looking.inputs import check_length, require_file

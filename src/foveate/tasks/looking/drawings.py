@@ -24,8 +24,8 @@ def look_at_drawing(
 
     Raises UserError for a caption that is empty or has words that the model never saw.
     """
-    from foveate.tasks.drawings import draw
-    from foveate.tasks.drawn_words import check_captions
+    from foveate.tasks.answers.drawings import draw
+    from foveate.tasks.answers.drawn_words import check_captions
 
     name = f"{predictor.task.model} from {predictor.task.out}"
     caption = require_text(given, name).strip()

@@ -20,7 +20,7 @@ def look_at_generator(predictor: Predictor, given: Input, max_length: int, sites
 
     Raises UserError for a label that the model never saw, and for a model that does not attend.
     """
-    from foveate.tasks.generated_images import draw_noise, generate
+    from foveate.tasks.answers.generated_images import draw_noise, generate
 
     name = f"{predictor.task.model} from {predictor.task.out}"
     label = require_text(given, name).strip()

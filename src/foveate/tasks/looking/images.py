@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data import jpeg_scans
-from foveate.data.image_decoding import flat, turn_upright
-from foveate.data.jpeg_scans import has_too_many_scans
+from foveate.data.images import jpeg_scans
+from foveate.data.images.decoding import flat, turn_upright
+from foveate.data.images.jpeg_scans import has_too_many_scans
 from foveate.errors import MOST, UserError, show_value
 from foveate.interop.huggingface import (
     LOCAL_ONLY,

@@ -6,10 +6,10 @@ import torch
 
 from foveate.errors import UserError
 from foveate.sight import look
+from foveate.tasks.answers.pair_reading import QUERY, pair_inputs
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import token_names
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.pair_reading import QUERY, pair_inputs
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair

@@ -8,7 +8,7 @@ from typing import Any, cast
 from foveate import tasks
 from foveate.decoding import Decoding
 from foveate.nn import longest_sequence
-from foveate.tasks.continuations import Composing
+from foveate.tasks.answers.continuations import Composing
 from foveate.tasks.looking.inputs import EXAMPLES
 from foveate.tasks.looking.naming import model_name
 from foveate.tasks.looking.unseen import nothing_to_see

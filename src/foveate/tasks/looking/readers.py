@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 
 from foveate import tasks
-from foveate.data.chat import ChatML, chat_template
+from foveate.data.tokens.chat import ChatML, chat_template
 from foveate.decoding import Generation
 from foveate.errors import UserError
 from foveate.sight import look

@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.sounds import Sound, decode_sound
+from foveate.data.sounds.files import Sound, decode_sound
 from foveate.errors import UserError
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
 from foveate.tasks.looking.images import PROCESSOR

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from foveate.data.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
 from foveate.errors import UserError
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import torch
 
-from foveate.data.character_tokens import encode
-from foveate.data.sounds import decode_sound
-from foveate.data.speech_processor import SpeechProcessor
+from foveate.data.sounds.files import decode_sound
+from foveate.data.sounds.speech_processor import SpeechProcessor
+from foveate.data.tokens.character_tokens import encode
 from foveate.errors import UserError
 from foveate.sight import look
+from foveate.tasks.answers.transcripts import Search, transcribe_sounds
 from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.transcripts import Search, transcribe_sounds
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Audio
 

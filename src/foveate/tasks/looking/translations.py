@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from foveate.sight import look
+from foveate.tasks.answers.translations import END_SIGN, translation_inputs
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import START_SIGN
-from foveate.tasks.translations import END_SIGN, translation_inputs
 from foveate.viewer.protocol import Input, LookResult
 
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from foveate.data.routes import words_of
-from foveate.data.worlds import open_world
+from foveate.data.worlds.named import open_world
+from foveate.data.worlds.routes import words_of
 from foveate.decoding.acting import stack_observations
 from foveate.errors import UserError
 from foveate.sight import Sight, look
+from foveate.tasks.answers.walks import Walking, look_at_words
 from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.unseen import nothing_to_see
 from foveate.tasks.predictor import Predictor
-from foveate.tasks.walks import Walking, look_at_words
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 
 if TYPE_CHECKING:
-    from foveate.tasks.control_acting import Acted
+    from foveate.tasks.acting.agents import Acted
 
 _WALK = re.compile(r"\s*(\S.*?\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
 
@@ -55,7 +55,7 @@ def look_at_episode(predictor: Predictor, given: Input, max_length: int, sites: 
 
     Raises UserError for another input.
     """
-    from foveate.tasks.control_examples import Acting
+    from foveate.tasks.acting.examples import Acting
 
     name = _name(predictor)
     text = require_text(given, name)

@@ -1,0 +1,1 @@
+"""Translations of programs, from the catalogues that every Linux machine has."""

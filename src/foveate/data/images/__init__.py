@@ -1,0 +1,1 @@
+"""Images as examples: decoded, changed at random, and made into tensors, with what is said of them."""

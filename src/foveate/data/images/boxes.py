@@ -1,0 +1,205 @@
+"""Images with boxes around objects, of a user's COCO JSON or Pascal VOC files."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import PIL.Image
+
+from foveate.data.dataset import Dataset
+from foveate.data.images.coco import CocoBox, CocoCategory, CocoFile, CocoImage, Id
+from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.labelled import images_below
+from foveate.data.text.files import Paths, as_paths
+from foveate.errors import UserError
+from foveate.files import is_file
+from foveate.limits import TABLE
+from foveate.xml_files import read_xml
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom, in pixels."""
+
+
+@dataclass(frozen=True)
+class BoxedImage:
+    """An image with a box and a label for each object in it. It may have none."""
+
+    place: str
+    boxes: tuple[Box, ...]
+    labels: tuple[str, ...]
+    read: Callable[[], PIL.Image.Image] = field(repr=False, compare=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    identity: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
+    """Something shorter that stands for the pixels, if there is."""
+
+    def content(self) -> bytes:
+        """Boxes, labels and pixels, if they can be read."""
+        pixels = b""
+        with suppress(DamagedImage):
+            pixels = self.read().tobytes() if self.identity is None else self.identity()
+        return f"{self.boxes}{self.labels}\0".encode() + pixels
+
+
+def boxed_images(paths: Paths) -> Dataset[BoxedImage]:
+    """The images of a COCO JSON file, or of a folder with Pascal VOC annotations (.xml) and images in it.
+
+    Boxes are cut at the border of their image; those without area are left out, and counted in the notes. Raises
+    UserError for anything that is neither, and for missing images.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"images with boxes are one COCO JSON file or one folder; {len(paths)} were given")
+    (path,) = paths
+    if not path.exists():
+        raise UserError(f"there is no file or folder {path}")
+    left_out: Counter[str] = Counter()
+    examples = _of_folder(path, left_out) if path.is_dir() else _of_coco(path, left_out)
+    if not examples:
+        raise UserError(f"{path}: there is no image in it")
+    objects = Counter(label for example in examples for label in example.labels)
+    if not objects:
+        raise UserError(f"{path}: no image has a box")
+    notes = [f"{objects.total():,} objects of {len(objects):,} classes"]
+    notes += [f"left out: {count:,} {what}" for what, count in left_out.items()]
+    return Dataset(path.name or str(path), examples, "images", notes)
+
+
+def _of_folder(folder: Path, left_out: Counter[str]) -> list[BoxedImage]:
+    """Pascal VOC: one .xml for each image."""
+    annotations = sorted(file for file in folder.rglob("*.xml") if file.is_file())
+    if not annotations:
+        raise UserError(
+            f"{folder} has no annotations: it needs a Pascal VOC .xml file for each image, or give COCO JSON"
+        )
+    images: dict[str, list[Path]] = {}
+    of_stem: dict[str, list[str]] = {}
+    for file in images_below(folder):
+        images.setdefault(file.name, []).append(file)
+        of_stem.setdefault(file.stem, []).append(file.name)
+    examples, used = [], dict[Path, Path]()
+    for annotation in annotations:
+        root = _parse_xml(annotation)
+        file = _image_of(annotation, root, images, of_stem.get(annotation.stem, ()))
+        if file in used:
+            raise UserError(f"{annotation} and {used[file]} are both about the image {file}")
+        used[file] = annotation
+        objects = [(_name(annotation, thing), _corners(annotation, thing)) for thing in root.iter("object")]
+        size = _number(root, "size/width", 0.0), _number(root, "size/height", 0.0)
+        examples.append(_example(file, size, objects, left_out))
+    return examples
+
+
+def _parse_xml(path: Path) -> Element:
+    root = read_xml(path, "Pascal VOC annotation", TABLE)
+    if root.tag != "annotation":
+        raise UserError(f"{path} is no Pascal VOC annotation: it is <{root.tag}>, not <annotation>")
+    return root
+
+
+def _image_of(annotation: Path, root: Element, images: dict[str, list[Path]], own: Sequence[str]) -> Path:
+    """The image file that an annotation names; else the one with its `own` name."""
+    name = Path((root.findtext("filename") or "").strip()).name
+    for candidate in (name, *own):
+        found = images.get(candidate, [])
+        if len(found) > 1:
+            raise UserError(f"{annotation} is about {candidate}, but there are {found[0]} and {found[1]}")
+        if found:
+            return found[0]
+    raise UserError(f"{annotation} is about the image {name or annotation.stem}, which is not in the folder")
+
+
+def _name(annotation: Path, thing: Element) -> str:
+    name = " ".join((thing.findtext("name") or "").split())
+    if not name:
+        raise UserError(f"{annotation} has an object without a name")
+    return name
+
+
+def _corners(annotation: Path, thing: Element) -> Box:
+    """Pascal VOC counts pixels from 1 and names the last ones inside."""
+    left, top, right, bottom = (_number(thing, f"bndbox/{name}") for name in ("xmin", "ymin", "xmax", "ymax"))
+    if not all(map(math.isfinite, (left, top, right, bottom))):
+        raise UserError(f"{annotation} has an object whose box is not four numbers")
+    return left - 1, top - 1, right, bottom
+
+
+def _number(element: Element, path: str, default: float = math.nan) -> float:
+    try:
+        return float(element.findtext(path) or default)
+    except ValueError:
+        return math.nan
+
+
+def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
+    table = CocoFile(path, "file of COCO boxes", ("images", "annotations", "categories"))
+    categories = list(table.rows("categories", CocoCategory))
+    names = {category.id: " ".join(category.name.split()) for category in categories}
+    if len(names) < len(categories):
+        raise UserError(f"{path} has two categories with the same id")
+    if not all(names.values()):
+        raise UserError(f"{path} has a category without a name")
+    images = list(table.rows("images", CocoImage))
+    objects: dict[Id, list[tuple[str, Box]]] = {image.id: [] for image in images}
+    if len(objects) < len(images):
+        raise UserError(f"{path} has two images with the same id")
+    for annotation in table.rows("annotations", CocoBox):
+        if annotation.iscrowd:
+            left_out["boxes around crowds"] += 1
+            continue
+        left, top, width, height = annotation.bbox
+        if annotation.image_id not in objects or annotation.category_id not in names:
+            raise UserError(f"{path} has an annotation of an image or a category that it does not list")
+        box = left, top, left + width, top + height
+        objects[annotation.image_id].append((names[annotation.category_id], box))
+    examples = []
+    for image in images:
+        size = image.width or 0.0, image.height or 0.0
+        examples.append(_example(_find(path, image.file_name), size, objects[image.id], left_out))
+    _check_names(path, [example.place for example in examples])
+    return examples
+
+
+def _find(path: Path, name: str) -> Path:
+    """The image file: its name counts from the JSON file's folder, or from an `images` folder there or beside it."""
+    for folder in (path.parent, path.parent / "images", path.parent.parent / "images", path.parent.parent):
+        if is_file(folder / name):
+            return folder / name
+    raise UserError(f"{path} lists the image {name}, which is neither in {path.parent} nor in {path.parent / 'images'}")
+
+
+def _check_names(path: Path, places: Iterable[str]) -> None:
+    for place, count in Counter(places).items():
+        if count > 1:
+            raise UserError(f"{path} lists {count} images with the file {place}")
+
+
+def _example(
+    file: Path, claimed: tuple[float, float], objects: Sequence[tuple[str, Box]], left_out: Counter[str]
+) -> BoxedImage:
+    """The image with those of the objects that have an area inside it. Raises UserError where it has another size than
+    `claimed`, so that the boxes would be elsewhere; a size below 1 claims nothing.
+
+    The image is turned as its metadata say, but where the annotation has its size before.
+    """
+    stored = size = claimed if min(claimed) >= 1 else (math.inf, math.inf)
+    with suppress(DamagedImage):  # tasks leave out damaged images
+        stored, size = read_sizes(file)
+    turned = claimed != stored or stored == size
+    size = size if turned else stored
+    if min(claimed) >= 1 and claimed != size:
+        shown, real = (" x ".join(f"{side:,g}" for side in one) for one in (claimed, size))
+        raise UserError(f"{file} has {real} pixels, but its annotation says {shown}: its boxes are of another image")
+    width, height = size
+    kept = []
+    for label, (left, top, right, bottom) in objects:
+        box = max(left, 0.0), max(top, 0.0), min(right, width), min(bottom, height)
+        if box[2] > box[0] and box[3] > box[1]:
+            kept.append((label, box))
+        else:
+            left_out["boxes without an area in their image"] += 1
+    labels, boxes = tuple(label for label, _ in kept), tuple(box for _, box in kept)
+    return BoxedImage(str(file), boxes, labels, lambda: turn_upright(read_image(file)) if turned else read_image(file))

@@ -1,0 +1,163 @@
+"""Labelled images: folders of classes, a table of paths, or arrays of a named source, as 8-bit pixels in memory."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import PIL.Image
+from PIL import ImageOps
+
+from foveate.data.dataset import Dataset, Example
+from foveate.data.images.decoding import LARGEST_FILE, DamagedImage, flat, read_image, turn_upright
+from foveate.data.text.files import Paths, as_paths, read_sentences, utf8
+from foveate.errors import UserError
+from foveate.files import is_file
+from foveate.limits import check_file
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+"""File names that are taken for images in a folder."""
+
+
+LISTED = 10
+"""Damaged images that are named, of many."""
+
+LARGEST_SIDE = 64
+"""Side of the square that images of different sizes are scaled to, where no size is given."""
+
+
+@dataclass(frozen=True)
+class ImageFormat:
+    """How an image becomes pixels: scaled so that it fills a square of `size` pixels, cropped in the middle."""
+
+    size: int
+    channels: int
+    """1 for grey images, 3 for colour; transparent places become white."""
+
+    def pixels(self, image: PIL.Image.Image) -> np.ndarray:
+        """The image as (channels, size, size) in 8 bits."""
+        image = flat(turn_upright(image)).convert("L" if self.channels == 1 else "RGB")
+        if image.size != (self.size, self.size):
+            image = ImageOps.fit(image, (self.size, self.size), PIL.Image.Resampling.BICUBIC)
+        return np.asarray(image).reshape(self.size, self.size, self.channels).transpose(2, 0, 1)
+
+
+@runtime_checkable
+class ReadableImage(Example, Protocol):
+    """An example that has an image."""
+
+    @property
+    def read(self) -> Callable[[], PIL.Image.Image]:
+        """Decodes the image."""
+
+
+def is_damaged(example: ReadableImage) -> bool:
+    """Whether the image of an example cannot be decoded."""
+    try:
+        example.read()
+    except DamagedImage:
+        return True
+    return False
+
+
+def report_damaged(examples: Sequence[ReadableImage]) -> str:
+    """One line that names images that were left out; empty where there are none."""
+    if not examples:
+        return ""
+    names = [example.place for example in examples[:LISTED]]
+    more = f" and {len(examples) - LISTED:,} more" if len(examples) > LISTED else ""
+    what = "image" if len(examples) == 1 else "images"
+    return f"left out: {len(examples):,} {what} that cannot be read: {', '.join(names)}{more}"
+
+
+@dataclass(frozen=True)
+class LabelledImage:
+    """An image and its label; `place` says where it comes from."""
+
+    place: str
+    label: str
+    read: Callable[[], PIL.Image.Image] = field(repr=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    file: Path | None = None
+    """The file that `read` decodes, if there is one."""
+
+    def content(self) -> bytes:
+        """The label, and the bytes of the file or all pixels."""
+        if self.file is not None:
+            return f"{self.label}\0".encode() + self.file.read_bytes()
+        image = self.read()
+        return f"{self.label}\0{image.mode}{image.size}\0".encode() + image.tobytes()
+
+
+def labelled_images(paths: Paths) -> Dataset[LabelledImage]:
+    """A folder with one folder of images for each class, or a table with `path<TAB>label` on each line.
+
+    Paths of a table are relative to its folder. Raises UserError for anything else, and for missing images.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"labelled images are one folder of class folders, or one table; {len(paths)} were given")
+    examples = _of_folder(paths[0]) if paths[0].is_dir() else _of_table(paths[0])
+    if not examples:
+        raise UserError(f"{paths[0]}: there is no labelled image in it")
+    return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
+
+
+def images_of_arrays(name: str, pixels: np.ndarray, labels: Sequence[str]) -> Dataset[LabelledImage]:
+    """Grey (N, h, w) or colour (N, h, w, 3) images in 8 bits."""
+
+    def reader(number: int) -> Callable[[], PIL.Image.Image]:
+        return lambda: PIL.Image.fromarray(pixels[number])
+
+    examples = [LabelledImage(f"image {n + 1}", label, reader(n)) for n, label in enumerate(labels)]
+    return Dataset(name, examples, "images", [_count(examples)])
+
+
+def _count(examples: Sequence[LabelledImage]) -> str:
+    """Like "300 cat, 200 dog and 3 labels more"."""
+    counts = Counter(example.label for example in examples)
+    shown = ", ".join(f"{counts[label]:,} {label}" for label in sorted(counts)[:5])
+    return shown + (f" and {len(counts) - 5} labels more" if len(counts) > 5 else "")
+
+
+def class_folders(folder: Path) -> list[tuple[str, Path]]:
+    """The folders in a folder, each with its label. Raises UserError for a name that is not UTF-8."""
+    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith("."))
+    return [(utf8(place.name), place) for place in places]
+
+
+def images_below(folder: Path) -> list[Path]:
+    """The images in a folder and its folders, in alphabetical order; links to folders are not followed."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+
+
+def _of_folder(folder: Path) -> list[LabelledImage]:
+    examples = [image_of_file(file, label) for label, place in class_folders(folder) for file in images_below(place)]
+    if not examples:
+        raise UserError(f"{folder} has no images: it needs one folder for each class, with the images of the class")
+    return examples
+
+
+def _of_table(path: Path) -> list[LabelledImage]:
+    examples, labels = [], dict[Path, str]()
+    for number, line in enumerate(read_sentences(path), 1):
+        if not line:
+            continue
+        if line.count("\t") != 1:
+            raise UserError(f"{path}, line {number}: one tab must stand between the path of an image and its label")
+        name, label = line.split("\t")
+        file = path.parent / name.strip()
+        if not is_file(file):
+            raise UserError(f"{path}, line {number}: there is no file {file}")
+        if (other := labels.setdefault(file, label.strip())) != label.strip():
+            raise UserError(f"{path}, line {number}: {file} has the label '{label.strip()}', but '{other}' before")
+        examples.append(image_of_file(file, label.strip()))
+    return examples
+
+
+def image_of_file(path: Path, label: str = "") -> LabelledImage:
+    """Raises UserError for a file that is too large."""
+    check_file(path, LARGEST_FILE)
+    return LabelledImage(str(path), label, lambda: read_image(path), path)

@@ -1,0 +1,68 @@
+"""Questions about images: a table, or scenes of a named source."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import PIL.Image
+
+from foveate.data.dataset import Dataset
+from foveate.data.images.decoding import read_image
+from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.errors import UserError
+from foveate.files import is_file
+
+
+@dataclass(frozen=True)
+class ImageQuestion:
+    """A question about an image, and its answer."""
+
+    place: str
+    question: str
+    answer: str
+    read: Callable[[], PIL.Image.Image] = field(repr=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    image: str
+    """Stands for the image: questions with the same one are about the same image."""
+    kind: str | None = None
+    """What is asked for, such as "colour", where it is known."""
+    box: tuple[float, float, float, float] | None = None
+    """Where the answer can be seen: left, top, right and bottom as shares of the image's sides, where it is known."""
+    composed: bool = False
+    """The image follows from `image`: its pixels need not be looked at to tell it from others."""
+
+    def content(self) -> bytes:
+        text = f"{self.question}\0{self.answer}\0"
+        if self.composed:
+            return f"{text}{self.image}".encode()
+        image = self.read()
+        return f"{text}{image.mode}{image.size}\0".encode() + image.tobytes()
+
+
+def image_questions(paths: Paths) -> Dataset[ImageQuestion]:
+    """A table with `image<TAB>question<TAB>answer` on each line; paths of images are relative to its folder.
+
+    Raises UserError for anything else, and for missing images.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"questions are one table; {len(paths)} were given")
+    path, found = paths[0], []
+    for number, line in enumerate(read_sentences(path), 1):
+        if not line:
+            continue
+        where = f"line {number} of {path.name}"
+        parts = [part.strip() for part in line.split("\t")]
+        if len(parts) != 3 or not all(parts):
+            raise UserError(
+                f"{path}, line {number}: tabs must stand between the path of an image, a question and its answer"
+            )
+        name, question, answer = parts
+        file = path.parent / name
+        if not is_file(file):
+            raise UserError(f"{path}, line {number}: there is no file {file}")
+        found.append(ImageQuestion(where, question, answer, partial(read_image, file), str(file)))
+    if not found:
+        raise UserError(f"{path}: there is no question in it")
+    images = len({one.image for one in found})
+    return Dataset(path.name, found, "questions", [f"{images:,} images"])

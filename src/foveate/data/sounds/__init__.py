@@ -1,0 +1,1 @@
+"""Sounds as examples: read, cut, and made into spectrograms or audio tokens."""

@@ -1,0 +1,25 @@
+"""Cuts long sounds into parts, at their quietest places."""
+
+import numpy as np
+
+from foveate.data.sounds.files import Sound
+
+SHORTEST = 0.5
+"""Seconds of the shortest limit for parts."""
+
+QUIET = 0.05
+"""Seconds of the stretches whose loudness is compared."""
+
+
+def cut_at_silences(sound: Sound, longest: float) -> list[Sound]:
+    """The parts of a sound, all of them; each lasts at most `longest` seconds, and all but the last at least half of
+    that. Between these limits a part ends in the middle of the quietest stretch."""
+    parts, samples = [], sound.samples
+    most, width = round(longest * sound.rate), max(1, round(QUIET * sound.rate))
+    while len(samples) > most:
+        power = np.cumsum(np.square(samples[most // 2 : most], dtype=np.float64))
+        stretches = power[width:] - power[:-width]
+        end = most // 2 + int(stretches.argmin()) + width // 2 + 1 if len(stretches) else most
+        parts.append(Sound(samples[:end], sound.rate))
+        samples = samples[end:]
+    return [*parts, Sound(samples, sound.rate)]

@@ -1,0 +1,99 @@
+"""Sounds with a label or a transcript each: folders of classes, or a table of paths."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from foveate.data.dataset import Dataset
+from foveate.data.images.labelled import class_folders
+from foveate.data.sounds.files import ENDINGS, Sound, read_sound
+from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.errors import UserError
+from foveate.files import is_file
+
+
+@dataclass(frozen=True)
+class LabelledSound:
+    """A sound file and its label, or what is said in it."""
+
+    path: Path
+    label: str
+    seconds: float
+    rate: int
+    """Samples of a second in the file."""
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
+
+    def read(self) -> Sound:
+        """The sound. Raises UserError where the file is damaged."""
+        return read_sound(self.path)
+
+    def content(self) -> bytes:
+        """The label and the file."""
+        return self.label.encode() + b"\0" + self.path.read_bytes()
+
+
+def labelled_sounds(
+    paths: Paths, name: str | None = None, problem_of: Callable[[LabelledSound], str | None] = lambda sound: None
+) -> Dataset[LabelledSound]:
+    """A folder with one folder of sounds for each class, or a table with `path<TAB>label` on each line.
+
+    Paths of a table are relative to its folder. `name` stands for the examples in messages. Sounds that cannot be used,
+    such as silent ones, and those that `problem_of` finds something wrong with, are left out, and the dataset's notes
+    say so. Raises UserError for anything else, for missing files, and where no sound is left.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"labelled sounds are one folder of class folders, or one table; {len(paths)} were given")
+    (origin,) = paths
+    files = _of_folder(origin) if origin.is_dir() else _of_table(origin)
+    examples, problems = [], []
+    for path, label in files:
+        try:
+            sound = read_sound(path)
+        except UserError as error:
+            problems.append(str(error))
+        else:
+            example = LabelledSound(path, label, sound.seconds, sound.rate)
+            if problem := problem_of(example):
+                problems.append(problem)
+            else:
+                examples.append(example)
+    if not examples:
+        raise UserError(problems[0] if problems else f"{origin}: there is no labelled sound in it")
+    hours = sum(example.seconds for example in examples) / 3600
+    notes = [f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"]
+    if problems:
+        notes.append(f"left out {len(problems):,}, the first because {problems[0]}")
+    return Dataset(name or origin.name or str(origin), examples, "sounds", notes)
+
+
+def sounds_below(folder: Path) -> list[Path]:
+    """The sounds in a folder and its folders, in alphabetical order; links to folders are not followed."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in ENDINGS and file.is_file())
+
+
+def _of_folder(folder: Path) -> list[tuple[Path, str]]:
+    files = [(file, label) for label, place in class_folders(folder) for file in sounds_below(place)]
+    if not files:
+        raise UserError(f"{folder} has no sounds: it needs one folder for each class, with the sounds of the class")
+    return files
+
+
+def _of_table(table: Path) -> list[tuple[Path, str]]:
+    files = []
+    for number, line in enumerate(read_sentences(table), 1):
+        if not line:
+            continue
+        if line.count("\t") != 1:
+            raise UserError(f"{table}, line {number}: one tab must stand between the path of a sound and its label")
+        name, label = (part.strip() for part in line.split("\t"))
+        path = table.parent / name
+        if not is_file(path):
+            raise UserError(f"{table}, line {number}: there is no file {path}")
+        if not label:
+            raise UserError(f"{table}, line {number}: {path} has no label")
+        files.append((path, label))
+    return files

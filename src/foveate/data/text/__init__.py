@@ -1,0 +1,1 @@
+"""Texts as examples: read from files, hidden in part, packed, and made into batches."""

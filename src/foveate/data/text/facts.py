@@ -1,0 +1,43 @@
+"""Questions about texts: a table, or facts of a named source."""
+
+from dataclasses import dataclass
+
+from foveate.data.dataset import Dataset
+from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.errors import UserError
+
+
+@dataclass(frozen=True)
+class TextQuestion:
+    """A question about a text, and its answer."""
+
+    place: str
+    text: str
+    question: str
+    answer: str
+    kind: str | None = None
+    """What is asked for, such as "who", where it is known."""
+    sentence: int | None = None
+    """The number (from 0) of the sentence that has the answer, where it is known."""
+
+    def content(self) -> bytes:
+        return f"{self.text}\0{self.question}\0{self.answer}".encode()
+
+
+def text_questions(paths: Paths) -> Dataset[TextQuestion]:
+    """A table with `text<TAB>question<TAB>answer` on each line; UserError for anything else."""
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"questions about texts are one table; {len(paths)} were given")
+    path, found = paths[0], []
+    for number, line in enumerate(read_sentences(path), 1):
+        if not line:
+            continue
+        parts = [part.strip() for part in line.split("\t")]
+        if len(parts) != 3 or not all(parts):
+            raise UserError(f"{path}, line {number}: tabs must stand between a text, a question and its answer")
+        text, question, answer = parts
+        found.append(TextQuestion(f"line {number} of {path.name}", text, question, answer))
+    if not found:
+        raise UserError(f"{path}: there is no question in it")
+    return Dataset(path.name, found, "questions", [f"{len({one.text for one in found}):,} texts"])

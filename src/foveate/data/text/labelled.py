@@ -1,0 +1,165 @@
+"""Texts with a label each: one `label<TAB>text` a line."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from foveate.data.splits import together, within
+from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.data.text.streamed_text import StreamedText
+from foveate.errors import UserError
+
+MANY_LABELS = 20
+"""Up to so many different labels nobody is asked whether they are labels."""
+
+
+class Labelled(NamedTuple):
+    """A text and its label, with the number (from 1) of the line on which they stand."""
+
+    line: int
+    label: str
+    text: str
+
+
+def question_columns(name: str, decided: int, labels: str, read: int, texts: str, right: str) -> None:
+    """Raise UserError where more different labels than texts to give them to show that columns have changed places."""
+    if decided > max(MANY_LABELS, 2 * read):
+        raise UserError(
+            f"{name} has {decided:,} different {labels} and only {read:,} different {texts}: are its columns swapped? "
+            f"a line is {right}"
+        )
+
+
+@dataclass(frozen=True)
+class LabelledCounts:
+    """What one pass over labelled text found."""
+
+    kept: int
+    empty: int
+    """Empty lines, which are left out."""
+    labels: dict[str, int] = field(default_factory=dict)
+    """How often each label occurs, in alphabetical order."""
+
+
+class LabelledText(StreamedText):
+    """Labelled texts in the order of their lines, read anew at each iteration; a file is never held in memory.
+
+    Texts and labels are in Unicode NFC, without surrounding space. Empty lines are left out, counted, and told by
+    `report`. What is wrong with a file is a UserError that names the line, raised when a pass reaches it: `check()`
+    makes a whole pass, so that nothing fails later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Iterable[Labelled | None]],
+        keep: Callable[[int], bool] | None = None,
+    ) -> None:
+        """`read` starts a pass: one item for each line, None for an empty one. `name` stands for the text in messages.
+
+        With `keep`, only the lines whose number it accepts belong to this text.
+        """
+        self.name, self.unit = name, "texts"
+        self._read = read
+        self._keep = keep
+        self._counts: LabelledCounts | None = None
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> "LabelledText":
+        """A file, plain or .gz, with `label<TAB>text` on each line."""
+        path = Path(path)
+        return cls(path.name, lambda: _read(path))
+
+    @classmethod
+    def from_paths(cls, paths: Paths) -> "LabelledText":
+        """What a user names: one file."""
+        paths = as_paths(paths)
+        if len(paths) != 1:
+            raise UserError(f"labelled text is one file of label<TAB>text lines; {len(paths)} files were given")
+        return cls.from_file(paths[0])
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[tuple[str, str]], name: str = "memory") -> "LabelledText":
+        """(label, text) pairs; pair N counts as line N."""
+        return cls(name, lambda: (Labelled(line, label, text) for line, (label, text) in enumerate(pairs, 1)))
+
+    def part(self, name: str, keep: Callable[[int], bool]) -> "LabelledText":
+        """The lines of this text whose number (from 1) `keep` accepts; they keep their numbers."""
+        return LabelledText(name, self._read, within(self._keep, keep))
+
+    def held_out(self, every: int) -> tuple["LabelledText", "LabelledText"]:
+        """The text without one of `every` of its examples, and these.
+
+        Examples whose label no other has stay, since what is not learned cannot be decided. Raises UserError where that
+        are all of them, and as `check` does.
+        """
+        self.check()
+        drawn = together(self.texts(), every)
+        labels = {example.label for number, example in enumerate(self, 1) if not drawn(number)}
+        held = frozenset(
+            example.line for number, example in enumerate(self, 1) if drawn(number) and example.label in labels
+        )
+        if not held:
+            raise UserError(f"{self.name}: it has too few texts of each label to hold some out; give text to validate")
+        rest = self.part(self.name, lambda line: line not in held)
+        return rest, self.part(f"{self.name}, held out", held.__contains__)
+
+    def __iter__(self) -> Iterator[Labelled]:
+        return (example for example in self._lines() if example is not None)
+
+    def texts(self) -> Iterator[str]:
+        return (example.text for example in self)
+
+    def labels(self) -> Iterator[str]:
+        return (example.label for example in self)
+
+    def check(self) -> LabelledCounts:
+        """Read everything once (and only once, however often this is called) and count.
+
+        Raises UserError on whatever is wrong with the file, when it holds no text, and where labels and texts seem to
+        have changed places.
+        """
+        if self._counts is None:
+            found = Counter(None if example is None else example.label for example in self._lines())
+            empty = found.pop(None, 0)
+            if not found:
+                raise UserError(f"{self.name}: there is no labelled text in it")
+            labels = {str(label): found[label] for label in sorted(map(str, found))}
+            if len(labels) > MANY_LABELS and 2 * len(labels) > found.total():
+                texts = len({hash(text) for text in self.texts()})
+                question_columns(self.name, len(labels), "labels", texts, "texts", "label<TAB>text")
+            self._counts = LabelledCounts(found.total(), empty, labels)
+        return self._counts
+
+    @property
+    def report(self) -> str:
+        """One line for the user: how much there is of each label, and how many lines were left out."""
+        counts = self.check()
+        shown = ", ".join(f"{count:,} {label}" for label, count in list(counts.labels.items())[:5])
+        more = f" and {len(counts.labels) - 5} labels more" if len(counts.labels) > 5 else ""
+        left_out = f"; {counts.empty:,} empty lines left out" if counts.empty else ""
+        return f"{self.name}: {counts.kept:,} texts ({shown}{more}){left_out}"
+
+    def _lines(self) -> Iterator[Labelled | None]:
+        for number, example in enumerate(self._read(), 1):
+            if self._keep is None or self._keep(number):
+                yield example
+
+
+def _read(path: Path) -> Iterator[Labelled | None]:
+    return (_example(path, number, line) for number, line in enumerate(read_sentences(path), 1))
+
+
+def _example(path: Path, number: int, line: str) -> Labelled | None:
+    """What stands on a line, which has no space around it: an empty side leaves no tab."""
+    if not line:
+        return None
+    tabs = line.count("\t")
+    if tabs != 1:
+        raise UserError(
+            f"{path}, line {number}: {tabs} tabs, where one tab must part a label from its text (neither may be empty)"
+        )
+    label, text = line.split("\t")
+    return Labelled(number, label.strip(), text.strip())

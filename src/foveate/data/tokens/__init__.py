@@ -1,0 +1,1 @@
+"""Texts as numbers: tokenizers of foveate's own and of others."""

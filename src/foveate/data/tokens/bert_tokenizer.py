@@ -1,0 +1,147 @@
+"""The tokenizer of a BERT or RoBERTa in a Hugging Face folder: `tokenizer.json`, or BERT's older `vocab.txt`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.tokenizers import SubwordTokenizer, is_own, load_tokenizer, open_library, read_tokenizer
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.limits import check_file
+from foveate.special_tokens import Role, SpecialTokens
+
+TOKENIZER, VOCABULARY, CONFIG = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+
+CLASS = ("[CLS]", "<s>")
+"""What a text begins with, in BERT's and in RoBERTa's vocabulary."""
+
+SEPARATOR = ("[SEP]", "</s>")
+"""What a text ends with."""
+
+ROLES: dict[Role, tuple[str, str]] = {
+    "pad": ("[PAD]", "<pad>"),
+    "start": CLASS,
+    "end": SEPARATOR,
+    "unknown": ("[UNK]", "<unk>"),
+    "mask": ("[MASK]", "<mask>"),
+    "separator": SEPARATOR,
+    "class": CLASS,
+}
+"""The names of the special tokens in BERT's and in RoBERTa's vocabulary."""
+
+_CONTINUES = "##"
+"""Begins the later pieces of a word."""
+
+
+class BertTokenizer:
+    """Text to the ids of a pretrained vocabulary and back; a `foveate.contracts.Tokenizer`.
+
+    `begin` and `end` are the ids before and after each text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True  # a user who writes "[SEP]" means these five characters
+        self._tokenizer = tokenizer
+        found = {role: _number(tokenizer, names) for role, names in ROLES.items()}
+        self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
+        if "start" not in self.special or "end" not in self.special:
+            raise UserError("it has neither [CLS] and [SEP] nor <s> and </s>")
+        self.begin, self.end = (self.special.start,), (self.special.end,)
+
+    @classmethod
+    def load(cls, folder: Path) -> "BertTokenizer":
+        """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
+        try:
+            if (folder / TOKENIZER).is_file():
+                return cls(open_library(folder / TOKENIZER))
+            if (folder / VOCABULARY).is_file():
+                config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+                return cls(_word_pieces(folder / VOCABULARY, bool(config.get("do_lower_case", True))))
+        except UserError:
+            raise
+        except Exception as error:  # the library raises nothing more precise
+            raise UserError(f"the tokenizer in {folder} cannot be read: {' '.join(str(error).split())}") from None
+        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY}")
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    @property
+    def largest(self) -> int:
+        """The largest token id."""
+        return max(self._tokenizer.get_vocab().values(), default=-1)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        with told_in_one_line(UNREADABLE):
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text between its begin and end, and where each begins and ends in it; (0, 0) for those."""
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode(text, add_special_tokens=False)
+        around = [(0, 0)]
+        return [*self.begin, *found.ids, *self.end], [*around, *found.offsets, *around]
+
+    def encode_question(self, text: str) -> list[int]:
+        """The ids of a text between those of its begin and end, in which [MASK] and [SEP] are no ordinary text."""
+        if "mask" not in self.special:
+            raise UserError("the vocabulary has neither [MASK] nor <mask>")
+        names = {"[MASK]": self.special.mask, "[SEP]": self.special.separator}
+        for name, number in names.items():
+            text = text.replace(name, str(self._tokenizer.id_to_token(number)))
+        self._tokenizer.encode_special_tokens = False
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+        self._tokenizer.encode_special_tokens = True
+        return [*self.begin, *ids, *self.end]
+
+    def token_types(self, row: Sequence[int]) -> list[int]:
+        """Of each token 0 for the first text and, in BERT, 1 for a second one behind the first separator."""
+        if self._tokenizer.token_to_id(CLASS[0]) is None or self.end[0] not in row:
+            return [0] * len(row)
+        first = list(row).index(self.end[0]) + 1
+        return [0] * first + [1] * (len(row) - first)
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        names = [self._tokenizer.id_to_token(token) or str(token) for token in tokens]
+        return [f"·{name[2:]}" if name.startswith(_CONTINUES) and name != _CONTINUES else name for name in names]
+
+    def save(self, path: Path) -> None:
+        self._tokenizer.save(str(path))
+
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._tokenizer.to_str()
+
+
+def load_text_tokenizer(path: Path) -> SubwordTokenizer | BertTokenizer:
+    """Reads what the `save` of either tokenizer wrote. Raises UserError for what is missing, damaged or another's."""
+    tokenizer = read_tokenizer(path)
+    if not is_own(tokenizer) and _number(tokenizer, CLASS) is not None and _number(tokenizer, SEPARATOR) is not None:
+        return BertTokenizer(tokenizer)
+    return load_tokenizer(path)
+
+
+def _number(tokenizer: Tokenizer, names: Sequence[str]) -> int | None:
+    return next((number for name in names if (number := tokenizer.token_to_id(name)) is not None), None)
+
+
+def _word_pieces(vocabulary: Path, lowercase: bool) -> Tokenizer:
+    """BERT's tokenizer (WordPiece, Schuster and Nakajima 2012) with the vocabulary of a file, one entry a line."""
+    check_file(vocabulary)
+    entries = vocabulary.read_text(encoding="utf-8").split("\n")
+    table: Any = {entry: number for number, entry in enumerate(entries) if entry}
+    tokenizer = Tokenizer(models.WordPiece(vocab=table, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix=_CONTINUES)
+    tokenizer.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in table])
+    return tokenizer

@@ -1,0 +1,172 @@
+"""The tokenizer of a Hugging Face folder: `tokenizer.json`, or the older `vocab.json` and `merges.txt`, or XLNet's
+`spiece.model`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
+from foveate.data.tokens.sentencepiece_model import MODEL, NAMES, load_sentencepiece
+from foveate.data.tokens.tokenizers import open_library
+from foveate.errors import UserError
+from foveate.files import read_json, written
+from foveate.limits import check_file
+from foveate.special_tokens import Role, SpecialTokens
+
+TOKENIZER, CONFIG, VOCABULARY, MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+
+ROLES: dict[Role, str] = {
+    "pad": "pad_token",
+    "start": "bos_token",
+    "end": "eos_token",
+    "unknown": "unk_token",
+    "mask": "mask_token",
+    "separator": "sep_token",
+    "class": "cls_token",
+}
+"""What `tokenizer_config.json` calls the special tokens."""
+
+REPLACEMENT = "\ufffd"
+"""Decoded from an incomplete character."""
+
+
+class PublicTokenizer:
+    """Text to token ids and back, verbatim, with special tokens of its own; a `foveate.contracts.Tokenizer`."""
+
+    def __init__(self, tokenizer: Tokenizer, config: dict[str, Any] | None = None) -> None:
+        self._tokenizer = tokenizer
+        self.config = config or {}
+        """What `tokenizer_config.json` holds."""
+        found = {role: self._named(name) for role, name in ROLES.items()}
+        self.special = SpecialTokens({role: number for role, number in found.items() if number is not None})
+
+    @classmethod
+    def load(cls, folder: Path) -> "PublicTokenizer":
+        """The tokenizer of a folder. Raises UserError where there is none, or it is damaged."""
+        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        try:
+            if (folder / TOKENIZER).is_file():
+                return cls(open_library(folder / TOKENIZER), config)
+            if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
+                return cls(byte_level(str(folder / VOCABULARY), str(folder / MERGES)), config)
+            if (folder / MODEL).is_file():
+                with told_in_one_line(f"{folder / MODEL} is damaged"):
+                    return cls(load_sentencepiece(folder / MODEL, config), {**NAMES, **config})
+        except UserError:
+            raise
+        except Exception as error:  # the library raises nothing more precise
+            raise UserError(f"the tokenizer in {folder} is damaged: {' '.join(str(error).split())}") from None
+        raise UserError(f"{folder} has no tokenizer: neither {TOKENIZER} nor {VOCABULARY} and {MERGES}, nor {MODEL}")
+
+    def __len__(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    @property
+    def largest(self) -> int:
+        """The largest token id."""
+        return max(self._tokenizer.get_vocab().values(), default=-1)
+
+    def number(self, token: str) -> int | None:
+        """The id of a token by its text; None if there is none."""
+        return self._tokenizer.token_to_id(token)
+
+    def _named(self, name: str) -> int | None:
+        """The id of a special token by its name in `tokenizer_config.json`, such as "bos_token"."""
+        value = self.config.get(name)
+        value = value.get("content") if isinstance(value, dict) else value
+        return self.number(value) if isinstance(value, str) else None
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts, with the special tokens that the model expects around a text."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+
+    def encode_inside(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of parts of a text, without special tokens; the names of these in a text are ordinary characters."""
+        self._tokenizer.encode_special_tokens = True
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
+
+    def spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text and, for each, where it begins and ends in it; (0, 0) for those that were added."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            encoding = self._tokenizer.encode(text)
+        return encoding.ids, encoding.offsets
+
+    def types(self, text: str) -> list[int]:
+        """Of each of these ids the segment that it belongs to, by the tokenizer's own form."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            return self._tokenizer.encode(text).type_ids
+
+    @property
+    def joins_pairs(self) -> bool:
+        """Whether two texts that are read together have tokens of their own around them."""
+        return self._tokenizer.num_special_tokens_to_add(True) > 0
+
+    def pair(self, first: str, second: str) -> tuple[list[int], list[int]]:
+        """The ids of two texts in one row, and the segment of each, by the tokenizer's own form."""
+        self._tokenizer.encode_special_tokens = False
+        with told_in_one_line(UNREADABLE):
+            found = self._tokenizer.encode(first, second)
+        return found.ids, found.type_ids
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of ids, without special tokens."""
+        return self._tokenizer.decode_batch([list(each) for each in tokens], skip_special_tokens=True)
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """Names of tokens: a word's first piece plain, a later one with a leading '·', special tokens by name."""
+        special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+        found = []
+        for before, token in zip([None, *tokens], tokens, strict=False):
+            text = self._tokenizer.decode([token], skip_special_tokens=False)
+            name = self._tokenizer.id_to_token(token)
+            if token in special or REPLACEMENT in text or not text:
+                found.append(name if name is not None else str(token))
+                continue
+            last = "" if before is None or before in special else self._tokenizer.decode([before])[-1:]
+            found.append(f"·{text}" if text[:1].isalnum() and last.isalnum() else text.strip(" ") or text)
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write `tokenizer.json`."""
+        self._tokenizer.save(str(path))
+
+    def write_folder(self, folder: Path) -> None:
+        """Write `tokenizer.json` and `tokenizer_config.json`."""
+        with written(folder / TOKENIZER) as path:
+            self.save(path)
+        with written(folder / CONFIG) as path:
+            path.write_text(self.config_text(), encoding="utf-8")
+
+    def config_text(self) -> str:
+        """The text of `tokenizer_config.json`."""
+        first = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
+        return json.dumps(first | self.config, indent=2) + "\n"
+
+
+def byte_level(vocabulary: Any, merges: Any, digits: bool = False, special: Iterable[str] = ()) -> Tokenizer:
+    """The tokenizer of GPT-2: byte-level BPE, of files or of a table of ids and a list of pairs.
+
+    With `digits`, each digit is a token of its own.
+    """
+    if isinstance(vocabulary, str):
+        vocabulary = read_json(Path(vocabulary))
+        check_file(Path(merges))
+        lines = Path(merges).read_text(encoding="utf-8").split("\n")
+        merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        special = ["<|endoftext|>"] if "<|endoftext|>" in vocabulary else special
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    apart = [pre_tokenizers.Digits(individual_digits=True)] if digits else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*apart, words])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    return tokenizer

@@ -1,0 +1,1 @@
+"""Worlds that an agent sees and acts in, and what it learns from in them."""

@@ -1,0 +1,228 @@
+"""Episodes to imitate: an instruction, images, and the action after each; and how they become tensors."""
+
+import hashlib
+import math
+import sys
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from foveate.contracts import IGNORE, Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.processor import Processor
+from foveate.data.text.files import Paths, as_paths, utf8
+from foveate.data.worlds.actions import Action, ActionSpace, Kind, space_of
+from foveate.data.worlds.grid_levels import channels_of, encode_views
+from foveate.data.worlds.routes import words_of
+from foveate.data.worlds.views import Views, encode_images
+from foveate.errors import UserError
+from foveate.limits import ARRAYS
+from foveate.special_tokens import LEARNED
+
+MOST_STEPS = 100_000
+"""Actions of the longest episode."""
+
+MOST_CHANNELS = 64
+"""Channels of an image."""
+
+LONGEST_INSTRUCTION = 10_000
+"""Characters."""
+
+DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile)
+"""What zipfile and numpy raise for a damaged file."""
+
+MOST_ACTIONS = 1000
+"""Different actions of an agent, at most, or numbers of an action."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a world to act in, laid out by a seed."""
+
+    world: str
+    seed: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.world}, level {self.seed}"
+
+    def content(self) -> bytes:
+        return self.place.encode()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What somebody did: the `actions`, and the images (T, h, w, c) in 8 bits that were seen before each."""
+
+    place: str
+    instruction: str
+    actions: tuple[Action, ...]
+    read: Callable[[], UInt8[np.ndarray, "T h w c"]] = field(repr=False)
+    codes: Callable[[], UInt8[np.ndarray, "T 7 7 3"]] | None = field(default=None, repr=False)
+    """Kind, colour and state of each tile that was seen, where they are known."""
+
+    def content(self) -> bytes:
+        pixels = hashlib.blake2b(np.ascontiguousarray(self.read()).tobytes()).hexdigest()
+        return f"{self.instruction}\0{self.actions}\0{pixels}".encode()
+
+
+def read_recordings(paths: Paths) -> Dataset[Recording]:
+    """A folder of .npz files, each with `pixels` (T, h, w, c) in 8 bits, `actions`, and, if there is one, the text
+    `instruction`.
+
+    Actions are choices (T), whole numbers, or movements (T, n) of n numbers from -1 to 1. All images must have the same
+    size, and all actions must be of one kind. Raises UserError for anything else.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise UserError("recorded episodes are one folder of .npz files with pixels, actions and instruction")
+    files = sorted(paths[0].glob("*.npz"))
+    if not files:
+        raise UserError(f"{paths[0]} has no .npz files with pixels, actions and instruction")
+    found, shapes, kinds = [], set(), set()
+    for file in files:
+        pixels, actions, instruction = _load(file)
+        shapes.add(pixels.shape[1:])
+        kinds.add(actions.shape[1:])
+        done = tuple(actions.tolist() if actions.ndim == 1 else map(tuple, actions.tolist()))
+        found.append(Recording(file.name, instruction, done, partial(_pixels, file)))
+    if len(shapes) > 1:
+        raise UserError(f"{paths[0]}: all images must have one size, but there are {sorted(shapes)}")
+    if len(kinds) > 1:
+        raise UserError(f"{paths[0]}: all actions must be choices or have one number of numbers")
+    return Dataset(paths[0].name, found, "episodes")
+
+
+def _pixels(file: Path) -> np.ndarray:
+    return _load(file)[0]
+
+
+def _load(file: Path) -> tuple[np.ndarray, np.ndarray, str]:
+    try:
+        _check_sizes(file)
+        with np.load(file, allow_pickle=False) as archive:
+            pixels, actions = archive["pixels"], archive["actions"]
+            instruction = archive["instruction"] if "instruction" in archive else np.array("")
+    except UserError:
+        raise
+    except DAMAGED as error:
+        raise UserError(f"{file} is no episode: {' '.join(str(error).split())}") from None
+    fits = actions.ndim in (1, 2) and actions.shape[:1] == pixels.shape[:1] and actions.size
+    if pixels.ndim != 4 or pixels.dtype != np.uint8 or not fits or not pixels.size:
+        raise UserError(
+            f"{file}: pixels must be (steps, height, width, channels) in 8 bits and actions (steps) or "
+            f"(steps, numbers), not {pixels.dtype} {pixels.shape} and {actions.shape}"
+        )
+    if pixels.shape[-1] > MOST_CHANNELS:
+        raise UserError(f"{file} has images of {pixels.shape[-1]:,} channels; at most {MOST_CHANNELS} are read")
+    if len(actions) > MOST_STEPS:
+        raise UserError(f"{file} has {len(actions):,} steps; an episode has at most {MOST_STEPS:,}")
+    _check_actions(actions, file)
+    return pixels, actions, _text(instruction, file)
+
+
+def _check_actions(actions: np.ndarray, file: Path) -> None:
+    """Raise UserError for choices that are no whole numbers, and for movements beyond -1 to 1."""
+    if actions.ndim == 1:
+        if not np.issubdtype(actions.dtype, np.integer) or actions.min() < 0 or actions.max() >= MOST_ACTIONS:
+            raise UserError(f"{file}: actions must be whole numbers from 0 to {MOST_ACTIONS - 1}")
+        return
+    if actions.shape[1] > MOST_ACTIONS:
+        raise UserError(f"{file} has actions of {actions.shape[1]:,} numbers; at most {MOST_ACTIONS} are read")
+    if not np.issubdtype(actions.dtype, np.floating) or not (abs(actions) <= 1).all():  # NaN is not either
+        raise UserError(f"{file}: the numbers of an action must be floating-point and from -1 to 1")
+
+
+def _text(instruction: np.ndarray, file: Path) -> str:
+    """Raises UserError for what is no single text, and for one that is too long or no Unicode."""
+    if instruction.ndim or instruction.dtype.kind != "U" or instruction.nbytes > 4 * LONGEST_INSTRUCTION:
+        raise UserError(f"{file}: the instruction must be one text of at most {LONGEST_INSTRUCTION:,} characters")
+    numbers = np.frombuffer(instruction.astype(instruction.dtype.newbyteorder("=")).tobytes(), np.uint32)
+    if numbers.size and numbers.max() > sys.maxunicode:  # numpy passes them on to Python, unlooked at
+        raise UserError(f"{file}: the instruction is no Unicode")
+    return utf8(str(instruction))
+
+
+def _check_sizes(file: Path) -> None:
+    """Raise UserError for arrays that take more memory than the limit, and for one whose header claims another size
+    than it has: numpy would allocate what is claimed."""
+    with zipfile.ZipFile(file) as archive:
+        for part in archive.infolist():
+            if part.file_size > ARRAYS:
+                raise UserError(f"{file}: {part.filename} takes more than {ARRAYS // 2**20:,} MiB, the limit")
+            with archive.open(part) as opened:
+                version = np.lib.format.read_magic(opened)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = read(opened)
+                claimed = math.prod(shape) * kind.itemsize
+                if claimed != part.file_size - opened.tell():
+                    raise ValueError(f"{part.filename} has another size than its header says")
+
+
+@dataclass
+class EpisodeProcessor(Processor[Recording]):
+    """Turns recordings into inputs `tokens` (B, S), `lengths` (B), `pixels` (B, T, c, h, w), and targets: labels
+    (B, T) where actions are choices, or `actions` (B, T, n)."""
+
+    words: tuple[str, ...]
+    """The words of instructions; their ids follow the special ones."""
+    actions: int
+    channels: int
+    views: Views = "pixels"
+    """How worlds are seen."""
+    kind: Kind = "choices"
+
+    @property
+    def space(self) -> ActionSpace:
+        """All actions of the agent."""
+        return ActionSpace(self.kind, self.actions)
+
+    def cost(self, prepared: Recording) -> int:
+        return len(prepared.actions)
+
+    def batch(self, prepared: Sequence[Recording], generator: np.random.Generator | None) -> Batch:
+        images = [torch.from_numpy(self._seen(one)) for one in prepared]
+        inputs = {**self.inputs([one.instruction for one in prepared]), "pixels": pad_sequence(images, True)}
+        actions = [torch.tensor(one.actions) for one in prepared]
+        if self.kind == "choices":
+            return label_batch(inputs, pad_sequence(actions, True, IGNORE), "episodes")
+        lengths = torch.tensor([len(one) for one in actions])
+        return Batch(inputs, {"actions": pad_sequence(actions, True)}, lengths, "episodes")
+
+    def _seen(self, recording: Recording) -> np.ndarray:
+        """The views (T, c, h, w). Raises UserError for views that a recording has not."""
+        if self.views == "pixels" or recording.codes is None:
+            return encode_images(recording.read(), self.views, recording.place)
+        return encode_views(recording.codes(), self.views)
+
+    def inputs(self, instructions: Sequence[str]) -> dict[str, Tensor]:
+        """The `tokens` and `lengths` of instructions; an empty one has a length of 0."""
+        known = {word: place for place, word in enumerate(self.words, LEARNED.first_word)}
+        ids = [[known.get(word, LEARNED.unknown) for word in words_of(text)] for text in instructions]
+        lengths = torch.tensor([len(one) for one in ids])
+        tokens = torch.full((len(ids), max(1, int(lengths.max()))), LEARNED.pad)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = torch.tensor(one)
+        return {"tokens": tokens, "lengths": lengths}
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": LEARNED.first_word + len(self.words), "actions": self.actions, "channels": self.channels}
+
+
+def fit_episodes(recordings: Dataset[Recording], actions: int = 1, views: Views = "pixels") -> EpisodeProcessor:
+    """The processor with all words, and at least so many actions where these are choices."""
+    counts = Counter(word for one in recordings for word in words_of(one.instruction))
+    space = space_of([action for one in recordings for action in one.actions])
+    count = max(actions, space.count) if space.kind == "choices" else space.count
+    channels = recordings[0].read().shape[-1] if views == "pixels" else channels_of(views)
+    return EpisodeProcessor(tuple(sorted(counts)), count, channels, views, space.kind)

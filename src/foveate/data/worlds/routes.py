@@ -1,0 +1,235 @@
+"""Instructions with the paths that follow them on a map, and how they become tensors."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from foveate.config import from_dict
+from foveate.contracts import IGNORE, Batch, label_batch
+from foveate.data.dataset import Dataset
+from foveate.data.processor import Processor
+from foveate.data.ragged import padded
+from foveate.data.text.files import Paths, as_paths
+from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, actions_between, read_map
+from foveate.errors import UserError
+from foveate.files import read_json_value
+from foveate.limits import TABLE
+from foveate.special_tokens import LEARNED
+from foveate.xml_files import read_xml
+
+UNKNOWN_SHARE = 0.1
+"""Share of the words that are replaced by the unknown token in training, so that unknown words do little harm."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """An instruction and the path that follows it, from the first pose to the last."""
+
+    place: str
+    instruction: str
+    walk_map: WalkMap
+    path: tuple[Pose, ...]
+
+    def content(self) -> bytes:
+        return f"{self.instruction}\0{self.walk_map.content}\0{self.path}".encode()
+
+
+def read_routes(paths: Paths, leave_out: Sequence[str] = (), only: Sequence[str] = ()) -> Dataset[Route]:
+    """Routes of one file: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, or XML as
+    the SAIL corpus has it, with `maps/map-NAME.xml` beside it.
+
+    `leave_out` and `only` choose by names of maps. A path without any heading, or that no actions lead through, is left
+    out; a first pose without a heading is skipped. Raises UserError for anything else.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1:
+        raise UserError(f"routes are one file, JSON or XML; {len(paths)} were given")
+    try:
+        reader = _of_json if paths[0].suffix.lower() == ".json" else _of_xml
+        maps, found, without = cache(read_map), [], 0
+        problems: list[UserError] = []
+        for place, instruction, map_path, path in reader(paths[0]):
+            walk_map = maps(map_path)
+            if walk_map.name in leave_out or (only and walk_map.name not in only):
+                continue
+            poses = [pose for number, pose in enumerate(path) if number or pose[2] != -1]
+            without += not poses
+            try:
+                if poses:
+                    found.append(Route(place, instruction, walk_map, _checked(place, poses, walk_map)))
+            except UserError as error:
+                problems.append(error)
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{paths[0]} has no routes: {error or type(error).__name__}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {paths[0]}: {error.strerror}") from None
+    if problems and not found:
+        raise problems[0]
+    if not found:
+        raise UserError(f"{paths[0]} has no routes" + (" on these maps" if leave_out or only else ""))
+    counts = Counter(route.walk_map.name for route in found)
+    notes = [", ".join(f"{count:,} on {name}" for name, count in sorted(counts.items()))]
+    notes += [f"{without} without a heading left out"] * bool(without)
+    notes += [f"{len(problems)} left out, the first because of {problems[0]}"] if problems else []
+    return Dataset(paths[0].name, found, "routes", notes)
+
+
+def mirrored(routes: Dataset[Route]) -> Dataset[Route]:
+    """The routes in a mirror: left and right are exchanged on the maps, in the paths and in English instructions."""
+    maps = cache(lambda number: _mirror_map(known[number]))
+    known = {id(route.walk_map): route.walk_map for route in routes}
+    found = [
+        Route(
+            f"{route.place}, mirrored",
+            _SIDES.sub(lambda side: _EXCHANGED[side[0].lower()], route.instruction),
+            maps(id(route.walk_map)),
+            tuple((-x, y, -heading % 360) for x, y, heading in route.path),
+        )
+        for route in routes
+    ]
+    return Dataset(f"{routes.name}, mirrored", found, routes.unit)
+
+
+_EXCHANGED = {"left": "right", "right": "left", "lefts": "rights", "rights": "lefts"}
+
+_SIDES = re.compile(r"\b(left|right)s?\b", re.IGNORECASE)
+
+
+def _mirror_map(walk_map: WalkMap) -> WalkMap:
+    halls = {
+        (-x, y): {-heading % 360: replace(hall, end=(-hall.end[0], hall.end[1])) for heading, hall in ends.items()}
+        for (x, y), ends in walk_map.halls.items()
+    }
+    return WalkMap(walk_map.name, {(-x, y): item for (x, y), item in walk_map.items.items()}, halls)
+
+
+@dataclass
+class _Route:
+    """A row of a file of routes."""
+
+    instruction: str
+    map: str
+    path: tuple[tuple[int, int, int], ...]
+
+
+def _of_json(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
+    rows = read_json_value(file, TABLE)
+    if not isinstance(rows, list):
+        raise UserError(f"{file} has no routes: it is no list")
+    for number, values in enumerate(rows, 1):
+        route = from_dict(_Route, values, f"{file} has no routes: route {number}", others=True)
+        yield f"route {number}", route.instruction, file.parent / route.map, list(route.path)
+
+
+def _of_xml(file: Path) -> Iterator[tuple[str, str, Path, list[Any]]]:
+    for example in read_xml(file, "file of routes", TABLE).iter("example"):
+        map_path = file.parent / "maps" / f"map-{example.attrib['map'].lower()}.xml"
+        instruction = " ".join((example.findtext("instruction") or "").split())
+        numbers = [int(number) for number in re.findall(r"-?\d+", example.findtext("path") or "")]
+        path = [numbers[begin : begin + 3] for begin in range(0, len(numbers), 3)]
+        yield f"example {example.get('id')}", instruction, map_path, path
+
+
+def _checked(place: str, poses: Sequence[Sequence[int]], walk_map: WalkMap) -> tuple[Pose, ...]:
+    try:
+        path = tuple(walk_map.check(pose) for pose in poses)
+        actions_between(path, walk_map)
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
+    return path
+
+
+def words_of(text: str) -> list[str]:
+    """The words and punctuation marks of an instruction, in lower case."""
+    return re.findall(r"[^\W\d_]+|\d|[^\w\s]", text.lower())
+
+
+@dataclass
+class PreparedRoute:
+    """A route as numbers."""
+
+    tokens: list[int]
+    features: np.ndarray
+    """What is seen at each step, (T, F)."""
+    actions: list[int]
+
+
+@dataclass
+class RouteProcessor(Processor[Route]):
+    """Turns routes into inputs `tokens` (B, S), `lengths` (B), `features` (B, T, F), and labels (B, T), the actions."""
+
+    words: tuple[str, ...]
+    """The words that are known; their ids follow the special ones."""
+    sights: Sights
+
+    def prepare(self, dataset: Dataset[Route]) -> list[PreparedRoute]:
+        known: dict[tuple[int, Pose], np.ndarray] = {}
+        return [self._prepared(route, known) for route in dataset]
+
+    def _prepared(self, route: Route, known: dict[tuple[int, Pose], np.ndarray]) -> PreparedRoute:
+        """The route as numbers; `known` collects what is seen at each pose of each map."""
+        actions, seen = actions_between(route.path, route.walk_map), []
+        world = MapWorld(route.walk_map, route.path[0], self.sights)
+        for action in actions:
+            here = id(route.walk_map), world.pose
+            if here not in known:
+                known[here] = world.observe()["features"]
+            seen.append(known[here])
+            world.act(action)
+        return PreparedRoute(self.encode(route.instruction), np.stack(seen), actions)
+
+    def cost(self, prepared: PreparedRoute) -> int:
+        return len(prepared.tokens) + len(prepared.actions)
+
+    def batch(self, prepared: Sequence[PreparedRoute], generator: np.random.Generator | None) -> Batch:
+        inputs = self.inputs([route.tokens for route in prepared])
+        if generator is not None:
+            drawn = torch.from_numpy(generator.random(inputs["tokens"].shape) < UNKNOWN_SHARE)
+            inputs["tokens"] = inputs["tokens"].masked_fill(drawn & (inputs["tokens"] != LEARNED.pad), LEARNED.unknown)
+        longest = max(len(route.actions) for route in prepared)
+        features = torch.zeros(len(prepared), longest, self.sights.size)
+        labels = torch.full((len(prepared), longest), IGNORE)
+        for row, route in enumerate(prepared):
+            features[row, : len(route.actions)] = torch.from_numpy(route.features)
+            labels[row, : len(route.actions)] = torch.tensor(route.actions)
+        return label_batch({**inputs, "features": features}, labels, "routes")
+
+    def encode(self, instruction: str) -> list[int]:
+        """Token ids of an instruction. An empty one is a single unknown token."""
+        known = _places(self.words)
+        return [known.get(word, LEARNED.unknown) for word in words_of(instruction)] or [LEARNED.unknown]
+
+    @staticmethod
+    def inputs(tokens: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+        """The `tokens` and `lengths` of instructions."""
+        rows, lengths = padded([np.array(ids) for ids in tokens], LEARNED.pad)
+        return {"tokens": rows, "lengths": lengths}
+
+    def sizes(self) -> dict[str, int]:
+        return {
+            "vocabulary": LEARNED.first_word + len(self.words),
+            "features": self.sights.size,
+            "actions": len(ACTIONS),
+        }
+
+
+@cache
+def _places(words: tuple[str, ...]) -> dict[str, int]:
+    return {word: place for place, word in enumerate(words, LEARNED.first_word)}
+
+
+def fit_routes(routes: Dataset[Route]) -> RouteProcessor:
+    """The processor with all words that occur twice, and all that can be seen on the maps."""
+    counts = Counter(word for route in routes for word in words_of(route.instruction))
+    maps = {id(route.walk_map): route.walk_map for route in routes}
+    words = tuple(sorted(word for word, count in counts.items() if count > 1))
+    return RouteProcessor(words, Sights.of([*maps.values()]))

@@ -1,0 +1,1 @@
+"""Agents in worlds: how they act, and what they learn from."""

@@ -1,0 +1,1 @@
+"""What models answer: how an answer is found, shown and drawn."""

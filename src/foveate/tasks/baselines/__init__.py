@@ -1,0 +1,1 @@
+"""What simple rules and counting reach, to measure a model against."""

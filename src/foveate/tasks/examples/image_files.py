@@ -1,0 +1,66 @@
+"""The images that arguments of `foveate run` name."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import PIL.Image
+
+from foveate.data.dataset import Dataset
+from foveate.data.images.decoding import read_image
+from foveate.data.images.labelled import ReadableImage, images_below, is_damaged, report_damaged
+from foveate.errors import UserError
+
+Image = TypeVar("Image", bound=ReadableImage)
+
+
+def image_files(places: Sequence[str]) -> list[str]:
+    """Files as they are, and all images below folders. Raises UserError for a folder without any."""
+    found: list[str] = []
+    for place in map(Path, places):
+        if not place.is_dir():
+            found.append(str(place))
+            continue
+        if not (files := images_below(place)):
+            raise UserError(f"{place} has no images")
+        found += map(str, files)
+    return found
+
+
+def read_or_report(place: str) -> PIL.Image.Image | None:
+    """The image of a file; None, and a line for the user, where it cannot be read."""
+    try:
+        return read_image(Path(place))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return None
+
+
+def read_images(places: Sequence[str]) -> dict[str, PIL.Image.Image]:
+    """The image of each file that can be read, and a line for the user for each other.
+
+    Raises UserError where none can be read.
+    """
+    different = [*dict.fromkeys(places)]
+    if len(different) == 1:
+        return {different[0]: read_image(Path(different[0]))}
+    found = {place: image for place in different if (image := read_or_report(place)) is not None}
+    if different and not found:
+        raise UserError(f"none of the {len(different)} images can be read")
+    return found
+
+
+def without_damaged(images: Dataset[Image]) -> Dataset[Image]:
+    """The examples whose images can be decoded; a note of the dataset names the others.
+
+    Raises UserError where no image can be decoded.
+    """
+    damaged = [example for example in images if is_damaged(example)]
+    if not damaged:
+        return images
+    if len(damaged) == len(images):
+        raise UserError(f"{images.name}: none of the {len(images):,} images can be read")
+    left_out = {id(example) for example in damaged}
+    kept = [example for example in images if id(example) not in left_out]
+    return Dataset(images.name, kept, images.unit, [*images.notes, report_damaged(damaged)])

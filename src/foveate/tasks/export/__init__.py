@@ -1,0 +1,1 @@
+"""Trained models as files of other libraries."""

@@ -1,0 +1,93 @@
+"""Trained models as ONNX files: which inputs they are given, and what lies beside the file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from foveate.errors import UserError
+from foveate.files import written
+from foveate.interop.onnx import Sample, export_onnx
+from foveate.nn import longest_sequence
+from foveate.tasks.completion.completer import Completer
+from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.language import Language
+from foveate.tasks.predictor import Predictor
+from foveate.tasks.public.bert import WordFiller
+from foveate.tasks.public.embedder import Embedder
+from foveate.tasks.public.labels import PublicClassifier, PublicPairs
+
+MODEL, ABOUT = "model.onnx", "onnx.json"
+
+LONGEST = 48
+"""Tokens of the longest text that an exported file is tried with, where the model has as many positions."""
+
+
+def export_to_onnx(task: Any, out: Path) -> float:
+    """Write model.onnx, the tokenizer and onnx.json, which names inputs, output and labels.
+
+    Returns the greatest difference of onnxruntime's logits from PyTorch's. Raises UserError for a model that cannot be
+    written so.
+    """
+    if isinstance(task, Predictor) and isinstance(task.task, Language):
+        task = as_completer(task)
+    out.mkdir(parents=True, exist_ok=True)
+    model = task.model.to("cpu")
+    make = _inputs(task)
+    sizes = [(3, 31), (1, 1), (2, LONGEST)]
+    if (most := longest_sequence(model)) < LONGEST:
+        sizes = [(3, max(2, int(most) - 2)), (1, 1), (2, int(most))]
+    first, *others = (make(*size) for size in sizes)
+    free = {name: {0: "batch"} | ({1: "length"} if name == "tokens" else {}) for name in first}
+    worst = export_onnx(model, Sample(first, free), others, out / MODEL)
+    tokenizer = getattr(task, "tokenizer", None) or getattr(getattr(task, "processor", None), "tokenizer", None)
+    if tokenizer is not None:
+        with written(out / "tokenizer.json") as path:
+            tokenizer.save(path)
+    about = {
+        "inputs": {
+            name: [free[name].get(place, size) for place, size in enumerate(one.shape)] for name, one in first.items()
+        },
+        "output": "logits",
+        "labels": [*(getattr(task, "labels", None) or getattr(getattr(task, "processor", None), "labels", None) or ())],
+    }
+    with written(out / ABOUT) as path:
+        path.write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+    return worst
+
+
+def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
+    """What makes random inputs of a model: so many rows of so many tokens, or so many images."""
+    random = torch.Generator().manual_seed(1)
+    if isinstance(task, Completer):
+        return lambda rows, length: {"tokens": _tokens(task.model, rows, length, random)}
+    if getattr(task, "description", {}).get("family") == "xlnet":
+        raise UserError("an XLNet is not written as ONNX: language models, BERTs and classifiers of images are")
+    one_text = isinstance(task, Embedder | PublicClassifier | WordFiller) and not isinstance(task, PublicPairs)
+    if one_text or _reads_whole_texts(task):
+        if isinstance(task, Embedder):  # its model gives tokens; the file gives vectors
+            cast(Any, task.model).config.head = "vector"
+        return lambda rows, length: {
+            "tokens": _tokens(task.model, rows, length, random),
+            "lengths": torch.randint(1, length + 1, (rows,), generator=random),
+        }
+    if isinstance(task, Predictor) and task.task.task == "classify-image":
+        sizes = cast(dict[str, int], task.processor.sizes())
+        shape = sizes["channels"], sizes["image_size"], sizes["image_size"]
+        return lambda rows, length: {"pixels": torch.randn(rows, *shape, generator=random)}
+    raise UserError("only language models, BERTs with one text, and classifiers of images are written as ONNX")
+
+
+def _reads_whole_texts(task: Any) -> bool:
+    return (
+        isinstance(task, Predictor)
+        and task.task.task in ("classify", "embed")
+        and task.task.preset.family != "rnn-encoder"
+    )
+
+
+def _tokens(model: Any, rows: int, length: int, random: torch.Generator) -> Tensor:
+    return torch.randint(4, model.config.vocabulary, (rows, length), generator=random)

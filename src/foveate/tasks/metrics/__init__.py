@@ -1,0 +1,1 @@
+"""How good answers are: one file for each kind of answer."""

@@ -1,0 +1,50 @@
+"""What loads a Hugging Face folder of text models: the task is that of the model's head."""
+
+from pathlib import Path
+from typing import Any
+
+from foveate import bundle
+from foveate.errors import UserError
+from foveate.interop.public_folder import head_of, header_of, layout_of
+from foveate.tasks.public.labels import KINDS
+
+
+def bert_opener(folder: Path) -> Any:
+    """What loads the model of a folder: words are filled in, texts, words or pairs get labels or, without a head, texts
+    vectors.
+
+    Raises UserError for another head.
+    """
+    from foveate.tasks.public.bert import WordFiller
+    from foveate.tasks.public.embedder import Embedder, embeds_sentences
+
+    if embeds_sentences(folder):
+        return Embedder
+    (name, *_) = header_of(folder).architectures or ("BertModel",)
+    kinds = {
+        "Model": Embedder,
+        "ForMaskedLM": WordFiller,
+        "ForPreTraining": WordFiller,
+        "ForSequenceClassification": KINDS["text"],
+        "ForTokenClassification": KINDS["tokens"],
+        "ForNextSentencePrediction": KINDS["pair"],
+    }
+    kind = name.removeprefix("Roberta").removeprefix("Bert")
+    if kind not in kinds:
+        raise UserError(f"{folder} is a {name}; foveate runs a BERT or RoBERTa {', '.join(kinds)}")
+    return kinds[kind]
+
+
+def opener(folder: Path) -> Any:
+    """What loads a folder of a GPT, GPT-NeoX, Llama or XLNet: words are predicted, or labels given."""
+    from foveate.tasks.completion.completer import Completer
+
+    if not (folder / bundle.CONFIG).is_file():
+        return Completer
+    if (head := head_of(folder)) in KINDS:
+        return KINDS[head]
+    if layout_of(folder).family == "xlnet":
+        from foveate.tasks.public.xlnet import XLNetEmbedder, XLNetFiller
+
+        return XLNetEmbedder if head == "none" else XLNetFiller
+    return Completer

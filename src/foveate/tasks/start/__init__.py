@@ -1,0 +1,1 @@
+"""Trained weights to begin a training from (`--from`), and what a task takes of them."""

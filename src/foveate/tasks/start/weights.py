@@ -1,0 +1,138 @@
+"""Trained weights to begin a training from: a run folder, a Hugging Face folder of a BERT, or weights by name."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.config import from_dict
+from foveate.contracts import Tokenizer
+from foveate.data.text.files import digest
+from foveate.data.tokens.bert_tokenizer import BertTokenizer, load_text_tokenizer
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.interop.keys import bert
+from foveate.interop.pretrained import locate
+from foveate.interop.weight_files import weight_files
+from foveate.tasks.run_folder import Description, describe
+from foveate.tasks.start.shared_parts import part_names
+from foveate.tensor_files import read_tensors
+
+HEADS = ("head.", "output.")
+"""What the names of a head's tensors begin with; all others are the body's."""
+
+
+@dataclass
+class Start:
+    """A trained model and the tokenizer that it reads with."""
+
+    folder: Path
+    files: list[Path]
+    """Those with its weights."""
+    family: str
+    config: Any
+    """The config of the trained model."""
+    tensors: dict[str, Tensor] = field(repr=False)
+    """Its weights; those of a Hugging Face folder without a head."""
+    tokenizer: Tokenizer | None = field(repr=False)
+    """None for a model that reads no text."""
+    run: Description | None = field(default=None, repr=False)
+    """What a run folder says of itself."""
+
+    @cached_property
+    def body(self) -> dict[str, Tensor]:
+        """The weights without those of the head."""
+        return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(HEADS)}
+
+    @property
+    def digest(self) -> str:
+        """A few letters that are others for other weights."""
+        return " ".join(map(digest, self.files))
+
+    @property
+    def trained_as(self) -> str | None:
+        """The preset that a run began from; its sizes may have been changed."""
+        preset = None if self.run is None else self.run.recipe.get("model")
+        return preset if isinstance(preset, str) else None
+
+    def fill(self, model: nn.Module) -> None:
+        """Give a model the trained body, or as many of its first layers as it has; its head stays as it is.
+
+        Raises UserError where the body does not fit.
+        """
+        self._fill(model, [name for name in model.state_dict() if not name.startswith(HEADS)])
+
+    def fill_parts(self, model: nn.Module, parts: tuple[str, ...]) -> None:
+        """Give a model of another family what both have: the tensors whose names begin so.
+
+        Raises UserError where they do not fit.
+        """
+        self._fill(model, part_names(model.state_dict(), parts, self.body))
+
+    def _fill(self, model: nn.Module, names: Sequence[str]) -> None:
+        """Give a model's tensors of these names the values of those here."""
+        state = model.state_dict()
+        for name in names:
+            if name not in self.body:
+                raise UserError(f"{self.folder} has no tensor '{name}': it is another model")
+            if state[name].shape != self.body[name].shape:
+                shapes = f"{tuple(self.body[name].shape)}, but {tuple(state[name].shape)} in the model"
+                raise UserError(f"{self.folder}: '{name}' is {shapes}: give the model its sizes")
+        model.load_state_dict(state | {name: self.body[name] for name in names})
+
+    @property
+    def preset(self) -> str:
+        """The preset of the run, or the one with the sizes of the body. Raises UserError where there is none."""
+        if self.trained_as is not None:
+            return self.trained_as
+        for name, preset in models.presets().items():
+            kind = models.config_class(self.family)
+            if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
+                return name
+        raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The fields of the config that neither the data nor the head decides."""
+        others = (*models.sizes_of_data(self.family), "head", "predict", "pooling")
+        return {name: value for name, value in asdict(self.config).items() if name not in others}
+
+
+def open_start(place: Path | str) -> Start:
+    """The weights of a folder or a name. Raises UserError, one line, for what is missing, damaged or unknown."""
+    folder = locate(place, lambda line: print(line, file=sys.stderr, flush=True))
+    if bundle.newest_checkpoint(folder) is not None:
+        return _run_folder(folder)
+    if not (folder / bundle.CONFIG).is_file():
+        raise UserError(f"{place} is no folder of a trained model: it has no {bundle.CONFIG}")
+    values = read_json(folder / bundle.CONFIG)
+    return _run_folder(folder) if "format" in values else _public_folder(folder, values)
+
+
+def _run_folder(folder: Path) -> Start:
+    found = bundle.load(folder)
+    folder, run = found.folder, describe(found)
+    config = from_dict(models.config_class(run.family), run.architecture, str(folder / bundle.CONFIG))
+    reads_text = (folder / "tokenizer.json").is_file()
+    tokenizer = load_text_tokenizer(folder / "tokenizer.json") if reads_text else None
+    return Start(folder, [found.weights], run.family, config, found.tensors, tokenizer, run)
+
+
+def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
+    config, files = bert.read_config(values, str(folder / bundle.CONFIG)), weight_files(folder)
+    parts = [read_tensors(file).tensors for file in files]
+    try:
+        body = bert.foveate(config, {name: value for part in parts for name, value in part.items()}, fresh_head=True)
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    return Start(folder, files, "bert", config, body, BertTokenizer.load(folder))
+
+
+def _sizes(config: Any) -> tuple[Any, ...]:
+    names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
+    return tuple(getattr(config, name, None) for name in (*names, "norm", "positions"))

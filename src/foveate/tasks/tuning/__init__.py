@@ -1,0 +1,1 @@
+"""Tuning a language model by what people prefer: what the ways to do so share."""
