@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import fake_robot
 import numpy as np
@@ -34,6 +36,43 @@ def test_a_world_is_its_seed_and_its_actions(monkeypatch) -> None:
     assert np.array_equal(copied.observe()["pixels"], PandaWorld.copy(copied).observe()["pixels"])
     assert not np.array_equal(copied.observe()["pixels"], one.observe()["pixels"])
     assert (one.instruction, one.space) == ("reach", ActionSpace("numbers", 3))
+
+
+def test_worlds_of_two_threads_do_not_move_each_other(monkeypatch) -> None:
+    robot = fake_robot.install(monkeypatch)
+    usual = robot.step
+
+    def step(action: np.ndarray) -> tuple:
+        hand = robot.hand
+        time.sleep(0.002)  # so that the other thread would act now, if it were let in
+        assert robot.hand is hand
+        return usual(action)
+
+    monkeypatch.setattr(robot, "step", step)
+
+    def images(seed: int) -> list[np.ndarray]:
+        world = PandaWorld(REACH, seed)
+        return [(world.act((0.2, -0.1, 0.1)), world.image)[1] for _ in range(4)]
+
+    with ThreadPoolExecutor() as threads:
+        together = list(threads.map(images, (3, 5)))
+    assert [[*map(np.ndarray.tobytes, one)] for one in together] == [
+        [*map(np.ndarray.tobytes, images(seed))] for seed in (3, 5)
+    ]
+
+
+def test_a_world_is_entered_anew_after_an_error(monkeypatch) -> None:
+    robot = fake_robot.install(monkeypatch)
+    world = PandaWorld(REACH, 3)
+    world.act((0.2, 0.0, 0.0))
+    usual = robot.step
+    monkeypatch.setattr(robot, "step", lambda action: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        world.act((0.2, 0.0, 0.0))
+    monkeypatch.setattr(robot, "step", usual)
+    world.act((0.2, 0.0, 0.0))
+    np.testing.assert_allclose(robot.hand, [0.02, 0, 0], atol=1e-6)
+    assert robot.resets == 2
 
 
 def test_episodes_end_at_the_goal_or_after_ten_actions(monkeypatch) -> None:
@@ -85,7 +124,7 @@ def test_the_source_records_the_teacher(tmp_path, monkeypatch) -> None:
 
 def test_where_panda_gym_is_missing(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "panda_gym", None)
-    panda_worlds._simulator.cache_clear()
+    panda_worlds._make_simulator.cache_clear()
     panda_worlds._gymnasium.cache_clear()
     with pytest.raises(UserError, match=r"worlds of panda need panda-gym: pip install 'foveate\[panda\]'"):
         open_world(REACH, 1)
@@ -98,16 +137,19 @@ def test_panda_gyms_own_robot() -> None:
 import numpy as np
 from foveate.data.worlds.panda import PandaWorld, teacher_episode
 from foveate.errors import UserError
+def hand_of(world):
+    with world._entered() as env:
+        return env.task.get_achieved_goal()
 one, other = PandaWorld("panda/Reach", 1), PandaWorld("panda/Reach", 2)
 hands = [[], []]
 for _ in range(2):
     for world, found in zip((one, other), hands):
         world.act(world.teacher())
-        found.append(world._enter().env.task.get_achieved_goal())
+        found.append(hand_of(world))
 alone = PandaWorld("panda/Reach", 1)
 for action, hand in zip(one.done, hands[0]):
     alone.act(action)
-    assert (alone._enter().env.task.get_achieved_goal() == hand).all()
+    assert (hand_of(alone) == hand).all()
 assert np.array_equal(one.image, alone.image)
 images, actions = teacher_episode("panda/Reach", 1)
 assert images.shape[1:] == (84, 84, 4)

@@ -10,8 +10,9 @@ import ctypes
 import os
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ DEPTH = (0.6, 1.2)
 
 MOST_STEPS = {"Reach": 10}
 """Actions until an episode is broken off; in other worlds panda-gym's own limit."""
+
+_MAKING = Lock()
+"""Held while a simulator is made, which changes what all threads share."""
 
 GAIN = 10
 """How strongly the teacher moves towards the goal: in one step by all that is left, at less than 1 / GAIN metres."""
@@ -70,7 +74,8 @@ class PandaWorld:
     def image(self) -> UInt8[np.ndarray, "84 84 4"]:
         """What the camera sees now, in colour and depth."""
         if self._image is None:
-            self._image = _photograph(self._enter().env.sim.physics_client)
+            with self._entered() as env:
+                self._image = _photograph(env.sim.physics_client)
         return self._image
 
     def observe(self) -> dict[str, Float32[np.ndarray, "c 84 84"]]:
@@ -78,11 +83,11 @@ class PandaWorld:
         return {"pixels": encode_images(self.image[None], self.views, self.name)[0]}
 
     def act(self, action: Action) -> bool:
-        simulator = self._enter()
-        *_, ended, _, info = simulator.env.step(np.array(action, np.float32))
-        self.done.append(action)
+        with self._entered() as env:
+            *_, ended, _, info = env.step(np.array(action, np.float32))
+            self.done.append(action)
         self.succeeded, self._image = bool(info["is_success"]), None
-        return ended or len(self.done) >= simulator.most_steps
+        return ended or len(self.done) >= self._simulator.most_steps
 
     def copy(self) -> "PandaWorld":
         copied = PandaWorld(self.name, self.seed, self.views)
@@ -95,22 +100,26 @@ class PandaWorld:
 
     def picture(self) -> UInt8[np.ndarray, "h w 3"]:
         """The view, drawn four times as fine."""
-        return _photograph(self._enter().env.sim.physics_client, 4 * SIDE)[..., :3]
+        with self._entered() as env:
+            return _photograph(env.sim.physics_client, 4 * SIDE)[..., :3]
 
     def teacher(self) -> Action:
         """The action straight towards the goal."""
-        task = self._enter().env.task
-        return tuple(np.clip(GAIN * (task.get_goal() - task.get_achieved_goal()), -1, 1).tolist())
+        with self._entered() as env:
+            return tuple(np.clip(GAIN * (env.task.get_goal() - env.task.get_achieved_goal()), -1, 1).tolist())
 
-    def _enter(self) -> "_Simulator":
-        """The simulator, in the state of this world."""
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[Any]:
+        """The simulator's environment, in the state of this world and for this thread alone."""
         simulator = self._simulator
-        if simulator.world is not self:
-            simulator.world = self
-            simulator.env.reset(seed=self.seed)
-            for action in self.done:
-                simulator.env.step(np.array(action, np.float32))
-        return simulator
+        with simulator.lock:
+            inside, simulator.world = simulator.world is self, None
+            if not inside:
+                simulator.env.reset(seed=self.seed)
+                for action in self.done:
+                    simulator.env.step(np.array(action, np.float32))
+            yield simulator.env
+            simulator.world = self  # whose state nobody knows after an error
 
 
 @dataclass
@@ -119,6 +128,8 @@ class _Simulator:
     most_steps: int
     world: PandaWorld | None = None
     """Whose state it is in."""
+    lock: Lock = field(default_factory=Lock)
+    """Held by the thread that moves or draws the robot."""
 
 
 def teacher_episode(
@@ -150,8 +161,14 @@ def _photograph(client: Any, side: int = SIDE) -> UInt8[np.ndarray, "h w 4"]:
     return np.concatenate([colour, depth[..., None]], -1)
 
 
-@cache
 def _simulator(name: str) -> _Simulator:
+    """The only simulator of a name. Raises UserError for one that is unknown, or where panda-gym is not installed."""
+    with _MAKING:
+        return _make_simulator(name)
+
+
+@cache
+def _make_simulator(name: str) -> _Simulator:
     """PandaReach for panda/Reach. Raises UserError for another name, or where panda-gym is not installed."""
     gymnasium = _gymnasium()
     known = {}
