@@ -204,7 +204,7 @@ def test_unknown_words_of_instructions(runs: Path, files: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"actions": np.array([0, 9, 0])}, "more.npz has 10 actions and images of 3 channels, but this agent has 2"),
+        ({"actions": np.array([0, 9, 0])}, "more.npz has 10 actions, but this agent has 2 actions"),
         ({"actions": np.array([0, -1, 0])}, "{}: actions must be whole numbers from 0 to 999"),
         ({"actions": np.array([0, 10**9, 0])}, "{}: actions must be whole numbers from 0 to 999"),
         ({"actions": np.array([0, 1.5, 0])}, "{}: actions must be whole numbers from 0 to 999"),

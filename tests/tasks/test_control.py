@@ -71,8 +71,15 @@ def test_recordings_of_another_world_are_refused(folder: Path, tmp_path: Path) -
     (tmp_path / "grey").mkdir()
     pixels = np.zeros((2, 56, 56, 1), np.uint8)
     np.savez(tmp_path / "grey" / "0.npz", pixels=pixels, actions=np.array([0, 4]))
-    with pytest.raises(UserError, match="has 5 actions and images of 1 channels, but this agent has 2 actions"):
+    with pytest.raises(UserError, match=r"^0\.npz has 5 actions, but this agent has 2 actions"):
         foveate.load(folder).evaluate([tmp_path / "grey"], InWorld(), CONSOLE)
+    np.savez(tmp_path / "grey" / "0.npz", pixels=pixels, actions=np.array([0, 1]))
+    wrong = r"^0\.npz has images of 1 channels, but this agent reads 3 channels"
+    with pytest.raises(UserError, match=wrong):
+        foveate.load(folder).evaluate([tmp_path / "grey"], InWorld(), CONSOLE)
+    grey = Episodes(data=(tmp_path / "grey",), validation=(tmp_path / "grey",))
+    with pytest.raises(UserError, match=wrong):
+        Control(examples=grey, start=folder, out=tmp_path / "run").learn(console=CONSOLE)
 
 
 @NEEDS_MINIGRID

@@ -15,7 +15,7 @@ from foveate.data.worlds.grid_levels import ACTIONS
 from foveate.errors import UserError
 from foveate.tasks.acting.agents import Acted, InWorld, act_at_random, act_in_levels, success
 from foveate.tasks.acting.examples import FRESH, Acting, Episodes, fit_levels
-from foveate.tasks.acting.recordings import check_actions, compare, mean_action
+from foveate.tasks.acting.recordings import check_recordings, compare, mean_action
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
@@ -81,7 +81,7 @@ class Control(Task[Architecture]):
         """Recordings; or what the model itself does, which is made with the first batch."""
         chosen = self.examples
         if chosen.objective == "imitation":
-            check_actions(processor, train)
+            check_recordings(processor, train)
             return super().batches(train, processor)
         from foveate.tasks.acting.replay import ReplayBatches
 

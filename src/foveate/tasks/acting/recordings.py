@@ -16,9 +16,9 @@ CLOSE = 0.1
 def compare(predictor: Predictor, recordings: Sequence[Recording]) -> Measured:
     """What the model does at each recorded step, beside what was recorded: the likeliest choice, or its movement."""
     processor: EpisodeProcessor = predictor.processor
+    check_recordings(processor, recordings)
     answers, found = [], []
     for recording in recordings:
-        _check(processor, recording)
         outputs = predictor.forward(processor.batch([recording], None).inputs).logits[0].float().cpu()
         done = (outputs.argmax(-1) if processor.kind == "choices" else outputs.clamp(-1, 1)).numpy()
         found.append(done)
@@ -55,18 +55,13 @@ def agreement(
     return figures | ({"action_error": float(np.concatenate(squares).mean() ** 0.5)} if squares else {})
 
 
-def check_actions(processor: EpisodeProcessor, recordings: Iterable[Recording]) -> None:
-    """Raises UserError for actions that the agent does not have."""
+def check_recordings(processor: EpisodeProcessor, recordings: Iterable[Recording]) -> None:
+    """Raises UserError for actions that the agent does not have, and for images of another kind than it reads."""
     for one in recordings:
         if not processor.space.serves(space := space_of(one.actions)):
             raise UserError(f"{one.place} has {space}, but this agent has {processor.space}")
-
-
-def _check(processor: EpisodeProcessor, recording: Recording) -> None:
-    """Raises UserError for a recording of another world than the model's."""
-    space, channels = space_of(recording.actions), recording.read().shape[-1]
-    if not processor.space.serves(space) or (processor.views == "pixels" and channels != processor.channels):
+    first = next(iter(recordings))  # all have its size
+    if processor.views == "pixels" and (channels := first.read().shape[-1]) != processor.channels:
         raise UserError(
-            f"{recording.place} has {space} and images of {channels} channels, "
-            f"but this agent has {processor.space} and reads {processor.channels} channels"
+            f"{first.place} has images of {channels} channels, but this agent reads {processor.channels} channels"
         )
