@@ -117,6 +117,7 @@ def _fail(message: str, own: bool = False, status: int = 2) -> None:
 
     if reports_errors(own):
         print(f"foveate: {one_line(message)}", file=sys.stderr)  # also of a name with line ends
+    end_at_once_on_interrupt()  # while libraries end too
     sys.exit(status)
 
 
