@@ -31,6 +31,7 @@ from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.completion.prompts import Prompting
 from foveate.tasks.language import Language
+from foveate.tasks.looking.readers import CompleterViewer
 from foveate.tasks.predictor import Predictor
 
 FORM = "{input} , {output}"
@@ -251,6 +252,16 @@ def test_a_chat_in_the_terminal_remembers(
     start = [Message("system", "climbed"), Message("user", "the lamp")]
     assert asked == [start, [*start, Message("assistant", first), Message("user", "of stairs")]]
     assert first == second
+
+
+def test_the_page_of_a_chat_has_the_users_words_as_its_title(copied: Path) -> None:
+    (template,) = TEMPLATES
+    (copied / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
+    viewer = CompleterViewer(copied, "cpu")
+    first = TEMPLATES[template].turn("the lamp")
+    assert viewer.look(first, 1000).title == "the lamp"
+    assert viewer.look(TEMPLATES[template].turn(f"{first}of stairs<|im_end|>\nclimbed"), 1000).title == "climbed"
+    assert viewer.look("of stairs", 1000).title == "of stairs"
 
 
 def test_a_chat_is_that_of_its_template() -> None:

@@ -50,6 +50,11 @@ class ChatML:
             before = f"<|im_start|>system\n{self.system}"
         return f"{before}{ChatML.end}\n<|im_start|>user\n{message.strip()}{ChatML.end}\n<|im_start|>assistant\n"
 
+    def last_of_user(self, text: str) -> str:
+        """What the user said last in a chat as text; all of a text in which no user speaks."""
+        _, spoke, message = text.rpartition("<|im_start|>user\n")
+        return message.partition(ChatML.end)[0] if spoke else text
+
 
 _SMOLLM2 = (
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n"

@@ -54,6 +54,13 @@ class CompleterViewer(SingleTextViewer):
             self._template = None
         self.chats = self._template is not None
 
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """The page of a chat has the user's last words as its title."""
+        found = super().look(given, max_length, sites)
+        if self._template is not None and isinstance(given, str):
+            found.title = make_title(self._template.last_of_user(given)) or found.title
+        return found
+
     def write(self, text: str, count: int, chat: bool) -> Grown:
         """The text with at most `count` more of the likeliest tokens."""
         if chat and self._template is not None:
