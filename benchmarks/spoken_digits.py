@@ -1,11 +1,11 @@
 """Tables to train and test speech models on, made from the free spoken digit dataset (8 kHz, six speakers).
 
-    python benchmarks/spoken_digits.py FOLDER OUT [--without SPEAKER]
+    python benchmarks/spoken_digits.py FOLDER OUT [--sounds 6000] [--without SPEAKER]
 
 FOLDER has the recordings `{digit}_{speaker}_{number}.wav`. Numbers 0 to 4 are the test part, as in the dataset's own
 split. OUT gets joined digits of one speaker, with pauses of up to 0.2 s, and their tables of sound<TAB>text:
 
-    train.tsv                 6,000 sounds of 1 to 5 digits
+    train.tsv                 as many sounds of 1 to 5 digits as --sounds says
     test-5.tsv                600 sounds of 1 to 5 digits
     test-7.tsv, test-10.tsv   300 sounds of 7 and of 10 digits
 
@@ -90,10 +90,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--sounds", type=int, default=6000, help="how many sounds to learn from, more than 600")
     parser.add_argument("--without", help="speaker to leave out of the training part")
     given = parser.parse_args()
     train, test = (find(given.folder, part, given.without) for part in (False, True))
-    join(train, 6000, (1, 5), given.out, seed=1)
+    join(train, given.sounds, (1, 5), given.out, seed=1)
     join(test, 600, (1, 5), given.out, seed=2)
     for length in (7, 10):
         join(test, 300, (length, length), given.out, seed=length)
