@@ -2,7 +2,7 @@
 
 from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage
-from foveate.data.text.packing import pack, split_passage
+from foveate.data.text.packing import pack, rows_of_each
 from foveate.data.tokens.tokenizers import train_characters
 from foveate.special_tokens import LEARNED
 
@@ -35,5 +35,5 @@ def test_a_row_has_one_document_and_ends_after_each_paragraph() -> None:
 
 
 def test_a_passage_by_itself() -> None:
-    found = split_passage(passage("x", "abcd"), [5, 6, 7, 8], LEARNED, 4)
-    assert [row.tokens.tolist() for row in found] == [[1, 5, 6, 7], [1, 8, 2]]
+    found = rows_of_each([passage("x", "abd"), passage("x", "e")], LETTERS, 4)
+    assert [row.tokens.tolist() for row in found] == [[START, SPACE, A, B], [START, D, END], [START, SPACE, E, END]]

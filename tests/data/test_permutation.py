@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE
+from foveate.data.dataset import Dataset
 from foveate.data.text.cloze_processor import ClozeProcessor
+from foveate.data.text.documents import Passage
 from foveate.data.text.masking import MASK
 from foveate.data.text.neighbours import BothWays
-from foveate.data.text.packing import TokenRow
+from foveate.data.text.packing import stream_rows
 from foveate.data.text.permutation import Permuted
 from foveate.data.tokens.characters import (
     BEGIN_TEXT,
@@ -99,12 +101,26 @@ def test_neighbours(vocabulary: OpenVocabulary) -> None:
     assert BothWays(vocabulary).ask(rows[:1], [np.array([2])])["places"].tolist() == [[2]]
 
 
+def test_rows_keep_the_words_that_are_unknown(vocabulary: OpenVocabulary) -> None:
+    """Numbers of other words hold for one object, so rows that are kept have the words."""
+    text = Dataset("some", [Passage("x", "", ("a dog⁇ zebra ⁇ cat",))])
+    (row,) = stream_rows(text, vocabulary, 20)
+    a, dog, cat = vocabulary.encode(["a dog cat"])[0]
+    assert row.words == ("⁇", "▁zebra", "▁⁇")
+    assert row.tokens.tolist() == [START, a, dog, UNKNOWN, UNKNOWN, UNKNOWN, cat, END]
+    other = vocabulary.anew()
+    opened = other.opened(row.tokens, row.words)
+    assert other.closed(opened).tolist() == row.tokens.tolist()
+    assert other.pieces(opened[2:-1].tolist()) == ["dog", "⁇", "zebra", "⁇", "cat"]
+    assert vocabulary.decode(vocabulary.encode(["a dog⁇ zebra ⁇ cat"])) == ["a dog⁇ zebra ⁇ cat"]
+
+
 def test_the_processor_is_saved_and_loaded(vocabulary: OpenVocabulary, tmp_path: Path) -> None:
     processor = ClozeProcessor(train_words(["a cat, a dog", "a dog, a cat"], 20, special=[MASK]), "both ways")
     for name, write in processor.files().items():
         write(tmp_path / name)
     loaded = ClozeProcessor.load(tmp_path)
     assert loaded.hiding == "both ways"
-    row = TokenRow("", np.array([START, *loaded.tokenizer.encode(["a zebra"])[0]]))
-    assert loaded.targets(row) == [*vocabulary.encode(["a"])[0], UNKNOWN]
+    (row,) = stream_rows([Passage("x", "", ("a zebra",))], loaded.tokenizer, 9)
+    assert loaded.targets(row) == [*vocabulary.encode(["a"])[0], UNKNOWN, END]
     assert loaded.sizes() == {"vocabulary": len(vocabulary)}

@@ -10,7 +10,9 @@ import torch
 from rich.console import Console
 
 from foveate.data.text import spooled_passages, token_shards
+from foveate.data.tokens import word_counts
 from foveate.tasks.cloze import Cloze, ClozeText
+from foveate.tasks.examples import prose_text
 from foveate.tasks.examples.prose_text import LanguageText
 from foveate.tasks.language import Language
 
@@ -98,3 +100,21 @@ def test_whole_documents_are_held_out(tmp_path: Path) -> None:
         assert not sides[0] & sides[1]
         assert [len(side) for side in sides] == [36, 9]
         assert len(learn) + len(check) > 100
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_a_vocabulary_is_not_learned_from_is_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> str:
+        task, said = RECIPES[name](tmp_path), StringIO()
+        task.learn(console=Console(file=said, width=300))
+        return said.getvalue()
+
+    assert "the vocabulary" not in told()
+    monkeypatch.setattr(word_counts, "MOST", 50)
+    monkeypatch.setattr(prose_text, "VOCABULARY_FROM", 60)
+    (tmp_path / "run").rename(tmp_path / "before")
+    said = told()
+    assert said.count("the vocabulary is learned from one passage in ") == 1
+    assert said.count("most frequent different words: all of them would have more than 50 characters") == 1

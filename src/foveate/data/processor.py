@@ -36,6 +36,11 @@ class SavedProcessor(ABC):
         """What it learned from the examples, for the user."""
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
 
+    @property
+    def report(self) -> str:
+        """One line for the user, or more: what of the examples a vocabulary was not learned from."""
+        return "\n".join(dict.fromkeys(line for part in vars(self).values() if (line := getattr(part, "report", ""))))
+
     def files(self) -> dict[str, Callable[[Path], object]]:
         """The files that `load` needs, and what writes each."""
         text = json.dumps(asdict(self), ensure_ascii=False)  # type: ignore[call-overload]

@@ -16,7 +16,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.cloze_processor import OF_CHARACTERS, ClozeProcessor
 from foveate.data.text.documents import Passage
 from foveate.data.text.masking import MASK
-from foveate.data.text.packing import TokenRow, pack, split_passage
+from foveate.data.text.packing import TokenRow, pack, rows_of_each
 from foveate.data.text.spooled_passages import spooled
 from foveate.data.text.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
@@ -25,7 +25,7 @@ from foveate.tasks.answers.blanks import FilledText, Filling, blanks_of, check_b
 from foveate.tasks.baselines.ngrams import Ngrams
 from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.examples.data_options import check_vocabulary
-from foveate.tasks.examples.prose_text import COUNTED, hold_out_documents, texts_to_count, watch
+from foveate.tasks.examples.prose_text import COUNTED, hold_out_documents, texts_to_count, watch, where_to_count
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
@@ -127,9 +127,11 @@ class Cloze(Task[Architecture]):
         """Whole documents where there are many, otherwise passages."""
         return hold_out_documents(train, every) or super().hold_out(train, every)
 
+    def advice(self, train: Dataset[Passage]) -> list[str]:
+        return where_to_count(train) if self.start is None else []
+
     def fit(self, train: Dataset[Passage]) -> ClozeProcessor:
-        chosen = self.examples
-        hiding = HIDING_OF_FAMILY[self.preset.family]
+        chosen, hiding = self.examples, HIDING_OF_FAMILY[self.preset.family]
         units = "words" if hiding in OF_CHARACTERS else chosen.tokens
         tokenizer = TRAINERS[units](texts_to_count(train), chosen.vocabulary, chosen.lowercase, [MASK])
         return ClozeProcessor(tokenizer, hiding, chosen.hidden)
@@ -185,8 +187,8 @@ class Cloze(Task[Architecture]):
         return found
 
     def notes(self, predictor: Predictor, examples: Sequence[Passage]) -> list[str]:
-        changed = self._changed(predictor)
-        return [f"no n-grams to compare with: {changed}"] if changed else ["n-grams see only the tokens before"]
+        lost = self._changed(predictor)
+        return [f"no n-grams to compare with: {lost}" if lost else "n-grams see only the tokens before"]
 
     def picture(self, predictor: Predictor, prediction: FilledText) -> Any:
         """Where the model looked from each [MASK], in its last layer: the mean of the heads."""
@@ -229,10 +231,8 @@ class Cloze(Task[Architecture]):
 
     def _rows(self, predictor: Predictor, passages: Sequence[Passage]) -> Dataset[TokenRow]:
         """Each passage by itself."""
-        tokenizer, length = predictor.processor.tokenizer, self.examples.max_length
-        tokens = zip(passages, tokenizer.encode([passage.text for passage in passages]), strict=True)
-        rows = [row for passage, own in tokens for row in split_passage(passage, own, tokenizer.special, length)]
-        return Dataset("passages", rows, "rows")
+        rows = rows_of_each(passages, predictor.processor.tokenizer, self.examples.max_length)
+        return Dataset("passages", list(rows), "rows")
 
     def _changed(self, predictor: Predictor) -> str:
         """Why the training text cannot be counted; empty if it can."""

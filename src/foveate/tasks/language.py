@@ -21,7 +21,15 @@ from foveate.tasks.answers.continuations import Composing, continue_texts
 from foveate.tasks.answers.written import Written
 from foveate.tasks.baselines.ngrams import Ngrams
 from foveate.tasks.examples.checks import unseen_labels
-from foveate.tasks.examples.prose_text import COUNTED, FILES, LanguageText, hold_out_documents, texts_to_count, watch
+from foveate.tasks.examples.prose_text import (
+    COUNTED,
+    FILES,
+    LanguageText,
+    hold_out_documents,
+    texts_to_count,
+    watch,
+    where_to_count,
+)
 from foveate.tasks.examples.text_task import TOKENS_TOGETHER, TextTask
 from foveate.tasks.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.predictor import Measured, Predictor
@@ -95,6 +103,9 @@ class Language(TextTask[Architecture]):
 
     def lengths(self, processor: LanguageProcessor, examples: Iterable[Passage]) -> list[int]:
         return list(map(len, processor.tokenizer.encode([passage.text for passage in examples])))
+
+    def advice(self, train: Dataset[Passage]) -> list[str]:
+        return where_to_count(train) if self.start is None else []
 
     def fit(self, train: Dataset[Passage]) -> LanguageProcessor:
         chosen, conditions = self.examples, list[str]()

@@ -71,7 +71,7 @@ class Page(Beginning[Architecture], ABC):
         """Raise UserError for examples that cannot be learned."""
 
     def advice(self, train: Dataset[Any]) -> list[str]:
-        """Lines for the user, told before the training: what would learn more from such examples."""
+        """Lines for the user, told before the training: what is done with such examples, what would learn more."""
         return []
 
     def hold_out(self, train: Dataset[Any], every: int) -> tuple[Dataset[Any], Dataset[Any]]:

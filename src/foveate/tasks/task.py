@@ -95,8 +95,9 @@ class Task(Page[Architecture]):
         trained = self.trained_processor()
         processor = self.fit(train) if trained is None else self.grow(trained, train)
         batches = self.batches(train, processor)
-        if report := getattr(batches, "report", ""):
-            console.print(report, markup=False, highlight=False)
+        for report in (processor.report, getattr(batches, "report", "")):
+            if report:
+                console.print(report, markup=False, highlight=False)
         model = self._model(processor.sizes())
         console.print(self.summary(model, processor.summary), markup=False, highlight=False)
         predictor = Predictor(self, model, processor, self.description(model))

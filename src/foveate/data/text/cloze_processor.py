@@ -12,12 +12,13 @@ from foveate.config import from_dict
 from foveate.contracts import Batch, Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.processor import PROCESSOR, Processor
+from foveate.data.ragged import Numbers
 from foveate.data.text.documents import Passage
 from foveate.data.text.masking import Hiding, Masked, encode_question
 from foveate.data.text.neighbours import BothWays
 from foveate.data.text.packing import TokenRow, stream_rows
 from foveate.data.text.permutation import Permuted
-from foveate.data.text.token_shards import keep_rows, rows_key
+from foveate.data.text.token_shards import Row, keep_rows, rows_key
 from foveate.data.tokens.characters import OpenVocabulary
 from foveate.data.tokens.tokenizers import SubwordTokenizer, load_tokenizer
 from foveate.errors import one_of
@@ -42,6 +43,16 @@ class _Saved:
     share: float
 
 
+def _to_keep(row: TokenRow) -> Row:
+    """A row for a file: with its unknown words before its place."""
+    return row.tokens, len(row.words), "\n".join([*row.words, row.place])
+
+
+def _kept(tokens: Numbers, words: int, text: str) -> TokenRow:
+    *unknown, place = text.split("\n", words)
+    return TokenRow(place, tokens, tuple(unknown))
+
+
 @dataclass
 class ClozeProcessor(Processor[TokenRow]):
     """Hides tokens of rows, and reads texts in which users have hidden words."""
@@ -64,12 +75,10 @@ class ClozeProcessor(Processor[TokenRow]):
     def keep(self, passages: Dataset[Passage], watched: Iterable[Passage], length: int) -> Dataset[TokenRow]:
         """The passages, which are read from `watched`, packed into rows of `length` tokens: of a large text in files of
         the cache, which a later training on the same text finds there."""
-        if isinstance(self.tokenizer, OpenVocabulary):  # its numbers hold for this process
-            return Dataset(passages.name, list(stream_rows(watched, self.tokenizer, length)), "rows")
         rows = keep_rows(
-            lambda: ((row.tokens, 0, row.place) for row in stream_rows(watched, self.tokenizer, length)),
-            lambda tokens, _, place: TokenRow(place, tokens),
-            rows_key(passages, self.tokenizer, length),
+            lambda: map(_to_keep, stream_rows(watched, self.tokenizer, length)),
+            _kept,
+            rows_key(passages, self.tokenizer, length, *(["words"] if self.hiding in OF_CHARACTERS else [])),
         )
         return Dataset(passages.name, rows, "rows")
 
@@ -80,16 +89,19 @@ class ClozeProcessor(Processor[TokenRow]):
         return len(prepared.tokens)
 
     def batch(self, prepared: Sequence[TokenRow], generator: np.random.Generator | None) -> Batch:
-        return self.way.hide([row.tokens for row in prepared], generator)
+        if not isinstance(self.tokenizer, OpenVocabulary):
+            return self.way.hide([row.tokens for row in prepared], generator)
+        words = self.tokenizer.anew()  # numbers for the words of this batch, which another thread may not need
+        way = HIDING[self.hiding](words, self.share)
+        return way.hide([words.opened(row.tokens, row.words) for row in prepared], generator)
 
     def question(self, text: str) -> tuple[list[int], list[int]]:
         """The tokens of a text, and where its masks are among them."""
         return encode_question(text, self.tokenizer)
 
     def targets(self, row: TokenRow) -> list[int]:
-        """The tokens of a row, without the start token, as those of the vocabulary."""
-        tokens = row.tokens[1:]
-        return (self.tokenizer.closed(tokens) if isinstance(self.tokenizer, OpenVocabulary) else tokens).tolist()
+        """The tokens of a row, without the start token."""
+        return row.tokens[1:].tolist()
 
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer)}

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
+from typing import Any
 
 import numpy as np
 
 from foveate.contracts import Tokenizer
 from foveate.data.dataset import Dataset
 from foveate.data.text.documents import Passage
+from foveate.data.tokens.characters import OpenVocabulary
 from foveate.special_tokens import SpecialTokens
 
 PIECE = 5_000
@@ -22,9 +24,11 @@ class TokenRow:
     place: str
     """Where the first of them stands."""
     tokens: np.ndarray = field(repr=False)
+    words: tuple[str, ...] = ()
+    """The unknown words, in their order, where the tokenizer is an `OpenVocabulary`."""
 
     def content(self) -> bytes:
-        return self.tokens.tobytes()
+        return b"\0".join([self.tokens.tobytes(), *(word.encode() for word in self.words)])
 
 
 def pack(passages: Dataset[Passage], tokenizer: Tokenizer, length: int) -> Dataset[TokenRow]:
@@ -42,28 +46,41 @@ def stream_rows(passages: Iterable[Passage], tokenizer: Tokenizer, length: int) 
         yield from _rows_of_document(group, tokenizer.special, length - 1)
 
 
-def split_passage(passage: Passage, tokens: list[int], special: SpecialTokens, length: int) -> list[TokenRow]:
-    """One passage with its end token as rows, whatever comes before and after it."""
-    return list(_rows_of_document([(passage, tokens)], special, length - 1))
+def rows_of_each(passages: Iterable[Passage], tokenizer: Tokenizer, length: int) -> Iterator[TokenRow]:
+    """Each passage with its end token as rows, whatever comes before and after it."""
+    for pair in _tokenized(passages, tokenizer):
+        yield from _rows_of_document([pair], tokenizer.special, length - 1)
 
 
-def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tuple[Passage, list[int]]]:
+Tokens = list[int | str]
+"""Tokens, and the words that are unknown."""
+
+
+def _tokenized(passages: Iterable[Passage], tokenizer: Tokenizer) -> Iterator[tuple[Passage, Tokens]]:
+    encode: Any = tokenizer.read if isinstance(tokenizer, OpenVocabulary) else tokenizer.encode
     passages = iter(passages)
     while piece := list(islice(passages, PIECE)):
-        yield from zip(piece, tokenizer.encode([passage.text for passage in piece]), strict=True)
+        yield from zip(piece, encode([passage.text for passage in piece]), strict=True)
 
 
 def _rows_of_document(
-    parts: Iterable[tuple[Passage, list[int]]], special: SpecialTokens, length: int
+    parts: Iterable[tuple[Passage, Tokens]], special: SpecialTokens, length: int
 ) -> Iterator[TokenRow]:
-    tokens: list[int] = []
+    tokens: Tokens = []
     places: list[str] = []
     for paragraph, group in groupby(parts, lambda part: part[0].place):
-        for own in chain((own for _, own in group), [[special.end]]):
+        end: Tokens = [special.end]
+        for own in chain((own for _, own in group), [end]):
             places += [paragraph] * len(own)
             tokens += own
             while len(tokens) >= length:
-                yield TokenRow(places[0], np.array([special.start, *tokens[:length]], np.int32))
+                yield _row(places[0], tokens[:length], special)
                 del tokens[:length], places[:length]
     if tokens:
-        yield TokenRow(places[0], np.array([special.start, *tokens], np.int32))
+        yield _row(places[0], tokens, special)
+
+
+def _row(place: str, tokens: Tokens, special: SpecialTokens) -> TokenRow:
+    words = tuple(token for token in tokens if isinstance(token, str))
+    known = [special.unknown if isinstance(token, str) else token for token in tokens] if words else tokens
+    return TokenRow(place, np.array([special.start, *known], np.int32), words)

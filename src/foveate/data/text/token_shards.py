@@ -34,7 +34,7 @@ INDEX, LENGTHS, NUMBERS, PLACES, ENDS = "shards.json", "lengths.bin", "numbers.b
 
 
 Row = tuple[Numbers, int, str]
-"""Tokens that are read together, a number that the caller gives them, and where they stand in the text."""
+"""Tokens that are read together, a number that the caller gives them, and a text: where they stand."""
 
 R = TypeVar("R")
 

@@ -10,6 +10,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from foveate.data.tokens.library_panics import told_in_one_line
 from foveate.data.tokens.word_cache import WordCache
+from foveate.data.tokens.word_counts import WordCounts
 from foveate.errors import UserError
 from foveate.limits import check_file
 from foveate.special_tokens import LEARNED, SpecialTokens
@@ -46,7 +47,8 @@ class SubwordTokenizer:
     one unknown token, which decodes to '⁇'.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, report: str = "") -> None:
+        self.report = report  # what the vocabulary was not learned from
         tokenizer.encode_special_tokens = True  # a user who writes "<end>" means these five characters
         self._tokenizer = tokenizer
         mask = tokenizer.token_to_id(MASK)
@@ -98,8 +100,7 @@ def train_bpe(
     Neural Machine Translation of Rare Words with Subword Units, Sennrich, Haddow, Birch, 2016.
 
     Raises UserError when there is no text, or when its characters alone are more than `size`.
-    """
-    # no limit_alphabet: between characters of one frequency the library would choose by chance
+    """  # no limit_alphabet: between characters of one frequency the library would choose by chance
     trainer = trainers.BpeTrainer(
         vocab_size=size, min_frequency=2, special_tokens=[*SPECIAL, *special], show_progress=False
     )
@@ -165,10 +166,8 @@ PairTokens = Literal["subwords", "words", "characters", "pieces"]
 TRAINERS = {"subwords": train_bpe, "words": train_words, "characters": train_characters, "pieces": train_pieces}
 """What learns a vocabulary, by what its entries are; each from texts, a size, and whether to lower-case."""
 
-
 UNKNOWN_WORD = decoders.Replace(UNKNOWN, f"{SPACE}{UNKNOWN}")
 """Gives an unknown word the space that words have before them, which a vocabulary of words keeps with the word."""
-
 
 _CASED, _IGNORED = r"[\p{Lu}\p{Ll}\p{Lt}]", r"[\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'’.:·‘․‧︓﹒﹕＇．：]"
 
@@ -194,12 +193,13 @@ def _trained(
         ]
     )
     tokenizer.decoder = decoders.Sequence([*before_joining, decoders.Metaspace(SPACE, prepend_scheme="always")])
-    tokenizer.train_from_iterator(texts, trainer)
+    counts = WordCounts(texts)  # no unit reaches across a space
+    tokenizer.train_from_iterator(counts.texts(), trainer)
     if trainer.vocab_size <= len(SPECIAL):
         raise UserError(f"a vocabulary of {trainer.vocab_size} entries is too small: {len(SPECIAL)} are special ones")
     if tokenizer.get_vocab_size() == len(trainer.special_tokens):
         raise UserError("there is no text to learn a vocabulary from, or nothing in it occurs twice")
-    return SubwordTokenizer(tokenizer)
+    return SubwordTokenizer(tokenizer, counts.report)
 
 
 def load_tokenizer(path: Path) -> SubwordTokenizer:

@@ -35,6 +35,12 @@ def texts_to_count(train: Dataset[Passage]) -> Iterator[str]:
     return (passage.text for passage in train.iterate_some(VOCABULARY_FROM))
 
 
+def where_to_count(train: Dataset[Passage]) -> list[str]:
+    """A line for the user where `texts_to_count` are not all."""
+    every = -(-len(train) // VOCABULARY_FROM)
+    return [f"the vocabulary is learned from one passage in {every:,}, evenly from all over"] if every > 1 else []
+
+
 def hold_out_documents(train: Dataset[Passage], every: int) -> tuple[Dataset[Passage], Dataset[Passage]] | None:
     """The passages of most documents, and those of one of `every` or of twenty; None where documents are few."""
     every = min(every, DOCUMENTS)
