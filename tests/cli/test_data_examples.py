@@ -14,6 +14,7 @@ from foveate.data.images.questions import ImageQuestion
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.sources import examples
 from foveate.data.worlds.maps import read_map
+from foveate.errors import UserError
 from foveate.tasks.looking.worlds import _WALK
 
 
@@ -32,6 +33,16 @@ def test_images_and_what_is_known_of_them(
     with PIL.Image.open(tmp_path / "x" / "2.png") as image:
         assert image.getpixel((0, 0)) == (0, 0, 255)
     assert (tmp_path / "x" / "examples.tsv").read_text() == "1.png\ta 0, other\n2.png\ta 1, other\n"
+
+
+def test_other_files_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opens(monkeypatch, SimpleNamespace(read=PIL.Image.new("RGB", (7, 5)).copy, captions=("a",)))
+    (tmp_path / "1.png").write_text("mine")
+    with pytest.raises(UserError, match=f"^{tmp_path} holds other files, which might be replaced: name another --out"):
+        examples.write_examples("emoji-captions", tmp_path, 1)
+    assert (tmp_path / "1.png").read_text() == "mine"
+    for _ in range(2):  # its own may be
+        examples.write_examples("emoji-captions", tmp_path / "x", 1)
 
 
 def test_questions_about_the_same_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,11 +129,15 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "layers in 4 parts, shards on 4" in out
     main(["size", "gpt3-175b", "--gpus", "64", "--gpu", "h100", "--length", "2048"])
     assert "does not fit" in capsys.readouterr().out
-    for arguments in (["gpt2", "--gpu", "h99"], ["gpt22"], ["gpt2", "--utilisation", "2"], ["las"]):
+    wrong = [["gpt2", "--gpu", "h99"], ["gpt22"], ["gpt2", "--utilisation", "2"], ["gpt2", "--tokens", "inf"], ["las"]]
+    wrong.append(["gpt2", "--sizes", "clases", "5"])
+    for arguments in wrong:
         with pytest.raises(SystemExit) as ended:
             main(["size", *arguments])
         assert ended.value.code == 2
-    assert "for which no sizes are known" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "for which no sizes are known" in told
+    assert "unknown size of gpt2 that data decides 'clases'; did you mean classes?" in told
 
 
 def test_images_need_no_length() -> None:

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from foveate import models
+from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
-from foveate.errors import UserError, at_least, unknown
+from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_part, measure_preset
 from foveate.files import written
@@ -67,6 +68,7 @@ class SizeOptions:
             raise unknown("device", self.gpu, GPUS)
         for name in ("tokens", "price"):
             at_least(0, name, getattr(self, name))
+            at_most(1e30, name, getattr(self, name))
         if not 0 < self.utilisation <= 1:
             raise UserError(f"utilisation is {self.utilisation}, but must be above 0 and at most 1")
 
@@ -74,6 +76,8 @@ class SizeOptions:
 def main(arguments: Sequence[str]) -> None:
     options = parse(SizeOptions, arguments, "size")
     options.check()
+    if options.out is not None:
+        check_place(options.out)
     headings, rows = _scaling() if options.preset is None else _one(options, options.preset)
     table = Table(*headings)
     for row in rows:
@@ -105,7 +109,10 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
 def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     preset = models.preset(name)
     known = {"classes": 1000, "channels": 3, "image_size": 224, "conditions": 1, **options.sizes}
-    sizes = {part: known.get(part, options.vocabulary) for part in models.sizes_of_data(preset.family)}
+    decided = models.sizes_of_data(preset.family)
+    for given in options.sizes:
+        one_of(f"size of {name} that data decides", given, decided)
+    sizes = {size: known.get(size, options.vocabulary) for size in decided}
     size = measure_preset(name, sizes, options.batch, options.length)
     memory, speed = GPUS[options.gpu]
     unit = "a token" if size.tokens > options.batch else "an example"

@@ -10,7 +10,7 @@ from foveate.data.sources import SOURCES, open_source
 from foveate.data.worlds.maps import write_map
 from foveate.data.worlds.routes import Route
 from foveate.errors import UserError, at_least, unknown
-from foveate.files import check_writable
+from foveate.files import check_writable, written
 
 TABLE = "examples.tsv"
 
@@ -25,6 +25,8 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     if name not in SOURCES:
         raise unknown("source", name, SOURCES)
     check_writable(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / TABLE).is_file():
+        raise UserError(f"{folder} holds other files, which might be replaced: name another --out")
     test = open_source(name, task=SOURCES[name].tasks[0]).test
     groups = [list(same) for _, same in islice(groupby(test, _file_of), count)]
     if not groups or not (hasattr(groups[0][0], "read") or hasattr(groups[0][0], "path")):
@@ -34,7 +36,8 @@ def write_examples(name: str, folder: Path, count: int) -> list[Path]:
     for number, same in enumerate(groups, 1):
         paths.append(_write(same[0], folder / str(number)))
         lines += [f"{paths[-1].name}\t{_known(example)}\n" for example in same]
-    (folder / TABLE).write_text("".join(lines), encoding="utf-8")
+    with written(folder / TABLE) as table:
+        table.write_text("".join(lines), encoding="utf-8")
     return paths
 
 
@@ -47,14 +50,17 @@ def _write(example: Any, place: Path) -> Path:
     if isinstance(example, Route):
         path = place.with_suffix(".xml")
         write_map(path, example.walk_map)
-        place.with_suffix(".txt").write_text(f"{path} {_known(example)}\n", encoding="utf-8")
+        with written(place.with_suffix(".txt")) as text:
+            text.write_text(f"{path} {_known(example)}\n", encoding="utf-8")
         return path
     if hasattr(example, "path"):  # a sound, which is a file already
         path = place.with_suffix(Path(example.path).suffix)
-        shutil.copyfile(example.path, path)
+        with written(path) as copy:
+            shutil.copyfile(example.path, copy)
         return path
     path = place.with_suffix(".png")
-    example.read().save(path)
+    with written(path) as picture:
+        example.read().save(picture)
     return path
 
 
