@@ -2,6 +2,7 @@
 
 import builtins
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,11 @@ def test_what_cannot_be_used(data: bytes, message: str, monkeypatch: pytest.Monk
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"^there is no file .*missing.wav$"):
         read_sound(tmp_path / "missing.wav")
-    with pytest.raises(UserError, match=r"cannot be read: Is a directory$"):
+    with pytest.raises(UserError, match=r"^could not read .*: it is a folder$"):
         read_sound(tmp_path)
+    os.mkfifo(tmp_path / "pipe.wav")  # whose writer would be waited for
+    with pytest.raises(UserError, match=r"^could not read .*pipe.wav: it is no regular file$"):
+        read_sound(tmp_path / "pipe.wav")
     monkeypatch.setattr(sounds, "LARGEST", 2**20)
     (tmp_path / "large.wav").write_bytes(bytes(2**20 + 1))
     with pytest.raises(UserError, match=r"large.wav has 1 MiB; the limit is 1 MiB$"):

@@ -51,6 +51,8 @@ def entry(name: str, kind: int, value: bytes) -> bytes:
         (entry("deep", 9, struct.pack("<IQ", 9, 1) * 50_000), "is truncated or damaged"),
         (entry("text", 8, struct.pack("<Q", 2**64 - 1)), "is truncated or damaged"),
         (b"GGUF" + struct.pack("<IQQ", 3, 2**63, 0), "is truncated or damaged"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + text("a") + struct.pack("<IQQIQ", 2, 0, 2**63, 0, 0), "is truncated"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + text("a") + struct.pack("<I70QIQ", 70, *[0] * 72), "is truncated"),
     ],
 )
 def test_a_header_that_claims_what_is_not_there(content: bytes, message: str, tmp_path: Path) -> None:

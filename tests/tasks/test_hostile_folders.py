@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ tiny_folders = pytest.importorskip("tiny_folders", reason="transformers is not i
 from tiny_folders import looked  # noqa: E402
 
 from foveate.errors import UserError  # noqa: E402
-from foveate.interop.layout import ConfigReader  # noqa: E402
+from foveate.interop.layout import ConfigReader, label_names  # noqa: E402
 from foveate.tasks.looking import open_model  # noqa: E402
 
 Folders = Callable[[str], Path]
@@ -53,3 +54,12 @@ def test_a_tokenizer_that_backtracks_without_end(copied: Folders, capfd: pytest.
     with pytest.raises(UserError, match=r"^the tokenizer cannot read the text: .*retry-limit"):
         looked(folder, "a" * 60 + "b")
     assert "panicked" not in capfd.readouterr().err
+
+
+def test_many_labels_are_compared_once() -> None:
+    named = {str(number): f"LABEL_{number}" for number in range(40_000)}
+    began = time.process_time()
+    assert label_names({"id2label": named}, "config.json")[-1] == "LABEL_39999"
+    with pytest.raises(UserError, match=r"^config.json has the label 'LABEL_7' 2 times$"):
+        label_names({"id2label": named | {"9": "LABEL_7"}}, "config.json")
+    assert time.process_time() - began < 5

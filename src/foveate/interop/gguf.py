@@ -23,6 +23,9 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 
 _TEXT, _ARRAY = 8, 9
 
+_DIMENSIONS = 4
+"""Of a tensor, at most."""
+
 _BLOCK = 32
 """Numbers of a block that share a scale."""
 
@@ -110,7 +113,7 @@ class _Reader:
         shapes, places = {}, {}
         for _ in range(tensors):
             name = self.text()
-            shapes[name] = tuple(self.number("Q") for _ in range(self.number("I")))[::-1]
+            shapes[name] = self.shape()
             code, start = self.number("I"), self.number("Q")
             if code not in TYPES:
                 known = ", ".join(kind.name for kind in TYPES.values())
@@ -126,6 +129,13 @@ class _Reader:
         (value,) = struct.unpack_from(f"<{code}", self.bytes, self.at)
         self.at += struct.calcsize(f"<{code}")
         return value
+
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of a tensor, rows first. Raises ValueError for what no tensor has."""
+        sizes = tuple(self.number("Q") for _ in range(self.number("I")))[::-1]
+        if len(sizes) > _DIMENSIONS or math.prod(max(size, 1) for size in sizes) >= 2**63:
+            raise ValueError
+        return sizes
 
     def text(self) -> str:
         length = self.number("Q")

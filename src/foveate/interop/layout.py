@@ -1,5 +1,6 @@
 """What foveate knows of a family's public layout: its `config.json` and the names of its tensors."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,8 +48,9 @@ def label_names(values: Mapping[str, Any], where: str) -> list[str]:
     if not isinstance(named, Mapping) or {*map(str, named)} != {*map(str, range(len(named)))}:
         raise UserError(f"{where} has the id2label {show_value(named)}, but labels are numbered 0, 1, 2, ...")
     found = [str(named[number]) for number in sorted(named, key=int)]
-    if twice := [name for name in found if found.count(name) > 1]:
-        raise UserError(f"{where} has the label '{twice[0]}' {found.count(twice[0])} times")
+    name, count = Counter(found).most_common(1)[0]
+    if count > 1:
+        raise UserError(f"{where} has the label '{name}' {count} times")
     return found
 
 

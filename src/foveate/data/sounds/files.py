@@ -13,6 +13,7 @@ from jaxtyping import Float32
 
 from foveate.data.sounds.wav import check_length, decode_wav, is_wav
 from foveate.errors import UserError
+from foveate.limits import check_file
 
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".mp3")
 """Extensions of sound files."""
@@ -60,9 +61,7 @@ class Sound:
 def read_sound(path: Path) -> Sound:
     """The sound in a file. Raises UserError, which names the file, if there is none that can be used."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise UserError(f"{path} has {size / 2**20:,.0f} MiB; the limit is {LARGEST // 2**20:,} MiB")
+        check_file(path, LARGEST)
         data = path.read_bytes()
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None

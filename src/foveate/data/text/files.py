@@ -17,8 +17,11 @@ TEXTS = (".txt", ".txt.gz")
 MOST_BYTES_OF_LINE = 4 * 2**20
 """A longer line is no sentence, document or row of a table, and would be held in memory many times over."""
 
-MOST_EXPANSION = 200
+MOST_EXPANSION = 50
 """A compressed file of text grows to ten times its size at most; one that grows more than this was made to do harm."""
+
+SMALL = 16 * 2**20
+"""Bytes of text that a compressed file of any size may hold: a few lines that repeat shrink to almost nothing."""
 
 GZIP = b"\x1f\x8b"
 """How a compressed file begins, and none that is UTF-8."""
@@ -115,7 +118,7 @@ def _decompressed(file: BinaryIO, path: Path) -> Iterator[bytes]:
     size = 0
     for line in _bounded(gzip.GzipFile(fileobj=file)):
         size += len(line)
-        if size > MOST_EXPANSION * max(file.tell(), MOST_BYTES_OF_LINE):
+        if size > SMALL + MOST_EXPANSION * file.tell():
             raise UserError(f"{path} expands to more than {MOST_EXPANSION} times its size, which no text does")
         yield line
 
