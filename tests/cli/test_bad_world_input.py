@@ -120,6 +120,8 @@ def test_questions(runs: Path, files: Path, tmp_path: Path, fails: Fails, capsys
     first, *others = out.splitlines()
     assert first.startswith(f"{good}\tzyx qqq?\t")
     assert others == [""] * 3
+    main(["run", str(runs / "answer"), str(good), "red\nor green?"])
+    assert capsys.readouterr().out.startswith(f"{good}\tred\\nor green?\t")
     told = 'no question: give an image and a question, such as photo.jpg "what is this?"'
     assert fails("run", runs / "answer", good) == told
     table, whole = files / "asked.tsv", (files / "questions.tsv").read_text()
@@ -223,6 +225,8 @@ def test_episodes(arrays: dict, message: str, runs: Path, files: Path, tmp_path:
 
 @pytest.mark.skipif(find_spec("minigrid") is None, reason="minigrid is not installed")
 def test_worlds(runs: Path, fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = fails("run", runs / "control", "babyai/GoToLocal", "--width", "100000000")
+    assert wide == "the width of a beam can be at most 1,000, not 100,000,000"
     assert fails("run", runs / "control", "nowhere").startswith("unknown world 'nowhere'; known: babyai/")
     q = ["train", "control", "--objective", "q", *SMALL, "--out", tmp_path / "run"]
     assert fails(*q).startswith("Q-learning takes a world and no recordings: --objective q --world")

@@ -86,5 +86,5 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
 
 
 def test_invalid_limits() -> None:
-    with pytest.raises(UserError, match="width is 0"):
+    with pytest.raises(UserError, match="the width of a beam must be at least 1, not 0"):
         act(WALKS, {"goals": torch.tensor([5.0])}, [Line(3)], 9, width=0)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from foveate.contracts import Actor, World
+from foveate.decoding.beam import check_width
 from foveate.errors import at_least
 
 
@@ -46,7 +47,7 @@ def act(
     With a `generator`, which takes a width of 1, actions are drawn by their probabilities instead. Raises UserError for
     limits below 1.
     """
-    at_least(1, "width", width)
+    check_width(width)
     if generator is not None and width > 1:
         raise ValueError("actions are drawn, or searched with a beam, but not both")
     at_least(1, "max_steps", max_steps)

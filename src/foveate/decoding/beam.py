@@ -68,6 +68,14 @@ def beam(
     return found.hypotheses
 
 
+def check_width(width: int) -> None:
+    """Raise UserError for a width that no beam has."""
+    if width < 1:
+        raise UserError(f"the width of a beam must be at least 1, not {width}")
+    if width > WIDEST:
+        raise UserError(f"the width of a beam can be at most {WIDEST:,}, not {width:,}")
+
+
 def check_beam(
     width: int,
     n_best: int,
@@ -77,10 +85,7 @@ def check_beam(
     threshold: float | None,
 ) -> None:
     """Raise UserError for invalid settings of a search."""
-    if width < 1:
-        raise UserError(f"the width of a beam must be at least 1, not {width}")
-    if width > WIDEST:
-        raise UserError(f"the width of a beam can be at most {WIDEST:,}, not {width:,}")
+    check_width(width)
     if not 1 <= n_best <= width:
         raise UserError(f"n_best must be from 1 to the beam width, {width}; it is {n_best}")
     if not abs(length_penalty) <= PENALTY:

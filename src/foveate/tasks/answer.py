@@ -17,7 +17,7 @@ from foveate.data.images.labelled import ENDINGS, ImageFormat
 from foveate.data.images.processor import choose_format
 from foveate.data.images.question_processor import QuestionProcessor
 from foveate.data.images.questions import ImageQuestion, image_questions
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.files import is_file
 from foveate.tasks.answers.image_answers import BATCH, answer_probabilities, glimpse_maps
 from foveate.tasks.answers.labelling import choose_label
@@ -75,7 +75,7 @@ class Answer:
     @property
     def line(self) -> str:
         """The file, the question, the answer and its probability, with tabs between them."""
-        parts = map(printable, (self.place, self.question, self.text))
+        parts = map(one_line, (self.place, self.question, self.text))
         return "\t".join([*parts, f"{self.probability:.3f}"]) if self.text else ""
 
 

@@ -15,7 +15,7 @@ from foveate.data import TRAINERS
 from foveate.data.dataset import Dataset
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.data.text.question_processor import TextQuestionProcessor
-from foveate.errors import TextError, printable
+from foveate.errors import TextError, one_line
 from foveate.sight import look
 from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.answers.questions import (
@@ -70,7 +70,7 @@ class Answer:
     @property
     def line(self) -> str:
         """The question, the answer and its probability, with tabs between them."""
-        return "\t".join([printable(self.question), printable(self.text), f"{self.probability:.3f}"])
+        return "\t".join([one_line(self.question), one_line(self.text), f"{self.probability:.3f}"])
 
 
 @dataclass

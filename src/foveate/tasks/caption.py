@@ -17,7 +17,7 @@ from foveate.data.images.caption_processor import CaptionProcessor
 from foveate.data.images.captions import CaptionedImage, captioned_images
 from foveate.data.images.decoding import read_image
 from foveate.data.images.processor import choose_format
-from foveate.errors import at_least, printable
+from foveate.errors import at_least, one_line
 from foveate.tasks.answers.caption_pictures import shown_image, word_rows, word_strip
 from foveate.tasks.answers.captioning import BATCH, CaptionWriting, describe
 from foveate.tasks.answers.word_maps import named_shares
@@ -85,7 +85,7 @@ class Caption:
     @property
     def line(self) -> str:
         """The file and the caption, with a tab between them."""
-        return f"{printable(self.place)}\t{printable(self.text)}" if self.text else ""
+        return f"{one_line(self.place)}\t{one_line(self.text)}" if self.text else ""
 
     def json_values(self) -> dict[str, Any]:
         """Place and caption."""
@@ -155,7 +155,7 @@ class CaptionTask(Task[Architecture]):
         }
         for place, one in found.items():
             if not one.text:
-                print(f"{printable(place)}: the model sees nothing that it has a word for", file=sys.stderr)
+                print(f"{one_line(place)}: the model sees nothing that it has a word for", file=sys.stderr)
         return [found.get(place) or Caption(place, "") for place in texts]
 
     def expand(self, places: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from foveate.data.images.decoded import decode
 from foveate.data.images.labelled import LabelledImage, image_of_file, images_below
 from foveate.data.images.pixel_processor import PixelProcessor
 from foveate.data.images.processor import choose_format
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.tasks.answers.image_grid import check_image_file, save_grid
 from foveate.tasks.baselines.colour_counts import counted_ways
 from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
@@ -91,7 +91,7 @@ class Completion:
     @property
     def line(self) -> str:
         """The file of the image and that of its completions, with a tab between them."""
-        return f"{printable(self.place)}\t{self.file}" if self.file else ""
+        return f"{one_line(self.place)}\t{one_line(self.file)}" if self.file else ""
 
 
 @dataclass

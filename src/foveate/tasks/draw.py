@@ -14,7 +14,7 @@ from foveate.data.images.captions import CaptionedImage, captioned_images
 from foveate.data.images.decoded import decode
 from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette
 from foveate.data.images.processor import choose_format
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.tasks.answers.drawings import Sketching, draw
 from foveate.tasks.answers.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
 from foveate.tasks.answers.image_grid import check_image_file, save_grid
@@ -93,7 +93,7 @@ class Drawing:
     @property
     def line(self) -> str:
         """The file and the caption, with a tab between them."""
-        return f"{self.file}\t{printable(self.caption)}"
+        return f"{one_line(self.file)}\t{one_line(self.caption)}"
 
 
 @dataclass

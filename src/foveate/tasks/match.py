@@ -12,7 +12,7 @@ from foveate.data import Judged, judged_pairs
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text.match_processor import MatchProcessor
 from foveate.data.text.pair_buckets import PairBuckets
-from foveate.errors import UserError
+from foveate.errors import UserError, one_line
 from foveate.sight import look
 from foveate.tasks.answers.pair_reading import QUERY, pair_inputs, probabilities
 from foveate.tasks.baselines.match_rules import MEASURES, Rule, best_threshold, fit
@@ -64,7 +64,8 @@ class Judgement:
     @property
     def line(self) -> str:
         """The probability and both texts, parted by tabs, ready to be sorted or filtered."""
-        return f"{self.probability:.4f}\t{self.source}\t{self.target}" if self.source or self.target else ""
+        sides = f"{one_line(self.source)}\t{one_line(self.target)}"
+        return f"{self.probability:.4f}\t{sides}" if self.source or self.target else ""
 
 
 @dataclass

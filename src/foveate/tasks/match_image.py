@@ -17,7 +17,7 @@ from foveate.data.images.captions import CaptionedImage, captioned_images
 from foveate.data.images.decoding import read_image
 from foveate.data.images.matching_processor import MatchingProcessor
 from foveate.data.images.processor import choose_format
-from foveate.errors import TextError, UserError, printable
+from foveate.errors import TextError, UserError, one_line
 from foveate.tasks.answers.drawn_words import check_captions
 from foveate.tasks.caption import Captions
 from foveate.tasks.predictor import Measured, Predictor
@@ -56,7 +56,7 @@ class Fit:
     @property
     def line(self) -> str:
         """What was given and the cosine, with a tab between them."""
-        return f"{printable(self.text)}\t{self.cosine:.3f}"
+        return f"{one_line(self.text)}\t{self.cosine:.3f}"
 
 
 @dataclass

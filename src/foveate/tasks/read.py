@@ -15,7 +15,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import read_image
 from foveate.data.images.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
 from foveate.data.tokens.character_tokens import find_characters
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.sight import look
 from foveate.tasks.answers.word_reading import BATCH, Search, read_words
 from foveate.tasks.baselines.nearest_images import nearest_writing
@@ -76,8 +76,8 @@ class WordRead:
     def line(self) -> str:
         """File, text and probability, with tabs between them."""
         if self.error:
-            return f"{printable(self.place)}\t\t{printable(self.error)}"
-        return f"{printable(self.place)}\t{printable(self.text)}\t{self.probability:.3f}"
+            return f"{one_line(self.place)}\t\t{one_line(self.error)}"
+        return f"{one_line(self.place)}\t{one_line(self.text)}\t{self.probability:.3f}"
 
     def json_values(self) -> dict[str, Any]:
         """Place, text and probability, and what is wrong with a file that could not be read."""

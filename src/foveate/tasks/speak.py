@@ -19,7 +19,7 @@ from foveate.data.sounds.labelled import LabelledSound, labelled_sounds
 from foveate.data.sounds.speaking_processor import SpeakingProcessor
 from foveate.data.sounds.wav import check_wave_file, write_wave
 from foveate.data.tokens.character_tokens import SPECIAL, find_characters
-from foveate.errors import at_least, printable
+from foveate.errors import at_least, one_line
 from foveate.sight import look
 from foveate.tasks.answers.spoken_texts import BATCH, Drawing, say, split_words
 from foveate.tasks.examples.sound_files import choose_log_mel
@@ -89,7 +89,7 @@ class Said:
     @property
     def line(self) -> str:
         """The file and the text, with a tab between them."""
-        return f"{self.file}\t{printable(self.text)}" if self.text.strip() else ""
+        return f"{one_line(self.file)}\t{one_line(self.text)}" if self.text.strip() else ""
 
 
 @dataclass

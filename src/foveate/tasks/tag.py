@@ -13,7 +13,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.scripts import split_words
 from foveate.data.text.tag_processor import PieceTagProcessor, TagProcessor
 from foveate.data.text.tagged import Tagged, tagged_text
-from foveate.errors import at_least, printable
+from foveate.errors import at_least, one_line
 from foveate.sight import look
 from foveate.tasks.examples.checks import check_positions, unseen_labels
 from foveate.tasks.examples.text_task import READ_AROUND, TextExamples, TextTask, longest_first
@@ -63,7 +63,7 @@ class Tagging:
     @property
     def line(self) -> str:
         """Like "The/DET boat/NOUN ./PUNCT"."""
-        return " ".join(f"{word}/{printable(tag)}" for word, tag in zip(self.words, self.tags, strict=True))
+        return " ".join(f"{word}/{one_line(tag)}" for word, tag in zip(self.words, self.tags, strict=True))
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Tag(TextTask[Architecture]):
         if (places := reading.inputs.get("places")) is not None:
             maps = {site: weights[places[0].cpu()] for site, weights in maps.items()}
         site, weights = max(maps.items(), key=lambda found: float(found[1].amax(-1).mean()))
-        tagged = [f"{word}/{printable(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
+        tagged = [f"{word}/{one_line(tag)}" for word, tag in zip(prediction.words, prediction.tags, strict=True)]
         return plot_alignments([Alignment(weights, tagged, reading.pieces, f"{site}, mean of its heads")])
 
 

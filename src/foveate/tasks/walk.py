@@ -12,7 +12,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.processor import Processor
 from foveate.data.worlds.maps import ACTIONS, MapWorld, actions_between
 from foveate.data.worlds.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
-from foveate.errors import at_least
+from foveate.decoding.beam import check_width
 from foveate.tasks.answers.walks import Walked, Walking, arrivals, follow, look_at_words
 from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
@@ -46,7 +46,7 @@ class OnMaps:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        at_least(1, "width", self.width)
+        check_width(self.width)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from foveate.data.worlds.grid_levels import ACTIONS
 from foveate.data.worlds.named import Scene, open_world
 from foveate.decoding.acting import Episode, act
 from foveate.decoding.moving import move
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.tasks.predictor import Predictor
 
 MOST_STEPS = 500
@@ -41,7 +41,7 @@ class Acted:
     @property
     def line(self) -> str:
         """The instruction, the actions and whether the goal was reached, with tabs between them."""
-        return f"{printable(self.instruction)}\t{', '.join(self.names)}\t{self.end}"
+        return f"{one_line(self.instruction)}\t{', '.join(self.names)}\t{self.end}"
 
     @property
     def end(self) -> str:

@@ -10,6 +10,7 @@ from foveate.data.worlds.grid_levels import ACTIONS, GridLevel, channels_of
 from foveate.data.worlds.named import ROBOT
 from foveate.data.worlds.routes import words_of
 from foveate.data.worlds.views import Views
+from foveate.decoding.beam import check_width
 from foveate.errors import UserError, at_least
 from foveate.tasks.task import Examples
 
@@ -86,7 +87,7 @@ class Acting:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         at_least(0, "seed", self.seed)
-        at_least(1, "width", self.width)
+        check_width(self.width)
 
 
 def fit_levels(levels: Dataset[Level], actions: int, views: Views = "pixels") -> EpisodeProcessor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foveate.data.text.masking import MASK
-from foveate.errors import TextError, at_least, printable, quoted
+from foveate.errors import TextError, at_least, one_line, quoted
 from foveate.tasks.predictor import Predictor
 
 
@@ -59,7 +59,7 @@ class FilledText:
     @property
     def line(self) -> str:
         """The text with the best words, then a tab and the best words of each [MASK]."""
-        return "\t".join([printable(self.filled), *(printable(blank.line) for blank in self.blanks)])
+        return "\t".join([one_line(self.filled), *(one_line(blank.line) for blank in self.blanks)])
 
 
 def blanks_of(predictor: Predictor, tokens: Sequence[int], places: Sequence[int], best: int) -> list[Blank]:

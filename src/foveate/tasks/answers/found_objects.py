@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from foveate.errors import UserError, printable
+from foveate.errors import UserError, one_line
 
 
 @dataclass
@@ -47,4 +47,4 @@ class FoundObjects:
         if self.size == (0, 0):
             return ""
         parts = [f"{one.label} {one.score:.2f} {' '.join(f'{side:.0f}' for side in one.box)}" for one in self.objects]
-        return printable("\t".join([self.place, *(parts or ["nothing"])]))
+        return one_line("\t".join([self.place, *(parts or ["nothing"])]))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foveate.errors import UserError, printable
+from foveate.errors import UserError, one_line
 from foveate.sight import look
 from foveate.tasks.predictor import Predictor
 from foveate.viewer.figures import plot_image_attention
@@ -33,7 +33,7 @@ class Generated:
     @property
     def line(self) -> str:
         """The file and the label, with a tab between them."""
-        return f"{self.file}\t{printable(self.label)}"
+        return f"{one_line(self.file)}\t{one_line(self.label)}"
 
 
 def draw_noise(predictor: Predictor, count: int, seed: int) -> Tensor:

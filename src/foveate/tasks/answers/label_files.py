@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from torch import Tensor
 
 from foveate.data.dataset import Dataset
-from foveate.errors import at_least, printable
+from foveate.errors import at_least, one_line
 from foveate.tasks.answers.labelling import check_labels, choose_label, label_baseline, label_metrics
 from foveate.tasks.examples.checks import unseen_labels
 from foveate.tasks.predictor import Measured, Predictor
@@ -64,7 +64,7 @@ class FileDecision:
         if not self.label:
             return ""
         best = self._best()
-        return "\t".join([printable(self.place), *(f"{printable(name)}\t{share:.3f}" for name, share in best.items())])
+        return "\t".join([one_line(self.place), *(f"{one_line(name)}\t{share:.3f}" for name, share in best.items())])
 
     def json_values(self) -> dict[str, Any]:
         """Place, label and probability, and the probabilities of the most probable labels; or a place without label."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from foveate.contracts import Picture, Tokenizer
 from foveate.data import text_batches
 from foveate.data.text.batches import surroundings
-from foveate.errors import printable
+from foveate.errors import one_line
 from foveate.sight import look
 from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.examples.checks import check_positions
@@ -33,7 +33,7 @@ class Decision:
     @property
     def line(self) -> str:
         """The label, a tab, and its probability."""
-        return f"{printable(self.label)}\t{self.probability:.3f}" if self.label else ""
+        return f"{one_line(self.label)}\t{self.probability:.3f}" if self.label else ""
 
 
 def label_texts(

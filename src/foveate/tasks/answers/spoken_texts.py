@@ -9,7 +9,7 @@ import torch
 from foveate.data.sounds.speaking_processor import SpeakingProcessor
 from foveate.decoding import sample
 from foveate.decoding.sampling import check_sampling
-from foveate.errors import TextError, printable
+from foveate.errors import TextError, one_line
 from foveate.tasks.predictor import Predictor
 from foveate.training.settings import check_seed
 
@@ -39,7 +39,7 @@ def split_words(processor: SpeakingProcessor, text: str, place: int) -> list[str
     for word in words:
         if strange := sorted(set(word) - set(processor.characters)):
             known = ", ".join(processor.texts[:10])
-            raise TextError(place, f"'{printable(strange[0])}' was in no text of the training; it had such as {known}")
+            raise TextError(place, f"'{one_line(strange[0])}' was in no text of the training; it had such as {known}")
     return words
 
 

@@ -18,7 +18,8 @@ from foveate.data.sounds.speech_processor import SpeechProcessor
 from foveate.data.sounds.stream import Read, sounds_from_pipe
 from foveate.data.tokens.character_tokens import encode
 from foveate.decoding import beam, greedy
-from foveate.errors import UserError, at_least, printable
+from foveate.decoding.beam import check_width
+from foveate.errors import UserError, one_line
 from foveate.sight import Sight, look
 from foveate.tasks.answers.word_times import TimedWord, most_decided, word_times
 from foveate.tasks.metrics.error_rates import error_rate
@@ -42,7 +43,7 @@ class Search:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        at_least(1, "width", self.width)
+        check_width(self.width)
         if self.cut is not None and not self.cut >= SHORTEST:
             raise UserError(f"cut is {self.cut}, but must be at least {SHORTEST} seconds")
 
@@ -86,7 +87,7 @@ class Transcript:
     def line(self) -> str:
         """File and text with a tab between them; nothing for a file with an error."""
         text = self.text if self.times is None else " ".join(map(str, self.times))
-        return "" if self.error else f"{printable(self.place)}\t{printable(text)}"
+        return "" if self.error else f"{one_line(self.place)}\t{one_line(text)}"
 
     def json_values(self) -> dict[str, Any]:
         """Place, text, seconds, log-probability and the times of words; or place and error."""

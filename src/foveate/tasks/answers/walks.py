@@ -11,7 +11,8 @@ import torch
 from foveate.data.worlds.maps import ACTIONS, MapWorld, Pose, Sights, WalkMap, read_map
 from foveate.data.worlds.routes import Route, RouteProcessor
 from foveate.decoding.acting import Episode, act, stack_observations
-from foveate.errors import UserError, at_least, printable
+from foveate.decoding.beam import check_width
+from foveate.errors import UserError, one_line
 from foveate.sight import Sight, look
 from foveate.tasks.predictor import Predictor
 
@@ -38,7 +39,7 @@ class Walking:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        at_least(1, "width", self.width)
+        check_width(self.width)
 
     def start(self) -> tuple[WalkMap, Pose]:
         """The map and the first pose. Raises UserError where they are missing or do not fit."""
@@ -111,4 +112,4 @@ def _walked(route: Route, episode: Episode) -> Walked:
     for action in episode.actions:
         if not world.act(action):
             path.append(world.pose)
-    return Walked(printable(route.instruction), episode.actions, path, exp(episode.log_prob), route.walk_map)
+    return Walked(one_line(route.instruction), episode.actions, path, exp(episode.log_prob), route.walk_map)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foveate.errors import UserError, printable
+from foveate.errors import UserError, one_line
 from foveate.interop.huggingface import short_errors
 from foveate.sight import Sight, look
 
@@ -59,7 +59,7 @@ def _note(config: Any, logits: Tensor) -> str:
     shares = logits.sigmoid() if several else logits.softmax(-1)
     best = shares.topk(min(MOST, len(shares)))
     told = (
-        f"{printable(str(names.get(place, place)))} ({share:.2f})"
+        f"{one_line(str(names.get(place, place)))} ({share:.2f})"
         for share, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
     )
     return f"Prediction: {', '.join(told)}"

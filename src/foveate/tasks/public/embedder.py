@@ -15,7 +15,7 @@ from foveate import bundle, models
 from foveate.contracts import Tokenizer
 from foveate.data.text.batches import surroundings, text_batches
 from foveate.data.text.files import read_sentences
-from foveate.errors import UserError, at_least, printable
+from foveate.errors import UserError, at_least, one_line
 from foveate.files import read_json, read_json_value
 from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.protocols import Evaluation, ModelInputs
@@ -58,7 +58,7 @@ class Embedded:
     def line(self) -> str:
         """The nearest sentences, or else the numbers of the vector; nothing for an empty text."""
         if self.near:
-            return "\t".join(f"{cosine:.3f} {printable(sentence)}" for cosine, sentence in self.near)
+            return "\t".join(f"{cosine:.3f} {one_line(sentence)}" for cosine, sentence in self.near)
         return " ".join(f"{number:.6f}" for number in self.vector)
 
 

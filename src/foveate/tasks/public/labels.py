@@ -16,7 +16,7 @@ from foveate.data.text.files import read_lines
 from foveate.data.text.labelled_pairs import read_labelled_pairs
 from foveate.data.text.scripts import split_words
 from foveate.data.text.tagged import tagged_text
-from foveate.errors import TextError, UserError, printable, quoted
+from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.interop.layout import label_names
 from foveate.tasks.answers.label_texts import Decision, plot_decision
 from foveate.tasks.answers.labelling import choose_label, evaluate_labels, label_metrics
@@ -216,4 +216,4 @@ def _has_pairs(data: Sequence[Path]) -> bool:
 
 def _own_labels(values: dict[str, Any]) -> list[str]:
     named = values.get("id2label")
-    return [printable(str(name)) for name in named.values()] if isinstance(named, dict) else []
+    return [one_line(str(name)) for name in named.values()] if isinstance(named, dict) else []
