@@ -23,7 +23,7 @@ from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.tuning.rollouts import ReferenceBatches
 from foveate.training import Training
-from foveate.training.preferences import DirectPreference
+from foveate.training.objectives.preferences import DirectPreference
 from foveate.training.update import Updater
 
 BETA, RATE, PAIRS = 0.1, 1e-3, 16

@@ -23,7 +23,7 @@ from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.tuning.common import first_words
 from foveate.tasks.tuning.rollouts import RolloutBatches
 from foveate.training import Training
-from foveate.training.preferences import PolicyGradient
+from foveate.training.objectives.preferences import PolicyGradient
 from foveate.training.update import Updater
 
 RATE, KL_WEIGHT, PROMPTS, TEXTS, TOKENS = 1e-3, 0.05, 4, 8, 16

@@ -37,7 +37,7 @@ from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import read_folder
 from foveate.tasks.public.whisper_generator import SoundGenerator
 from foveate.training import CrossEntropy, Training
-from foveate.training.joint_ctc import JointCTC
+from foveate.training.objectives.joint_ctc import JointCTC
 from foveate.training.update import Updater
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "parity"))

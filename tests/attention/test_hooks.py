@@ -63,18 +63,18 @@ ALONE = {
     },
     "MultiheadAttention": set(),
     "multi_head_attention_forward": set(),
-    "Softmax": {"tasks/detect.py", "training/set_matching.py"},  # SoftmaxClasses, an objective
+    "Softmax": {"tasks/detect.py", "training/objectives/set_matching.py"},  # SoftmaxClasses, an objective
     "softmax": {
         "attention/selection.py",
         # Over the words of a vocabulary or over classes, not over keys:
-        "training/cross_entropy.py",
+        "training/objectives/cross_entropy.py",
         "decoding/ranking.py",
         "decoding/sampling.py",
         "decoding/acting.py",
         "decoding/generation.py",
         "decoding/unmasking.py",
-        "training/joint_ctc.py",
-        "training/set_matching.py",
+        "training/objectives/joint_ctc.py",
+        "training/objectives/set_matching.py",
         "tasks/answers/image_answers.py",
         "tasks/ask.py",
         "tasks/answers/blanks.py",

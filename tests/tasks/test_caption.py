@@ -19,7 +19,7 @@ from foveate.tasks.answers.word_maps import named_shares
 from foveate.tasks.caption import Captions, CaptionTask, CaptionWriting
 from foveate.tasks.predictor import Predictor
 from foveate.training import CrossEntropy, Training
-from foveate.training.coverage import DoublyStochastic
+from foveate.training.objectives.coverage import DoublyStochastic
 from foveate.viewer.protocol import File
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230), "white": (250, 250, 250)}

@@ -18,7 +18,7 @@ from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.public.embedder import Embedding
 from foveate.training import Training
-from foveate.training.contrastive import ContrastiveTexts
+from foveate.training.objectives.contrastive import ContrastiveTexts
 
 CONSOLE = Console(file=StringIO())
 

@@ -18,8 +18,8 @@ from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.acting.replay_memory import Experience, pack, unpack
 from foveate.tasks.control import Control
 from foveate.training import Training
-from foveate.training.objectives import Loss
-from foveate.training.q_learning import QLearning
+from foveate.training.objectives.objective import Loss
+from foveate.training.objectives.q_learning import QLearning
 
 pytest.importorskip("minigrid")
 

@@ -28,7 +28,7 @@ from foveate.tasks.rlhf import Prompts, TrainRLHF
 from foveate.tasks.tuning.common import Drawing
 from foveate.tasks.tuning.rollouts import distinct, write
 from foveate.training import Interrupted, Training
-from foveate.training.preferences import (
+from foveate.training.objectives.preferences import (
     BradleyTerry,
     ClippedPolicyGradient,
     DirectPreference,

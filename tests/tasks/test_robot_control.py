@@ -20,7 +20,7 @@ from foveate.tasks.acting.examples import Acting, Episodes
 from foveate.tasks.control import Control
 from foveate.tasks.looking.worlds import watch_episode
 from foveate.training import CrossEntropy, Training
-from foveate.training.imitation import Imitation
+from foveate.training.objectives.imitation import Imitation
 
 CONSOLE = Console(file=StringIO())
 

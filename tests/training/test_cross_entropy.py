@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from foveate.training.cross_entropy import ROWS, smoothed_cross_entropy
+from foveate.training.objectives.cross_entropy import ROWS, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("tokens", [1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 3])

@@ -10,7 +10,7 @@ from foveate.contracts import IGNORE, Output, label_batch
 from foveate.models.speech.output import SpeechOutput
 from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy
-from foveate.training.joint_ctc import JointCTC
+from foveate.training.objectives.joint_ctc import JointCTC
 
 END = LEARNED.end
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from foveate.contracts import IGNORE, Batch, Choices, Output, label_batch
 from foveate.training import CrossEntropy
-from foveate.training.objectives import reinforce
+from foveate.training.objectives.objective import reinforce
 
 
 def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, Batch]:

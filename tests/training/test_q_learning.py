@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from foveate.contracts import IGNORE, Output, label_batch
-from foveate.training.q_learning import QLearning, double_q_targets
+from foveate.training.objectives.q_learning import QLearning, double_q_targets
 
 
 def test_the_target_network_says_what_the_chosen_action_is_worth() -> None:

@@ -9,7 +9,7 @@ from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
 from foveate.contracts import IGNORE, Batch
 from foveate.models.vision.detections import Detections
-from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
+from foveate.training.objectives.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 
 
 def detections(seed: int, queries: int = 7, classes: int = 4) -> Detections:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from foveate.attention import Hard
 from foveate.contracts import IGNORE, Batch, Choices
-from foveate.training.cross_entropy import smoothed_cross_entropy
-from foveate.training.objectives import reinforce
+from foveate.training.objectives.cross_entropy import smoothed_cross_entropy
+from foveate.training.objectives.objective import reinforce
 
 
 @dataclass

@@ -30,7 +30,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.coverage import DoublyStochastic
+from foveate.training.objectives.coverage import DoublyStochastic
 from foveate.viewer.figures import plot_word_rows
 from foveate.viewer.protocol import Input, LookResult
 

@@ -20,8 +20,8 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
 from foveate.training import Batches, Objective, Training
-from foveate.training.imitation import Imitation
-from foveate.training.q_learning import QLearning
+from foveate.training.objectives.imitation import Imitation
+from foveate.training.objectives.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult
 
 

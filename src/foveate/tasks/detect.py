@@ -27,7 +27,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.set_matching import FocalClasses, SetMatching, SoftmaxClasses
+from foveate.training.objectives.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 from foveate.viewer.detections import plot_detections
 
 TOGETHER = 32

@@ -20,7 +20,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.tuning.common import Drawing, Tuning, first_words, load_reward
 from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
 from foveate.training import Batches, Objective, Training
-from foveate.training.preferences import DirectPreference
+from foveate.training.objectives.preferences import DirectPreference
 
 MEASURED_PAIRS = 64
 """Pairs that are measured together."""

@@ -24,7 +24,7 @@ from foveate.tasks.predictor import Measured, Predictor
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.objectives import CrossEntropy
+from foveate.training.objectives.objective import CrossEntropy
 from foveate.viewer.figures import plot_word_strip
 from foveate.viewer.protocol import Input, LookResult
 

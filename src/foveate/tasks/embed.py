@@ -26,7 +26,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
 from foveate.tasks.start.weights import open_start
 from foveate.training import Batches, Objective, Training
-from foveate.training.contrastive import ContrastiveTexts
+from foveate.training.objectives.contrastive import ContrastiveTexts
 
 PIECES = 8000
 """Pieces of words that a BERT learns, at most, where there are no trained weights."""

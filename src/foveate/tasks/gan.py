@@ -24,7 +24,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.adversarial import Hinge
+from foveate.training.objectives.adversarial import Hinge
 from foveate.training.settings import check_seed
 from foveate.viewer.figures import check_extension
 from foveate.viewer.protocol import Input, LookResult

@@ -25,7 +25,7 @@ from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Task
 from foveate.training import Objective, Training
-from foveate.training.contrastive import Contrastive
+from foveate.training.objectives.contrastive import Contrastive
 
 BATCH = 64
 """Images that are read together."""

@@ -19,7 +19,7 @@ from foveate.tasks.protocols import NoOptions
 from foveate.tasks.recipe import Architecture
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.preferences import BradleyTerry
+from foveate.training.objectives.preferences import BradleyTerry
 
 MOST_TOKENS = 8192
 """Tokens of texts that are judged together."""

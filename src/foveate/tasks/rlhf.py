@@ -24,7 +24,7 @@ from foveate.tasks.reward import check_rewards, rewards
 from foveate.tasks.tuning.common import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
 from foveate.tasks.tuning.rollouts import RolloutBatches
 from foveate.training import Batches, Objective, Training
-from foveate.training.preferences import ClippedPolicyGradient, PolicyGradient
+from foveate.training.objectives.preferences import ClippedPolicyGradient, PolicyGradient
 
 JUDGED = 64
 """Sentences that the reward model is tried on."""

@@ -35,7 +35,7 @@ from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.task import Examples, Task
 from foveate.training import Objective, Training
-from foveate.training.joint_ctc import JointCTC
+from foveate.training.objectives.joint_ctc import JointCTC
 from foveate.viewer.protocol import Input, LookResult
 
 

@@ -21,7 +21,7 @@ from foveate.training.folder_lock import lock_folder
 from foveate.training.hardware import choose_device, use_threads
 from foveate.training.interruption import Interrupted, Interruption
 from foveate.training.metrics_log import MetricsLog
-from foveate.training.objectives import Objective
+from foveate.training.objectives.objective import Objective
 from foveate.training.parallel import join_process_group
 from foveate.training.progress import Progress
 from foveate.training.randomness import begin_random_numbers

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives import Loss, Objective
+from foveate.training.objectives.objective import Loss, Objective
 
 
 class MixedLabels:

@@ -10,7 +10,7 @@ from torch import nn
 from foveate.contracts import Batch
 from foveate.errors import UserError
 from foveate.training.hardware import choose_device, wants_bfloat16
-from foveate.training.objectives import CrossEntropy, Loss, Objective
+from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 from foveate.training.optimizers import FACTOR, optimizer
 from foveate.training.parallel import Processes, fingerprint, place
 from foveate.training.rates import freeze

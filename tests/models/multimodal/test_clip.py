@@ -4,7 +4,7 @@ import torch
 
 from foveate import create
 from foveate.contracts import IGNORE, Batch, Output
-from foveate.training.contrastive import Contrastive
+from foveate.training.objectives.contrastive import Contrastive
 
 SMALL = {"vocabulary": 17, "channels": 2, "embedding": 10, "width": 12, "heads": 3, "layers": 2}
 PIXELS = torch.randn(3, 2, 17, 23, generator=torch.Generator().manual_seed(1))

@@ -12,7 +12,7 @@ from foveate.data.text.prose_batches import paragraph_inputs
 from foveate.decoding import greedy
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
-from foveate.training.objectives import CrossEntropy
+from foveate.training.objectives.objective import CrossEntropy
 
 START, END = LEARNED.start, LEARNED.end
 

@@ -16,7 +16,7 @@ from foveate.contracts import IGNORE, Batch, Choices, Output, label_batch
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.training import CrossEntropy
-from foveate.training.objectives import reinforce
+from foveate.training.objectives.objective import reinforce
 
 START = LEARNED.start
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from foveate import create
 from foveate.contracts import Batch
 from foveate.errors import UserError
-from foveate.training.adversarial import Hinge
+from foveate.training.objectives.adversarial import Hinge
 
 SMALL = {"classes": 3, "channels": 2, "image_size": 12, "noise": 5, "generator": (8, 6, 4), "discriminator": (4, 6, 8)}
 SMALL |= {"generator_attends_after": (1,), "discriminator_attends_after": (1,)}

@@ -15,7 +15,7 @@ from foveate.data.worlds.episodes import EpisodeProcessor, Level
 from foveate.data.worlds.grid_levels import GridLevel, encode_views
 from foveate.decoding.acting import stack_observations
 from foveate.tasks.acting.replay_memory import Experience, pack, unpack
-from foveate.training.q_learning import double_q_targets
+from foveate.training.objectives.q_learning import double_q_targets
 
 
 @dataclass

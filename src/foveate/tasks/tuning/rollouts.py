@@ -14,7 +14,7 @@ from foveate.data.ragged import padded
 from foveate.decoding.sampling import sample
 from foveate.errors import UserError
 from foveate.training import Batches
-from foveate.training.preferences import leave_one_out
+from foveate.training.objectives.preferences import leave_one_out
 
 ADVICE = "the last checkpoint has the weights before: try a lower learning_rate, or another kl_weight"
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives import Loss, Objective
+from foveate.training.objectives.objective import Loss, Objective
 
 
 class Imitation:

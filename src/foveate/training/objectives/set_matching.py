@@ -14,7 +14,7 @@ from torch import Tensor
 from foveate.contracts import IGNORE, Batch
 from foveate.errors import UserError
 from foveate.nn import box_corners, generalized_iou
-from foveate.training.objectives import Loss
+from foveate.training.objectives.objective import Loss
 
 BOX, IOU = 5.0, 2.0
 """Weights of the distance of boxes and of their generalized IoU, in the loss and in matching."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
 from foveate.contracts import IGNORE, Batch, Choices, Output
-from foveate.training.cross_entropy import smoothed_cross_entropy
+from foveate.training.objectives.cross_entropy import smoothed_cross_entropy
 
 
 @dataclass

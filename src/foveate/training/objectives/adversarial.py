@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from foveate.contracts import Batch
-from foveate.training.objectives import Loss
+from foveate.training.objectives.objective import Loss
 
 
 class Hinge:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from foveate.contracts import IGNORE, Batch, Output
-from foveate.training.objectives import Loss
+from foveate.training.objectives.objective import Loss
 
 
 class BradleyTerry:

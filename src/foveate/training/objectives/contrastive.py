@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives import Loss
+from foveate.training.objectives.objective import Loss
 
 
 class Contrastive:

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from foveate.contracts import IGNORE, Batch, Output
 from foveate.models.speech.output import SpeechOutput
 from foveate.special_tokens import SpecialTokens
-from foveate.training.objectives import Loss, Objective
+from foveate.training.objectives.objective import Loss, Objective
 
 
 class JointCTC:

@@ -1,7 +1,7 @@
 """Doubly stochastic attention: each place should be attended to equally much over a whole output."""
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives import Loss, Objective
+from foveate.training.objectives.objective import Loss, Objective
 
 
 class DoublyStochastic:

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch, Output
-from foveate.training.objectives import Loss
+from foveate.training.objectives.objective import Loss
 
 
 class QLearning:

@@ -1,0 +1,1 @@
+"""Objectives: what a training makes small, one file for each kind."""
