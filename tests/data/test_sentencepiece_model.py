@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from mixed_scripts import lines
 from tokenizers import AddedToken
 from transformers.convert_slow_tokenizer import XLNetConverter
 
@@ -71,6 +72,8 @@ def test_it_reads_as_transformers_does(settings: dict[str, bool], tmp_path: Path
         assert ours.encode([text]) == [found.ids], text
         assert ours.types(text) == found.type_ids
         assert ours.pair(text, "the") == (theirs.encode(text, "the").ids, theirs.encode(text, "the").type_ids)
+    texts = lines(10_000)
+    assert ours.encode(texts) == [found.ids for found in theirs.encode_batch(texts)]
     assert [ours.special[role] for role in ("unknown", "pad", "mask", "separator", "class")] == [0, 5, 6, 4, 3]
     assert ours.decode(ours.encode(["the keepers"])) == ["the keepers"]
 

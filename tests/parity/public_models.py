@@ -5,7 +5,9 @@ from pathlib import Path
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from torch import nn
+from torch import Tensor, nn
+
+from foveate.interop.public_folder import layout_of
 
 WORDS = ["the", "keeper", "lit", "of", "lamp", "and", "climbed", "up", "stairs", ",", "counting", "each", "dawn"]
 
@@ -94,3 +96,16 @@ def folder_of(name: str, place: Path, **saving: object) -> tuple[Path, nn.Module
     model.save_pretrained(place, **saving)
     word_tokenizer().save(str(place / "tokenizer.json"))
     return place, model
+
+
+def compare_gradients(folder: Path, ours: nn.Module, theirs: nn.Module) -> None:
+    """Assert that each parameter of the two models of a folder has the same gradient; one that none reaches, zeros."""
+    gradients = {name: _gradient(parameter) for name, parameter in ours.named_parameters(remove_duplicate=False)}
+    others = dict(theirs.named_parameters(remove_duplicate=False))
+    others["embed_out.weight"] = others.get("lm_head.weight")  # what GPT-NeoX calls it in files
+    for name, value in layout_of(folder).key_map(ours.config).to_public(gradients).items():
+        torch.testing.assert_close(value, _gradient(others[name]), atol=2e-5, rtol=0, msg=name)
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

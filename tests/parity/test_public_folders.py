@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from public_models import CONFIGS, folder_of
+from public_models import CONFIGS, compare_gradients, folder_of
 from safetensors.torch import load_file
 from torch import nn
+from torch.nn import functional
 
 from foveate.decoding import Generation, generate
 from foveate.interop.public_folder import read_folder, write_folder
@@ -26,6 +27,26 @@ def test_logits(pair: tuple[Path, nn.Module, nn.Module]) -> None:
     tokens = torch.randint(53, (3, 31))
     with torch.no_grad():
         torch.testing.assert_close(ours(tokens).logits, theirs(tokens).logits, **CLOSE)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_loss_and_gradients(pair: tuple[Path, nn.Module, nn.Module], side: str) -> None:
+    """Of the next tokens of three padded texts; theirs one by one, for some families place padded rows otherwise."""
+    folder, theirs, ours = pair
+    tokens, lengths = torch.randint(53, (3, 11)), torch.tensor([11, 7, 4])
+    starts = 11 - lengths if side == "left" else torch.zeros_like(lengths)
+    ours.zero_grad()
+    theirs.zero_grad()
+    logits, losses = ours(tokens, lengths, side).logits, []
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        text = tokens[row : row + 1, start : start + length]
+        found = functional.cross_entropy(logits[row, start : start + length - 1], text[0, 1:])
+        losses.append((found, theirs(text, labels=text).loss))
+    for found, expected in losses:
+        torch.testing.assert_close(found, expected, **CLOSE)
+    for loss in map(sum, zip(*losses, strict=True)):
+        loss.backward()
+    compare_gradients(folder, ours, theirs)
 
 
 def test_a_cache_and_padding_change_nothing(pair: tuple[Path, nn.Module, nn.Module]) -> None:
@@ -54,7 +75,7 @@ def test_batched_outputs_are_single_ones_of_transformers(pair: tuple[Path, nn.Mo
             given = torch.tensor([prompt])
             one = theirs.generate(given, attention_mask=torch.ones_like(given), repetition_penalty=penalty, **settings)
             expected = one[0, len(prompt) :].tolist()
-            assert output.tokens == expected[: expected.index(52)] if 52 in expected else expected
+            assert output.tokens == (expected[: expected.index(52)] if 52 in expected else expected)
 
 
 def test_written_back_with_the_same_bits(pair: tuple[Path, nn.Module, nn.Module], tmp_path: Path) -> None:

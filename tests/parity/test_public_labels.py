@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from public_models import CONFIGS, word_tokenizer
+from public_models import CONFIGS, compare_gradients, word_tokenizer
 from rich.console import Console
+from torch.nn import functional
 
 import foveate
 from foveate.cli import main
@@ -51,20 +52,21 @@ CASES = [(name, kind) for name in FAMILIES for kind in (TEXT, TOKENS) if (name, 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_logits_with_padding(name: str, kind: str, side: str, tmp_path: Path) -> None:
+def test_logits_and_gradients_with_padding(name: str, kind: str, side: str, tmp_path: Path) -> None:
     theirs, ours = of_family(name, kind, tmp_path), read_folder(tmp_path).model
     lengths, tokens = torch.tensor([11, 7, 4]), torch.randint(50, (3, 11))
     before = 11 - lengths[:, None] if side == "left" else torch.zeros(3, 1, dtype=torch.long)
     real = (torch.arange(11) >= before) & (torch.arange(11) < before + lengths[:, None])
     tokens[~real] = 50
-    with torch.no_grad():
-        found = ours(tokens, lengths, side).logits
-        # rows by themselves: theirs gives padded rows on the left other positions in some families
-        alone = [theirs(tokens[row : row + 1, real[row]]).logits for row in range(3)]
-    if kind == TEXT:
-        torch.testing.assert_close(found[:, 0], torch.cat(alone), **CLOSE)
-    else:
-        torch.testing.assert_close(found[real], torch.cat([one[0] for one in alone]), **CLOSE)
+    logits = ours(tokens, lengths, side).logits
+    # rows by themselves: theirs gives padded rows on the left other positions in some families
+    alone = [theirs(tokens[row : row + 1, real[row]]).logits for row in range(3)]
+    found = logits[:, 0] if kind == TEXT else logits[real]
+    expected = torch.cat(alone if kind == TEXT else [one[0] for one in alone])
+    torch.testing.assert_close(found, expected, **CLOSE)
+    for each in (found, expected):
+        functional.cross_entropy(each, torch.arange(len(each)) % 3).backward()
+    compare_gradients(tmp_path, ours, theirs)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

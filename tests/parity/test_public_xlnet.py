@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from public_models import compare_gradients
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from torch.nn.functional import one_hot
@@ -65,16 +66,19 @@ def given(text: str, second: str | None = None) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_logits_with_padding_and_segments(head: str, tmp_path: Path) -> None:
+def test_logits_and_gradients_with_padding_and_segments(head: str, tmp_path: Path) -> None:
     theirs, ours = folder_of(head, tmp_path), read_folder(tmp_path).model
     lengths, tokens, segments = torch.tensor([11, 7, 2]), torch.randint(13, (3, 11)), torch.randint(3, (3, 11))
-    with torch.no_grad():
-        found = ours(tokens, lengths, segments=segments).logits
-        for row, length in enumerate(lengths.tolist()):
-            part = slice(row, row + 1), slice(0, length)
-            expected = theirs(tokens[part], token_type_ids=segments[part])[0]
-            own = found[row : row + 1, 0] if head == "text" else found[part]
-            torch.testing.assert_close(own, expected, **CLOSE)
+    found = ours(tokens, lengths, segments=segments).logits
+    for row, length in enumerate(lengths.tolist()):
+        part = slice(row, row + 1), slice(0, length)
+        expected = theirs(tokens[part], token_type_ids=segments[part])[0]
+        own = found[row : row + 1, 0] if head == "text" else found[part]
+        torch.testing.assert_close(own, expected, **CLOSE)
+        weights = torch.randn_like(expected) / 8
+        for logits in (own, expected):
+            (logits * weights).sum().backward(retain_graph=True)
+    compare_gradients(tmp_path, ours, theirs)
 
 
 @pytest.mark.parametrize("head", HEADS)
