@@ -33,6 +33,15 @@ def check_writable(folder: Path) -> None:
         raise UserError(f"cannot write in {folder}: {there} does not allow it") from None
 
 
+def check_place(path: Path) -> None:
+    """Raise UserError for a file that cannot be there: before the work, not after it."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
+    if not path.parent.is_dir():
+        raise UserError(f"could not write {path}: there is no folder {path.parent}")
+    check_writable(path.parent)
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes `path` when the block ends well, and vanishes when it does not.

@@ -227,6 +227,10 @@ def test_episodes(arrays: dict, message: str, runs: Path, files: Path, tmp_path:
 def test_worlds(runs: Path, fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = fails("run", runs / "control", "babyai/GoToLocal", "--width", "100000000")
     assert wide == "the width of a beam can be at most 1,000, not 100,000,000"
+    eval_in = ["eval", runs / "control", "--world", "babyai/GoToLocal"]
+    many = fails(*eval_in, "--episodes", "100000000000")
+    assert many == "episodes is 100,000,000,000, but can be at most 1,000,000"
+    assert fails(*eval_in, "--picture", "none/a.gif") == "could not write none/a.gif: there is no folder none"
     assert fails("run", runs / "control", "nowhere").startswith("unknown world 'nowhere'; known: babyai/")
     q = ["train", "control", "--objective", "q", *SMALL, "--out", tmp_path / "run"]
     assert fails(*q).startswith("Q-learning takes a world and no recordings: --objective q --world")

@@ -85,6 +85,9 @@ def test_run_gives_a_line_for_each_image_and_goes_on_after_a_damaged_one(
     assert "3.png cannot be read as an image" in err
     with PIL.Image.open(files.parent / "look.png") as picture:
         assert picture.width > 300
+    with pytest.raises(SystemExit):
+        main(["run", folder, str(files / "0.png"), "--threshold", "nan"])
+    assert capsys.readouterr().err == "foveate: threshold is nan, but must be from 0 to 1\n"
     main(["run", folder, str(files / "0.png"), "--threshold", "1"])
     assert capsys.readouterr().out == f"{files / '0.png'}\tnothing\n"
 

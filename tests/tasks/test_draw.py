@@ -123,6 +123,7 @@ def test_mistakes(predictor: Predictor, tmp_path: Path) -> None:
         (Sketching(out=Path("a.jpg")), "must end in .png"),
         (Sketching(out=tmp_path / "none" / "a.png"), "there is no folder"),
         (Sketching(samples=0), "samples is 0"),
+        (Sketching(samples=10**9), "samples is 1,000,000,000, but can be at most 1,000"),
     ):
         with pytest.raises(UserError, match=message):
             predictor.answer(["a red square"], options)

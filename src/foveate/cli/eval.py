@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate import tasks
-from foveate.cli.folders import check_no_part, check_place, parse_with_task
+from foveate.cli.folders import check_no_part, parse_with_task
 from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
-from foveate.files import strict_json, written
+from foveate.files import check_place, strict_json, written
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.protocols import AnyPredictor, Evaluation
 

@@ -11,7 +11,6 @@ from foveate import bundle
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, one_line
-from foveate.files import check_writable
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import opener, predictors
@@ -65,12 +64,3 @@ def check_no_part(path: Path, folder: Path, flag: str) -> None:
     place = path.resolve()
     if place.parent == folder.resolve() and place.name in (bundle.CONFIG, *WRITTEN):
         raise UserError(f"{path} is a part of the model: name another {flag}")
-
-
-def check_place(path: Path) -> None:
-    """Raise UserError for a file that cannot be there: before the work, not after it."""
-    if path.exists() and not path.is_file():
-        raise UserError(f"could not write {path}: it is {'a folder' if path.is_dir() else 'no regular file'}")
-    if not path.parent.is_dir():
-        raise UserError(f"could not write {path}: there is no folder {path.parent}")
-    check_writable(path.parent)

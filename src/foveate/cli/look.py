@@ -9,10 +9,11 @@ from typing import Annotated
 
 import tyro
 
-from foveate.cli.folders import check_no_part, check_place, tell_unfinished
+from foveate.cli.folders import check_no_part, tell_unfinished
 from foveate.cli.parse import parse
 from foveate.data.sources.hub import is_hub_name
 from foveate.errors import UserError, at_least, one_line
+from foveate.files import check_place
 from foveate.interop.pretrained import PRETRAINED
 from foveate.tasks.looking import Input, ModelViewer, add_question, open_beside, open_model, read_input
 from foveate.viewer.beside import place_beside

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import tyro
 
 from foveate import bundle, tasks
-from foveate.cli.folders import check_no_part, check_place
+from foveate.cli.folders import check_no_part
 from foveate.cli.parse import parse
 from foveate.cli.report_curves import chosen_curves, names, number, table, training_rows
 from foveate.errors import one_line, show_value
-from foveate.files import written
+from foveate.files import check_place, written
 from foveate.training.writers import Row
 from foveate.viewer.curves import draw, draw_several
 from foveate.viewer.figures import check_extension, save_figure

@@ -12,13 +12,14 @@ from typing import Annotated, Any, Generic, TypeVar
 import tyro
 
 from foveate import tasks
-from foveate.cli.folders import check_place, parse_with_task
+from foveate.cli.folders import parse_with_task
 from foveate.cli.json_answers import answer_as_json
 from foveate.cli.piped import groups_as_they_come
 from foveate.cli.prompt import typed_lines
 from foveate.data import read_lines, utf8
 from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line
+from foveate.files import check_place
 from foveate.tasks.protocols import AnyPredictor, Prediction
 from foveate.viewer.figures import check_extension, save_figure
 

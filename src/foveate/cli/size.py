@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from foveate import models
-from foveate.cli.folders import check_place
 from foveate.cli.parse import parse
 from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_part, measure_preset
-from foveate.files import written
+from foveate.files import check_place, written
 
 GPUS = {
     "p100": (16e9, 18.7e12),

@@ -17,7 +17,7 @@ from foveate.data.images.labelled import LabelledImage, image_of_file, images_be
 from foveate.data.images.pixel_processor import PixelProcessor
 from foveate.data.images.processor import choose_format
 from foveate.errors import UserError, at_least, one_line
-from foveate.tasks.answers.image_grid import check_image_file, save_grid
+from foveate.tasks.answers.image_grid import check_image_file, check_samples, save_grid
 from foveate.tasks.baselines.colour_counts import counted_ways
 from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
 from foveate.tasks.predictor import Measured, Predictor
@@ -73,7 +73,7 @@ class Completing:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        at_least(1, "samples", self.samples)
+        check_samples(self.samples)
         at_least(0, "temperature", self.temperature)
         check_seed(self.seed)
         if not 0 <= self.given < 1:

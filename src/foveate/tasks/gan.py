@@ -13,8 +13,9 @@ from foveate.data.images.generated_processor import ClassImageProcessor
 from foveate.data.images.labelled import LabelledImage, labelled_images
 from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, at_least, unknown
+from foveate.files import check_place
 from foveate.tasks.answers.generated_images import Generated, draw_noise, generate, plot_place
-from foveate.tasks.answers.image_grid import check_image_file, save_grid
+from foveate.tasks.answers.image_grid import check_image_file, check_samples, save_grid
 from foveate.tasks.answers.label_files import label_counts
 from foveate.tasks.answers.labelling import check_labels
 from foveate.tasks.metrics.gan import deviation_share, draw_scales, frechet, to_image
@@ -71,7 +72,7 @@ class Sampling:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        at_least(1, "samples", self.samples)
+        check_samples(self.samples)
         check_seed(self.seed)
 
 
@@ -91,6 +92,7 @@ class Judging:
         check_seed(self.seed)
         if self.curve is not None:
             check_extension(self.curve)
+            check_place(self.curve)
 
 
 @dataclass

@@ -76,7 +76,9 @@ class Predictor:
 
     def answer(self, texts: Sequence[str], options: Any = None) -> Sequence[Prediction]:
         """The answer to each input, in their order."""
-        return self.task.answer(self, texts, options or self._options())
+        options = options or self._options()
+        options.check()
+        return self.task.answer(self, texts, options)
 
     def __repr__(self) -> str:
         return f"<{self.task.task}: {self.name}>"
@@ -95,6 +97,7 @@ class Predictor:
 
         Raises UserError where there is nothing to measure on.
         """
+        options.check()
         recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
         task = self.task
         dataset = task.examples_to_measure(data, options)

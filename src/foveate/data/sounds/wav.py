@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from foveate.errors import UserError
-from foveate.files import written
+from foveate.files import check_place, written
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 """Codes of sample formats. With EXTENSIBLE the code is at another place of the header."""
@@ -136,8 +136,7 @@ def check_wave_file(path: Path) -> None:
     """Raise UserError for a place that no sound can be written to."""
     if path.suffix.lower() != ".wav":
         raise UserError(f"{path} must end in .wav")
-    if not path.parent.is_dir():
-        raise UserError(f"there is no folder {path.parent} to write {path.name} into")
+    check_place(path)
 
 
 def write_wave(path: Path, samples: Float32[np.ndarray, "N"], rate: int) -> None:

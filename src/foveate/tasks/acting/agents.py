@@ -14,11 +14,15 @@ from foveate.data.worlds.grid_levels import ACTIONS
 from foveate.data.worlds.named import Scene, open_world
 from foveate.decoding.acting import Episode, act
 from foveate.decoding.moving import move
-from foveate.errors import UserError, at_least, one_line
+from foveate.errors import UserError, at_least, at_most, one_line
+from foveate.files import check_place
 from foveate.tasks.predictor import Predictor
 
 MOST_STEPS = 500
 """Actions of the longest episode; most levels end earlier."""
+
+MOST_EPISODES = 1_000_000
+"""Levels that are measured, at most: each is a place in memory before the first is acted in."""
 
 BATCH = 128
 """Levels that are acted in together."""
@@ -119,5 +123,8 @@ class InWorld:
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
         at_least(1, "episodes", self.episodes)
-        if self.picture is not None and self.picture.suffix.lower() != ".gif":
-            raise UserError(f"{self.picture}: an episode is written as .gif")
+        at_most(MOST_EPISODES, "episodes", self.episodes)
+        if self.picture is not None:
+            if self.picture.suffix.lower() != ".gif":
+                raise UserError(f"{self.picture}: an episode is written as .gif")
+            check_place(self.picture)

@@ -9,7 +9,7 @@ import torch
 
 from foveate.data.images.drawing_processor import DrawingProcessor
 from foveate.decoding import Unmasking, unmask
-from foveate.errors import at_least
+from foveate.tasks.answers.image_grid import check_samples
 from foveate.tasks.predictor import Predictor
 from foveate.training.settings import check_seed
 
@@ -30,7 +30,7 @@ class Sketching(Unmasking):
 
     def check(self) -> None:
         super().check()
-        at_least(1, "samples", self.samples)
+        check_samples(self.samples)
         check_seed(self.seed)
 
 

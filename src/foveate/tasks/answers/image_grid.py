@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import PIL.Image
 
-from foveate.errors import UserError
-from foveate.files import written
+from foveate.errors import UserError, at_least, at_most
+from foveate.files import check_place, written
+
+MOST_SAMPLES = 1_000
+"""Pictures in a row, at most."""
 
 GAP = 8
 """Pixels between two pictures."""
@@ -19,8 +22,13 @@ def check_image_file(path: Path) -> None:
     """Raise UserError for a place that no picture can be written to."""
     if path.suffix.lower() != ".png":
         raise UserError(f"{path} must end in .png")
-    if not path.parent.is_dir():
-        raise UserError(f"there is no folder {path.parent} to write {path.name} into")
+    check_place(path)
+
+
+def check_samples(count: int) -> None:
+    """Raise UserError for a number of pictures that no row of a file has."""
+    at_least(1, "samples", count)
+    at_most(MOST_SAMPLES, "samples", count)
 
 
 def grid_image(rows: Sequence[Sequence[np.ndarray]], side: int) -> PIL.Image.Image:
