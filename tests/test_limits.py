@@ -1,6 +1,7 @@
 """Sizes that files claim are bounded before memory is taken for them."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,26 @@ def test_sizes_of_a_model(name: str, tmp_path: Path) -> None:
 
 def test_sizes_that_models_have() -> None:
     limits.check_sizes({"n_layer": 96, "hidden_size": 12288, "vocab_size": 256_000, "seed": 2**62, "tie": True}, "here")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"height": 0, "width": 5}, "height is 0, but must be from 1 to 1,000"),
+        ({"format": {"size": -7}}, "size is -7, but must be from 1 to 4,096"),
+        ({"palette": {"patch": 10**400}}, "patch is a number of more than 30 digits, but must be from 1 to 4,096"),
+        ({"log_mel": {"step": math.nan}}, "step is nan, but must be finite"),
+        ({"codes": [[1.5], [math.inf]]}, "codes is inf, but must be finite"),
+    ],
+)
+def test_formats_of_images_and_sounds(values: dict, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "processor.json"
+    path.write_text(json.dumps(values))
+    with pytest.raises(UserError, match=f"^{path}: {told}$"):
+        read_json(path)
+
+
+def test_labels_may_be_named_like_sizes(tmp_path: Path) -> None:
+    values = {"labels": {"size": 20_000, "patch": 0}, "format": {"size": 32}, "denoising": 0}
+    (tmp_path / "processor.json").write_text(json.dumps(values))
+    assert read_json(tmp_path / "processor.json") == values

@@ -17,6 +17,9 @@ from foveate.errors import UserError
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """How JSON writes a half of a surrogate pair. Without the other one it cannot be written into any file."""
 
+_LIMITS = {"config.json": limits.check_sizes, "processor.json": limits.check_formats}
+"""What looks at the numbers of a model's files before anything is made of them."""
+
 UNFINISHED = ".foveate-unfinished-"
 """How the names of folders begin in which files are being written."""
 
@@ -88,8 +91,8 @@ def read_json(path: Path, most: int = limits.FILE) -> dict[str, Any]:
     value = read_json_value(path, most)
     if not isinstance(value, dict):
         raise UserError(f"{path} is damaged: a JSON object was expected, not {type(value).__name__}")
-    if path.name == "config.json":
-        limits.check_sizes(value, path)
+    if path.name in _LIMITS:
+        _LIMITS[path.name](value, path)
     return value
 
 

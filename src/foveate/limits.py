@@ -1,5 +1,6 @@
 """Bounds on what a file may claim or hold, checked before memory is taken for it."""
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,17 @@ SIZES = (
     (("vocab", "width", "size", "dim", "length", "position", "feedforward", "channels"), 10_000_000),
 )
 """What the names of a model's sizes contain, and the most that they can be: GPT-3 has 96 layers."""
+
+FORMATS = {
+    **dict.fromkeys(("size", "width", "patch"), 4_096),
+    **dict.fromkeys(("height", "channels", "levels", "bands", "actions"), 1_000),
+    "rate": 1_000_000,
+    "frames": 1_000_000,
+}
+"""What says in a processor's file how images, sounds and actions become numbers, and the most that each can be."""
+
+COUNTS = ("labels", "answers", "counts")
+"""Tables of such a file whose names are the user's."""
 
 
 def check_file(path: Path, most: int = FILE) -> None:
@@ -60,19 +72,31 @@ def check_sizes(value: Any, where: Path | str) -> None:
                 break
 
 
+def check_formats(value: dict[str, Any], where: Path | str) -> None:
+    """Raise UserError for a number in a processor's file that no size of an image or a sound can be, and for one that
+    is not finite."""
+    own = {name: part for name, part in value.items() if name not in COUNTS}
+    for name, number in _numbers(own, of=(int, float)):
+        if isinstance(number, float):
+            if not math.isfinite(number):
+                raise UserError(f"{where}: {name} is {number}, but must be finite")
+        elif name in FORMATS and not 1 <= number <= FORMATS[name]:
+            raise UserError(f"{where}: {name} is {_shown(number)}, but must be from 1 to {FORMATS[name]:,}")
+
+
 def _shown(number: int) -> str:
     return f"{number:,}" if number < 10**30 else "a number of more than 30 digits"
 
 
-def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
-    """All whole numbers in a tree that `check_depth` has passed, with the name of the entry that holds them."""
+def _numbers(value: Any, name: str = "", of: tuple[type, ...] = (int,)) -> Iterator[tuple[str, Any]]:
+    """All numbers of some types in a tree that `check_depth` has passed, with the name of the entry that has them."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _numbers(part, str(key))
+            yield from _numbers(part, str(key), of)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _numbers(part, name)
-    elif isinstance(value, int) and not isinstance(value, bool):
+            yield from _numbers(part, name, of)
+    elif isinstance(value, of) and not isinstance(value, bool):
         yield name, value
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from foveate.data.text.labelled import Labelled, LabelledCounts, LabelledText
+from foveate.data.text.parallel_corpus import ParallelText
+from foveate.data.text.tagged import tagged_text
 from foveate.errors import UserError
 
 
@@ -69,3 +71,14 @@ def test_swapped_columns_are_questioned(tmp_path: Path) -> None:
     assert len(few.check().labels) == 20
     names = LabelledText.from_pairs([(f"label {number}", f"the text {number}") for number in range(50)])
     assert len(names.check().labels) == 50
+
+
+def test_quotation_marks_in_a_table_are_text(tmp_path: Path) -> None:
+    """A line that begins with one is no field that goes on for lines, in any table of texts."""
+    rows = [('one " two', 'uno " dos'), ('" three', "tres"), ('four "', '"cuatro'), ('"five" six', 'cinco "seis"')]
+    path = tmp_path / "t.tsv"
+    path.write_text("".join(f"{first}\t{second}\n" for first, second in rows), encoding="utf-8")
+    (sentence,) = tagged_text(path)
+    assert list(zip(sentence.words, sentence.tags, strict=True)) == rows
+    assert [(one.label, one.text) for one in LabelledText.from_file(path)] == rows
+    assert list(ParallelText.from_tsv(path)) == rows
