@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from foveate.sight.key_store import KeyStore, collapse, copy_tensor
+from foveate.sight.key_store import KeyStore, collapse, copy_tensor, keep_tensor
 
 B, H, D = 3, 2, 5
 
@@ -148,3 +148,26 @@ def test_keys_of_a_source_may_be_reordered_from_step_to_step() -> None:
     assert spans[2] is None, "row 1 was lost a step before"
     assert keys.extend(source[[0, 2, 2]], steps=1) is not None
     assert torch.equal(keys.read(spans[0]), source)
+
+
+def test_what_nobody_else_holds_is_not_copied() -> None:
+    project = nn.Linear(6, 8)
+    with torch.inference_mode():
+        keys = project(torch.randn(2, 5, 6)).unflatten(-1, (2, 4)).transpose(1, 2)
+        assert keep_tensor(keys, True).data_ptr() == keys.data_ptr()
+        assert keep_tensor(keys, False).data_ptr() != keys.data_ptr()
+
+
+@pytest.mark.parametrize("held", ["view", "joint", "repeated", "parameter", "gradient"])
+def test_what_others_hold_is_copied(held: str) -> None:
+    project = nn.Linear(6, 8)
+    with torch.inference_mode(held != "gradient"):
+        whole = project(torch.randn(2, 5, 6))
+        tensor = {
+            "view": lambda: whole[:],
+            "joint": lambda: project(torch.randn(2, 5, 6))[..., :4],
+            "repeated": lambda: project(torch.randn(1, 5, 6)).expand(2, -1, -1),
+            "parameter": lambda: project.weight[:],
+            "gradient": lambda: whole.tanh(),
+        }[held]()
+        assert keep_tensor(tensor, True).data_ptr() != tensor.data_ptr()

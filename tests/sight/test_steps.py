@@ -110,3 +110,23 @@ def test_a_step_that_does_not_fit_is_told() -> None:
         foveate.look(model),
     ):
         model(queries, source)
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_model_of_foveates_own_may_not_overwrite_keys(inference: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its keys are compared once, in the end: none of its modules writes to them."""
+
+    def overwrite(step: int, output: Tensor, source: Tensor) -> Tensor:
+        if step == 2:
+            source[:, 1] += 1e-6
+        return output
+
+    monkeypatch.setattr(Speller, "__module__", "foveate.speller")
+    queries, source, lengths = given()
+    model = Speller(overwrite)
+    with (
+        pytest.raises(UserError, match="has an output that is not the mean of the values"),
+        torch.inference_mode(inference),
+        foveate.look(model),
+    ):
+        model(queries, source.clone(), lengths)

@@ -82,7 +82,7 @@ def _call(
     if isinstance(k, Memory):
         if v is not None or score is not SCALED_DOT:
             raise TypeError("a Memory has values and a score of its own: attend(q, memory)")
-        keys, values, score = k.keys, k.values, k.score
+        keys, values, score, projected = k.keys, k.values, k.score, k.projected
     elif v is None:
         raise TypeError("attend needs values: attend(q, k, v), or attend(q, memory)")
     elif not (isinstance(k, Tensor) and isinstance(v, Tensor) and isinstance(score, Score)):
@@ -90,7 +90,7 @@ def _call(
     elif k.shape[-2] != v.shape[-2]:
         raise unequal_lengths(k, v)
     else:
-        keys, values = score.keys(k), v
+        keys, values, projected = score.keys(k), v, False
     if not (isinstance(q, Tensor) and (select is SOFT or isinstance(select, Selection))):
         raise _wrong_type(q=q, select=select)
     queries = score.queries(q)
@@ -102,7 +102,7 @@ def _call(
     mask, bias = None if mask is None else as_mask(mask), None if bias is None else as_bias(bias)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is a share of at least 0 and below 1, not {dropout}")
-    call = Call(queries, keys, values, score, mask, bias, select, dropout, full=False)
+    call = Call(queries, keys, values, score, mask, bias, select, dropout, full=False, projected=projected)
     try:
         leading = call.leading
     except RuntimeError:

@@ -31,6 +31,9 @@ class Call:
     """Whether the log-sum-exp is computed too."""
     state: Any = None
     generator: torch.Generator | None = None
+    projected: bool = False
+    """Whether the layer that attends has projected queries and keys, and nothing else writes to them: a recording need
+    not copy them."""
     _leading: torch.Size | None = field(default=None, init=False, repr=False)
 
     @property

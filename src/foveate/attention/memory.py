@@ -56,6 +56,9 @@ class Memory:
     groups: RowGroups | None = None
     """Which rows of queries share a row of this memory; None where each has its own."""
 
+    projected = False
+    """Whether the layer that attends to this memory has projected the keys, and projects its queries (see `Call`)."""
+
     def __init__(
         self, k: Float[Tensor, "... S D"], v: Float[Tensor, "... S V"], score: Score, expected: int = 0
     ) -> None:
@@ -140,6 +143,8 @@ class _Store:
 
     @property
     def filled(self) -> Tensor:
+        if not self._own:  # and so all of it
+            return self._all
         return self._all[self._rows, ..., : self.length, :] if self._all.ndim > 2 else self._all[: self.length]
 
     def repeated(self, rows: int) -> "_Store":

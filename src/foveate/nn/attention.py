@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         keys, values = (part.contiguous().to(self.memory_dtype or part.dtype) for part in parts)
         if keys.device.type == "cpu" and keys.dtype == torch.float32:
             keys = keys.mT.contiguous().mT  # the fastest layout for products with few queries
-        return Memory(keys, values, self.score, expected)
+        return self._projected(Memory(keys, values, self.score, expected))
 
     def forward(
         self,
@@ -135,7 +135,11 @@ class MultiHeadAttention(nn.Module):
         return self.output(memory.scatter(output))
 
     def _memory(self, keys: Tensor, values: Tensor) -> Memory:
-        return Memory(self._shared(keys), self._shared(values), self.score)
+        return self._projected(Memory(self._shared(keys), self._shared(values), self.score))
+
+    def _projected(self, memory: Memory) -> Memory:
+        memory.projected = True
+        return memory
 
     def _shared(self, x: Float[Tensor, "B G S D"]) -> Float[Tensor, "B G *one S D"]:
         """Keys or values with a dimension of 1 for the heads of a group."""

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from foveate.attention import RelativeGridKeys, attend
+from foveate.attention import Memory, RelativeGridKeys, ScaledDot, attend
 from foveate.nn.depthwise import depthwise
 
 EPSILON = 1e-6
@@ -47,7 +47,9 @@ class PooledAttention(nn.Module):
         grid = queries.shape[2], queries.shape[3]
         bias = self.position.with_grids(grid, (keys.shape[2], keys.shape[3]))
         queries, keys, values = (part.flatten(2, 3) for part in (queries, keys, values))
-        found = attend(queries, keys, values, bias=bias, dropout=self.dropout if self.training else 0.0)
+        memory = Memory(keys, values, ScaledDot())
+        memory.projected = True
+        found = attend(queries, memory, bias=bias, dropout=self.dropout if self.training else 0.0)
         return self.output((found + queries).transpose(1, 2).flatten(2)).unflatten(1, grid)
 
 

@@ -17,6 +17,9 @@ from torch import Tensor
 _LARGE = 2**20
 """Copies of this many bytes or more get memory pages of their own; a process may have only some 65,000 mappings."""
 
+_BY_ONE = 2
+"""What torch counts for the memory of one tensor: this, and the storage as an object of Python."""
+
 
 @dataclass(eq=False, slots=True)
 class Span:
@@ -43,8 +46,9 @@ class _Reorder:
 class KeyStore:
     """The keys of a map. Memory is linear in their number, also if the batch is reordered."""
 
-    def __init__(self, keys: Float[Tensor, "... S D"]) -> None:
-        self._store = copy_tensor(keys)
+    def __init__(self, keys: Float[Tensor, "... S D"], alone: bool = False) -> None:
+        """`alone`: see `keep_tensor`."""
+        self._store = keep_tensor(keys, alone)
         self._length = keys.shape[-2]
         self._reorders: list[_Reorder] = []
         self.grows = False
@@ -121,6 +125,20 @@ def collapse(tensor: Tensor) -> Tensor:
         if tensor.stride(dimension) == 0 and tensor.shape[dimension] > 1:
             tensor = tensor.narrow(dimension, 0, 1)
     return tensor
+
+
+def keep_tensor(tensor: Tensor, alone: bool) -> Tensor:
+    """A copy as `copy_tensor` makes it, or the tensor itself.
+
+    It is the tensor itself where nobody writes to it, holds it or keeps more memory alive than it has. That nobody does
+    the former is what `alone` says. That no other tensor (a view, the one that it is a view of, or one that autograd
+    saved) has the same memory is known to torch: fresh memory for a copy takes five times as long as the copy.
+    """
+    if not alone:
+        return copy_tensor(tensor)
+    storage = tensor.untyped_storage()
+    others = torch._C._storage_Use_Count(storage._cdata) > _BY_ONE
+    return copy_tensor(tensor) if others or storage.nbytes() != tensor.nbytes else tensor.detach()
 
 
 def copy_tensor(tensor: Tensor) -> Tensor:

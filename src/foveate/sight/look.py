@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from foveate.sight.adapters import attach_all, cannot_attend
+from foveate.sight.adapters import attach_all
 from foveate.sight.measures import check_names
+from foveate.sight.own_models import cannot_attend, own_modules
 from foveate.sight.recorder import Recorder
 from foveate.sight.sight import Sight
 from foveate.sight.untraced import COMPILED
@@ -35,27 +36,28 @@ def look(
     was outside of a call of `model`.
     """
     sites = [sites] if isinstance(sites, str) else sites
-    recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]))
+    own = own_modules(model)
+    recorder = Recorder(sites, None if keep is None else check_names(keep, ["output_error"]), own is not None)
     sight = Sight(recorder.index.sites, recorder.notes)
     with ExitStack() as stack:
-        stack.enter_context(attach_all(recorder, model))
+        stack.enter_context(attach_all(recorder))
         if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled, and importing the compiler takes a second
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        _add_hooks(model, recorder, stack)
+        _add_hooks(model, recorder, stack, own)
         yield sight
     recorder.check(model)
 
 
-def _add_hooks(model: nn.Module, recorder: Recorder, stack: ExitStack) -> None:
-    """Add hooks that tell the recorder which module runs."""
+def _add_hooks(model: nn.Module, recorder: Recorder, stack: ExitStack, own: dict[str, nn.Module] | None) -> None:
+    """Add hooks that tell the recorder which module runs: of foveate's own modules, only those that attend."""
     hooked: list[nn.Module] = []
     stack.callback(_remove_hooks, hooked)
     leave = _Leave(recorder)
-    for path, module in model.named_modules():
+    for path, module in model.named_modules() if own is None else own.items():
         name = f"{path}.".replace(COMPILED, "").removesuffix(".")
         if isinstance(module, torch.jit.ScriptModule):
             recorder.untraced.check_script(name, module)
-        elif module is model or not cannot_attend(module):
+        elif module is model or (not cannot_attend(module) if own is None else getattr(module, "attends", False)):
             hooked.append(module)
             module._forward_pre_hooks[_HOOK_ID] = _Enter(recorder, name)
             module._forward_hooks[_HOOK_ID] = leave

@@ -1,7 +1,7 @@
 """Checks that the recorded weights made the recorded output: weights times values must give it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from foveate.attention import Attended
 from foveate.attention.call import Call
-from foveate.sight import measures
+from foveate.attention.selection import weights
+from foveate.sight.blocks import Block, Box, compute_dtype, measurement_context, weight_blocks
 
 ROWS_CHECKED = 4
 """Number of queries of a call, beside the last one, that are checked by default."""
@@ -17,11 +18,24 @@ ROWS_CHECKED = 4
 MANY = 64
 """Number of heads, counted over all examples, from which on only two queries of each are checked."""
 
+EXAMPLES = 4
+"""Number of examples in a sample."""
+
+STRIDE = 7919
+"""How far the samples of two calls are apart, modulo the number of queries or examples: a prime, so that many calls
+have samples everywhere."""
+
 BLOCK = 64
 """Number of queries that are checked at once."""
 
+QUICK = {torch.float32, torch.float64}
+"""Types of numbers in which the eager kernel is exact enough to be compared with."""
+
 TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.bfloat16: 4e-2, torch.float16: 1e-2}
 """Allowed difference, relative to the largest of the checked outputs and values."""
+
+WHOLE: Box = ()
+"""All examples and heads."""
 
 
 @dataclass
@@ -37,31 +51,69 @@ class OutputCheck:
 
 
 def check_output(
-    call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None = None, all_rows: bool = False
+    call: Call,
+    attended: Attended,
+    queries: Sequence[int],
+    box: Box = WHOLE,
+    finish: Callable[[Tensor], Tensor] | None = None,
 ) -> OutputCheck | None:
-    """Compare the output of some queries, or of all, with that of the call; None if the call used dropout.
+    """Compare the output of some queries, examples and heads with that of the call; None if the call used dropout.
 
     `finish` computes the layer's output from the outputs of its heads (B, H, T, V), if `attended.output` is the former.
     """
-    count = call.queries.shape[-2]
     if call.dropout or not attended.output.numel() or not call.keys.shape[-2]:
         return None
-    parts = ROWS_CHECKED if math.prod(call.leading) < MANY else 1
-    some = {count * part // parts for part in range(parts)} | {count - 1}
-    queries = range(count) if all_rows else sorted(some)
-    error, largest = 0.0, 0.0
+    values = call.values.detach().expand(*call.leading, *call.values.shape[-2:])[box]
+    outputs, error, largest = attended.output.detach()[box], 0.0, 0.0
     for start in range(0, len(queries), BLOCK):
-        rows = list(queries[start : start + BLOCK])
-        expected = _expected(call, attended, rows)
+        rows = queries[start : start + BLOCK]
+        expected = _expected(call, attended, rows, box, values)
         if finish is not None:
             expected = finish(expected.to(call.values.dtype)).float()
-        actual = attended.output[..., rows, :].float()
+        actual = outputs[..., rows.start : rows.stop, :] if isinstance(rows, range) else outputs[..., list(rows), :]
+        actual = actual.float()
         difference = torch.where(actual.isfinite(), (expected.reshape(actual.shape) - actual).abs(), 0.0)
         error = max(error, float(difference.nan_to_num(nan=math.inf).max()))
         largest = max(largest, _largest(actual), _largest(expected))
     if finish is None:
-        largest = max(largest, _largest(call.values.detach()))
+        largest = max(largest, _largest(values))
     return OutputCheck(error, TOLERANCE.get(attended.output.dtype, 1e-3) * largest)
+
+
+def some_queries(call: Call) -> Sequence[int]:
+    """A few queries of a call, the first and the last among them: causal masks show there."""
+    count = call.queries.shape[-2]
+    parts = ROWS_CHECKED if math.prod(call.leading) < MANY else 1
+    return sorted({count * part // parts for part in range(parts)} | {count - 1})
+
+
+def check_sample(call: Call, attended: Attended, number: int) -> OutputCheck | None:
+    """Compare the output of one query of all heads of a few examples; with another `number` of others.
+
+    That is enough for a call of `attend`, whose arguments cannot be misunderstood. What is compared first is what the
+    eager kernel computes, in a third of the time of `check_output`, which decides where that is not close enough.
+    """
+    row = number * STRIDE % max(1, call.queries.shape[-2])
+    rows, box = range(row, row + 1), some_examples(call, number)
+    if attended.choice is None and not call.dropout and call.keys.dtype == attended.output.dtype in QUICK:
+        shares = weights(call.scores(rows), call.select.sinks)
+        shares = shares.detach().expand(*call.leading, *shares.shape[-2:])[box]
+        values = call.values.detach().expand(*call.leading, *call.values.shape[-2:])[box]
+        actual = attended.output.detach()[box][..., row : row + 1, :]
+        if actual.numel():
+            error, largest = (float(part.abs().amax()) for part in (shares @ values - actual, actual))
+            if (check := OutputCheck(error, TOLERANCE[actual.dtype] * largest)).passed:
+                return check
+    return check_output(call, attended, rows, box)
+
+
+def some_examples(call: Call, number: int) -> Box:
+    """All heads of a few examples, or of all if there are no more; with another `number` others."""
+    if not call.leading:
+        return WHOLE
+    count, *others = call.leading
+    first = number * STRIDE % max(1, count - EXAMPLES + 1)
+    return (slice(first, min(count, first + EXAMPLES)), *(slice(0, size) for size in others))
 
 
 def _largest(values: Tensor) -> float:
@@ -71,10 +123,18 @@ def _largest(values: Tensor) -> float:
     return largest if math.isfinite(largest) else float(values.nan_to_num(0.0, 0.0, 0.0).abs().amax())
 
 
-def _expected(call: Call, attended: Attended, rows: list[int]) -> Tensor:
+def _expected(call: Call, attended: Attended, rows: Sequence[int], box: Box, values: Tensor) -> Tensor:
     """The outputs of some queries, computed from the weights, (..., rows, V)."""
-    weights = measures.weights(call, slice(None), rows, slice(None))
-    if attended.choice is not None:
-        choice = attended.choice[..., rows].reshape(weights.shape[:-1]).unsqueeze(-1)
-        weights = torch.zeros_like(weights).scatter_(-1, choice.clamp_min(0), 1.0) * (choice >= 0)
-    return weights.reshape(*call.leading, len(rows), -1) @ call.values.detach().to(weights.dtype)
+    expected = values.new_zeros(*values.shape[:-2], len(rows), values.shape[-1], dtype=compute_dtype(call))
+    choice = None if attended.choice is None else attended.choice.expand(*call.leading, -1)[box][..., list(rows)]
+    with measurement_context(call):
+        for block in weight_blocks(call, rows, box or None):
+            shares = block.weights if choice is None else _one_hot(block.query_view(choice[..., None]), block)
+            block.query_view(expected)[...] = shares @ values[block.box][..., block.columns, :].to(shares.dtype)
+    return expected
+
+
+def _one_hot(choice: Tensor, block: Block) -> Tensor:
+    """Weights of 1 for the chosen keys (..., R, 1) and 0 for all others, of -1 for all."""
+    places = torch.arange(block.columns.start, block.columns.stop, device=choice.device)
+    return (places == choice).to(block.weights.dtype)

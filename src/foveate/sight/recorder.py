@@ -14,7 +14,7 @@ from foveate.attention.call import Call
 from foveate.errors import UserError
 from foveate.sight.call_adapter import has_values
 from foveate.sight.fixed_weights import with_fixed_weights
-from foveate.sight.output_check import check_output
+from foveate.sight.output_check import OutputCheck, check_output, check_sample, some_queries
 from foveate.sight.query_positions import first_query_position
 from foveate.sight.site_index import SiteIndex
 from foveate.sight.steps import Steps, may_have_steps
@@ -24,11 +24,15 @@ from foveate.sight.untraced import MAX_NAMED, Place, Untraced
 class Recorder:
     """The running modules, and the calls recorded so far."""
 
-    def __init__(self, sites: Sequence[str] | None = None, keep: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, sites: Sequence[str] | None = None, keep: Sequence[str] | None = None, own: bool = False
+    ) -> None:
         self.index = SiteIndex(with_keys=keep is None)
         self.untraced = Untraced()
         self.notes: list[str] = []
         """How the look changed the run of the model, if it did."""
+        self.own = own
+        """Whether the model consists of foveate's modules alone (see `own_models`)."""
         self._sites, self._keep = sites, keep
         self._running: list[tuple[str, nn.Module]] = []
         self._steps: dict[str, tuple[Steps, Place | None]] = {}
@@ -134,12 +138,12 @@ class Recorder:
     ) -> None:
         if attended.weights is not None:
             call = with_fixed_weights(call, attended.weights)
-        site, recorded = self.index.assign(module, call)
+        site, recorded = self.index.assign(module, call, self.own and call.projected)
         recorded.position = None if site.calls else first_query_position(call, running)
         of_model = call
         if site.keys is not None:  # check the copies, since they are what will be shown
             call = replace(call, queries=recorded.call.queries, keys=site.keys.read(recorded.span))
-        check = check_output(call, attended, finish, all_rows="output_error" in (self._keep or ()))
+        check = self._check(call, attended, finish)
         if check is not None and not check.passed:
             self.index.discard_if_empty(site)
             self.untraced.note_mismatch()
@@ -150,7 +154,14 @@ class Recorder:
         site.calls.append(recorded)
         site.errors += [] if check is None else [check.error]
         if site.keys is not None and finish is None and may_have_steps(of_model, attended, recorded):
-            self._steps[module] = Steps(site, recorded, of_model), self.untraced.place
+            self._steps[module] = Steps(site, recorded, of_model, self.own), self.untraced.place
+
+    def _check(self, call: Call, attended: Attended, finish: Callable[[Tensor], Tensor] | None) -> OutputCheck | None:
+        every = "output_error" in (self._keep or ())
+        if self.own and not every:
+            return check_sample(call, attended, len(self.index.sites))
+        queries = range(call.queries.shape[-2]) if every else some_queries(call)
+        return check_output(call, attended, queries, finish=finish)
 
     def _close_steps(self, module: str) -> None:
         """Check and keep the further steps of a module's last call; note it where they do not fit."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from foveate.attention.call import Call
-from foveate.sight.key_store import KeyStore, Span, collapse, copy_tensor, parent_rows
+from foveate.sight.key_store import KeyStore, Span, collapse, copy_tensor, keep_tensor, parent_rows
 from foveate.sight.mutation_guard import CACHE_SIZE, MutationGuard
 from foveate.sight.recorded_call import RecordedCall
 from foveate.sight.site import Site
@@ -33,19 +33,22 @@ class SiteIndex:
         """Count a call of the whole model."""
         self._run += 1
 
-    def assign(self, module: str, call: Call) -> tuple[Site, RecordedCall]:
-        """The site that a call belongs to, and the record of the call, which is not added yet."""
+    def assign(self, module: str, call: Call, alone: bool = False) -> tuple[Site, RecordedCall]:
+        """The site that a call belongs to, and the record of the call, which is not added yet.
+
+        `alone` says that nobody writes to its queries and keys.
+        """
         for site in self._of_module.setdefault(module, []):
             if site.calls[0].run >= self._first_open_run and (span := self._match(site, call)):
-                return site, self._record(site, call, span)
+                return site, self._record(site, call, span, alone)
         others = self._of_module[module]
         if others and others[-1].calls[0].run < self._run:
             self._first_open_run = self._run
         name = module if not others else f"{module}#{len(others) + 1}"
-        site = Site(name, KeyStore(call.keys) if self._with_keys else None)
+        site = Site(name, KeyStore(call.keys, alone) if self._with_keys else None)
         others.append(site)
         self.sites[name] = site
-        return site, self._record(site, call, Span(0, call.keys.shape[-2], 0))
+        return site, self._record(site, call, Span(0, call.keys.shape[-2], 0), alone)
 
     def discard_if_empty(self, site: Site) -> None:
         """Remove a site whose only call was not recorded after all."""
@@ -53,11 +56,11 @@ class SiteIndex:
             del self.sites[site.name]
             self._of_module[site.name.split("#")[0]].remove(site)
 
-    def _record(self, site: Site, call: Call, span: Span) -> RecordedCall:
+    def _record(self, site: Site, call: Call, span: Span, alone: bool) -> RecordedCall:
         """The record of a call, without what is stored elsewhere or is not kept."""
         no_keys = call.keys.new_empty(*call.keys.shape[:-2], 0, call.keys.shape[-1])
         if self._with_keys:
-            queries = copy_tensor(call.queries).expand(call.queries.shape)  # copied once if all examples share them
+            queries = keep_tensor(call.queries, alone).expand(call.queries.shape)  # once if all examples share them
             kept = replace(call, queries=queries, keys=no_keys, values=no_keys)
         else:
             shape_only = call.queries.new_empty(()).expand(call.queries.shape)
