@@ -10,10 +10,11 @@ from foveate.contracts import IGNORE
 from foveate.data.codebook import learn_codebook, quantize
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
-from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette, patches
+from foveate.data.images.drawing_processor import DrawingProcessor, Palette, learn_palette, patches
 from foveate.data.images.scenes import Drawing
 from foveate.data.sources.emoji_drawings import LONGEST, SIDE, compose, pair_part
 from foveate.data.tokens.tokenizers import train_words
+from foveate.errors import UserError
 
 
 def test_a_codebook_finds_clusters() -> None:
@@ -92,3 +93,11 @@ def test_held_out_pairs_are_in_no_training_drawing() -> None:
                 assert (right - left, bottom - top) == (round(LONGEST * 6 / 9), LONGEST)
                 assert min(left, top) >= 0
                 assert max(right, bottom) <= SIDE
+
+
+def test_a_palette_whose_codes_do_not_fit_its_patches() -> None:
+    for codes in (((0.0,) * 12, (0.0,) * 11), ((0.0,) * 3,), ()):
+        with pytest.raises(UserError, match=r"^each code needs 12 numbers$"):
+            Palette(8, 3, 2, codes).check()
+    with pytest.raises(UserError, match=r"^patches of 3 pixels do not fit into 8$"):
+        Palette(8, 3, 3, ((0.0,) * 27,)).check()

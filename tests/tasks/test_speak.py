@@ -1,6 +1,7 @@
 """Saying texts, from end to end: tones are learned, said, recognised and written."""
 
 import json
+import shutil
 from io import StringIO
 from pathlib import Path
 
@@ -81,3 +82,28 @@ def test_what_cannot_be_said(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"codes is 1"):
         SaidTexts(codes=1).check()
     assert predictor.run(" ", Saying(out=tmp_path / "x.wav")).line == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("codec", "log_mel", "step"), 0.0, r"a step of 0.0 s and windows of"),
+        (("codec", "log_mel", "window"), 0.0, r"windows of 0.0 s do not fit"),
+        (("codec", "log_mel", "bands"), 39, r"each code needs 39 numbers|39 bands are too many"),
+        (("codec", "codes"), [[0.0], [0.0, 1.0]], r"each code needs \d+ numbers"),
+        (("longest",), 0, r"longest"),
+    ],
+)
+def test_a_processor_with_values_that_cannot_be(
+    run: Path, tmp_path: Path, path: tuple[str, ...], value: object, message: str
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    content = json.loads((folder / "processor.json").read_text())
+    part = content
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    (folder / "processor.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match=rf"processor.json is damaged: .*({message})"):
+        foveate.load(folder)

@@ -1,9 +1,11 @@
 """Transcription from end to end: trained, saved, loaded, used, measured."""
 
 import json
+import shutil
 from io import BytesIO, StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -255,3 +257,15 @@ def test_the_same_training_twice_is_the_same(tables: Path, tmp_path: Path) -> No
         task.learn(console=CONSOLE)
         weights.append((tmp_path / name / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("changes", [{"longest": 0.0}, {"log_mel": {"step": 1e-9}}, {"log_mel": {"rate": 1}}])
+def test_a_processor_with_values_that_cannot_be(run: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    content = json.loads((folder / "processor.json").read_text())
+    if "log_mel" in changes:
+        changes = {"log_mel": content["log_mel"] | changes["log_mel"]}
+    (folder / "processor.json").write_text(json.dumps(content | changes))
+    with pytest.raises(UserError, match=r"processor.json is damaged: (the longest sound|a step of)"):
+        foveate.load(folder)

@@ -3,7 +3,11 @@
 N  vectors    K  codes    D  numbers of a vector
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from foveate.errors import UserError
 
 SAMPLE = 50_000
 """Different vectors that the codes are learned from, at most."""
@@ -13,6 +17,12 @@ ROUNDS = 15
 
 CHUNK = 65_536
 """Vectors that are compared with all codes at once."""
+
+
+def check_codes(codes: Sequence[Sequence[float]], numbers: int) -> None:
+    """Raise UserError for a codebook whose codes do not have so many numbers each."""
+    if {len(code) for code in codes} != {numbers}:
+        raise UserError(f"each code needs {numbers} numbers")
 
 
 def learn_codebook(vectors: np.ndarray, codes: int, seed: int = 1) -> np.ndarray:

@@ -31,6 +31,9 @@ class SavedProcessor(ABC):
     def sizes(self) -> Mapping[str, int]:
         """The fields of a model's config that the data decides, such as `vocabulary`."""
 
+    def check(self) -> None:  # noqa: B027
+        """Raise UserError for values that cannot be: a file may hold any of the right type."""
+
     @property
     def summary(self) -> str:
         """What it learned from the examples, for the user."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from foveate import bundle
 from foveate.contracts import Output, Picture
 from foveate.data.dataset import Dataset
-from foveate.data.processor import SavedProcessor
+from foveate.data.processor import PROCESSOR, SavedProcessor
 from foveate.errors import UserError, unknown
 from foveate.inference.cpu import Precision, optimize_for_cpu
 from foveate.tasks.protocols import Evaluation, Prediction
@@ -134,6 +134,10 @@ class Predictors:
         found = load_run(folder, device)
         task = self.kind.from_json(describe(found.files).recipe, found.where)
         processor: SavedProcessor = self.kind.processor.load(found.files.folder)
+        try:
+            processor.check()
+        except UserError as error:
+            raise UserError(f"{found.files.folder / PROCESSOR} is damaged: {error}") from None
         self._check_sizes(processor, found.description.architecture, found.where)
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Predictor(task, model, processor, found.files.description, Path(folder))

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from foveate.config import from_dict
 from foveate.contracts import IGNORE, Batch, label_batch
-from foveate.data.codebook import learn_codebook, quantize
+from foveate.data.codebook import check_codes, learn_codebook, quantize
 from foveate.data.dataset import Dataset
 from foveate.data.images.caption_processor import TOKENIZER, Prepared, PreparedCaptions
 from foveate.data.images.captions import CaptionedImage
@@ -25,6 +25,7 @@ from foveate.data.images.labelled import ImageFormat
 from foveate.data.processor import PROCESSOR, Processor
 from foveate.data.ragged import padded
 from foveate.data.tokens.tokenizers import SubwordTokenizer, load_tokenizer
+from foveate.errors import UserError
 from foveate.files import read_json
 
 LEARNED_FROM = 4_000
@@ -51,6 +52,12 @@ class Palette:
     @property
     def format(self) -> ImageFormat:
         return ImageFormat(self.size, self.channels)
+
+    def check(self) -> None:
+        """Raise UserError for values that cannot be."""
+        if self.size % self.patch:
+            raise UserError(f"patches of {self.patch} pixels do not fit into {self.size}")
+        check_codes(self.codes, self.channels * self.patch**2)
 
     @cached_property
     def _codebook(self) -> np.ndarray:
@@ -134,6 +141,9 @@ class DrawingProcessor(Processor[CaptionedImage]):
         counts = np.ceil(places * np.cos(np.pi / 2 * generator.permutation(even))).clip(1)
         ranks = generator.random(shape).argsort(1).argsort(1)
         return ranks < counts[:, None]
+
+    def check(self) -> None:
+        self.palette.check()
 
     def sizes(self) -> dict[str, int]:
         return {"vocabulary": len(self.tokenizer), "codes": len(self.palette.codes), "side": self.palette.side}

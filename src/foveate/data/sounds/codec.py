@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Int
 
-from foveate.data.codebook import learn_codebook, quantize
+from foveate.data.codebook import check_codes, learn_codebook, quantize
 from foveate.data.sounds.files import Sound
 from foveate.data.sounds.spectrograms import LogMel
 
@@ -32,6 +32,11 @@ class AudioCodec:
     log_mel: LogMel
     codes: tuple[tuple[float, ...], ...]
     """The codebook (K, F)."""
+
+    def check(self) -> None:
+        """Raise UserError for values that cannot be."""
+        self.log_mel.check()
+        check_codes(self.codes, self.log_mel.bands)
 
     @cached_property
     def _codebook(self) -> Float32[np.ndarray, "K F"]:

@@ -68,5 +68,8 @@ class SoundProcessor(Processor[LabelledSound]):
             return spectrogram[start : start + self.frames]
         return np.pad(spectrogram, ((start, free - start), (0, 0)))
 
+    def check(self) -> None:
+        self.log_mel.check()
+
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.labels), "channels": 1, "bands": self.log_mel.bands, "frames": self.frames}

@@ -15,6 +15,7 @@ from foveate.data.ragged import padded
 from foveate.data.sounds.codec import AudioCodec
 from foveate.data.sounds.labelled import LabelledSound
 from foveate.data.tokens.character_tokens import SPECIAL, encode, teacher_forcing
+from foveate.errors import at_least
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 
@@ -65,6 +66,10 @@ class SpeakingProcessor(Processor[LabelledSound]):
     def codes(self, tokens: Sequence[int]) -> list[int]:
         """The codes of audio tokens; special tokens are left out."""
         return [token - SPECIAL for token in tokens if token >= SPECIAL]
+
+    def check(self) -> None:
+        self.codec.check()
+        at_least(1, "longest", self.longest)
 
     def sizes(self) -> dict[str, int]:
         return {"src_vocab": SPECIAL + len(self.characters), "tgt_vocab": SPECIAL + len(self.codec.codes)}

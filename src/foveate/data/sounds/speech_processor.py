@@ -88,5 +88,10 @@ class SpeechProcessor(Processor[LabelledSound]):
         """The text of token ids."""
         return decode(tokens, self.characters)
 
+    def check(self) -> None:
+        self.log_mel.check()
+        if self.longest <= 0:
+            raise UserError(f"the longest sound lasts {self.longest} s, but must last longer than 0")
+
     def sizes(self) -> dict[str, int]:
         return {"bands": self.log_mel.bands, "vocabulary": SPECIAL + len(self.characters)}
