@@ -61,11 +61,17 @@ def test_a_header_that_claims_what_is_not_there(content: bytes, message: str, tm
         read_gguf(tmp_path / "a.gguf")
 
 
-@pytest.mark.parametrize("shape", [(31,), (2**40, 2**30), (2**63, 2)])
-def test_a_tensor_that_is_not_whole(shape: tuple[int, ...], tmp_path: Path) -> None:
-    file = read_gguf(written(tmp_path / "a.gguf", [("w", shape, 8, bytes(34))]))
+def test_a_tensor_that_is_not_whole(tmp_path: Path) -> None:
+    file = read_gguf(written(tmp_path / "a.gguf", [("w", (31,), 8, bytes(34))]))
     with pytest.raises(UserError, match=r"no whole number of blocks of 32|'w' is not whole"):
         file.tensor("w")
+
+
+@pytest.mark.parametrize("shape", [(2**40, 2**30), (2**63, 2)])
+def test_a_shape_that_no_array_has(shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = written(tmp_path / "a.gguf", [("w", shape, 8, bytes(34))])
+    with pytest.raises(UserError, match=r"a.gguf is truncated or damaged \(\d+ bytes\)$"):
+        read_gguf(path)
 
 
 def test_a_file_of_another_model(tmp_path: Path) -> None:
