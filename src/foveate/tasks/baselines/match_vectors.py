@@ -88,10 +88,8 @@ def latent_vectors(
     values = rarity[tokens]
     lengths = torch.zeros(len(documents)).index_add_(0, rows, values.square()).sqrt().clamp_min(1e-12)
     shape = (len(documents), sum(sizes))
-    counted = torch.sparse_coo_tensor(
-        torch.stack([rows, tokens]), values / lengths[rows], shape, check_invariants=True
-    ).coalesce()
-    with torch.random.fork_rng(devices=[]):
+    with torch.sparse.check_sparse_tensor_invariants(), torch.random.fork_rng(devices=[]):
+        counted = torch.sparse_coo_tensor(torch.stack([rows, tokens]), values / lengths[rows], shape).coalesce()
         torch.manual_seed(1)  # of the random projection
         _, strengths, directions = torch.svd_lowrank(counted, min(WIDTH, *shape), ROUNDS)
     found = int((strengths > NOTHING * strengths[0]).sum())

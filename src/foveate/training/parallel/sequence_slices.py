@@ -60,7 +60,11 @@ def lay_out(value: Any, mesh: DeviceMesh, layout: Any) -> Any:
         return value
     if not isinstance(value, DTensor):
         value = DTensor.from_local(value, mesh, [Replicate()], run_check=False)
-    return value if value.placements == (layout,) else value.redistribute(placements=[layout])
+    if value.placements == (layout,):
+        return value
+    value = value.redistribute(placements=[layout])
+    # Linear layers of torch 2.11 do not read slices that were put together along another dimension than the first.
+    return value if value.to_local().is_contiguous() else value.clone(memory_format=torch.contiguous_format)
 
 
 class OnSlice(ParallelStyle):
