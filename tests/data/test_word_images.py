@@ -113,3 +113,10 @@ def test_tables_and_folders_with_one(tmp_path: Path) -> None:
 
 def test_characters_most_frequent_first() -> None:
     assert find_characters(["abba", "bc"]) == "bac"
+
+
+@pytest.mark.parametrize(("height", "width", "name"), [(7, 20, "height"), (8, 3, "width")])
+def test_a_canvas_too_small_for_any_letter(height: int, width: int, name: str) -> None:
+    WordImageProcessor(8, 4, "a").check()
+    with pytest.raises(UserError, match=rf"^{name} is \d, but must be at least \d$"):
+        WordImageProcessor(height, width, "a").check()

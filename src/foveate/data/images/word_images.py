@@ -16,7 +16,7 @@ from foveate.data.images.labelled import labelled_images
 from foveate.data.processor import Processor
 from foveate.data.text.files import Paths, as_paths
 from foveate.data.tokens.character_tokens import SPECIAL, decode, encode, teacher_forcing
-from foveate.errors import UserError
+from foveate.errors import UserError, at_least
 from foveate.special_tokens import LEARNED, SpecialTokens
 
 TABLE = "labels.tsv"
@@ -93,6 +93,10 @@ class WordImageProcessor(Processor[WordImage]):
     characters: str
     """The characters that the model can write; token ids are their places, after the special ones."""
     augment: bool = True
+
+    def check(self) -> None:
+        at_least(8, "height", self.height)  # what SAR's convolutions leave a place of
+        at_least(4, "width", self.width)
 
     def batch(self, prepared: Sequence[WordImage], generator: np.random.Generator | None) -> Batch:
         generator = generator if self.augment else None
