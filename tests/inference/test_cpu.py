@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 import foveate.inference.cpu
+import foveate.inference.packed
 from foveate import create
 from foveate.attention import Biaffine
 from foveate.decoding import beam
 from foveate.errors import UserError
-from foveate.inference.cpu import Int8Linear, PackedLinear, largest_code, optimize_for_cpu
+from foveate.inference.cpu import Int8Linear, largest_code, optimize_for_cpu
+from foveate.inference.packed import PackedLinear
 from foveate.nn import (
     DecoderBlock,
     FeedForward,
@@ -194,12 +196,14 @@ def test_a_score_that_is_learned_has_a_memory_of_its_own_type(precision: str) ->
 @pytest.mark.parametrize("precision", [pytest.param("bfloat16", marks=bfloat16), "int8"])
 def test_any_number_of_rows(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Round numbers or not, each row is multiplied, and few programs are written for all of them."""
-    has = foveate.inference.cpu.cpu_has
-    monkeypatch.setattr("foveate.inference.cpu.cpu_has", lambda *names: names == ("amx_bf16",) or has(*names))
+    has = foveate.inference.packed.cpu_has
+    monkeypatch.setattr("foveate.inference.packed.cpu_has", lambda *names: names == ("amx_bf16",) or has(*names))
     linear, seen = nn.Linear(257, 263), set()
     layer = optimize_for_cpu(nn.Sequential(linear), precision)[0]
-    rounded = foveate.inference.cpu._pad_rows
-    monkeypatch.setattr("foveate.inference.cpu._pad_rows", lambda rows: seen.add(len(rounded(rows))) or rounded(rows))
+    rounded = foveate.inference.packed.pad_rows
+    for module in ("cpu", "packed"):
+        watched = f"foveate.inference.{module}.pad_rows"
+        monkeypatch.setattr(watched, lambda rows: seen.add(len(rounded(rows))) or rounded(rows))
     x = torch.randn(700, 257)
     with torch.no_grad():
         expected = linear(x)

@@ -21,5 +21,7 @@ def test_logits_are_nearly_the_same(dtype: torch.dtype, bound: float) -> None:
     assert torch.equal(model(tokens).logits, before)
     assert half.embedding.weight is model.embedding.weight
     assert isinstance(half.output, HalfLinear)
+    for rows in (0, 1, 9):
+        assert half.output(torch.randn(rows, 1, 256)).shape == (rows, 1, 53)
     (written,) = generate(half, [[5, 7]], Generation(max_new_tokens=4), ())
     assert len(written.tokens) == 4

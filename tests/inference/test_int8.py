@@ -40,6 +40,16 @@ def test_rows_of_zeros_and_of_other_sizes() -> None:
     assert torch.allclose(found[1:] / wanted[1:], torch.ones(2), atol=0.03)
 
 
+def test_one_row_is_as_in_a_batch() -> None:
+    torch.manual_seed(0)
+    layer, x = Int8Linear(nn.Linear(65, 7)), torch.randn(3, 1, 65) * torch.tensor([1e-6, 1.0, 1e6]).view(3, 1, 1)
+    with torch.no_grad():
+        together = layer(x)
+        for row, wanted in zip(x, together, strict=True):
+            assert (layer(row) - wanted).norm() < 0.02 * wanted.norm()
+        assert torch.equal(layer(torch.zeros(1, 65))[0], layer.bias)
+
+
 def test_only_on_the_cpu() -> None:
     with pytest.raises(UserError, match="int8 is for models on the CPU"):
         in_int8(nn.Linear(2, 2, device="meta"))

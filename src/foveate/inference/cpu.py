@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.errors import UserError, one_of
 from foveate.inference.convolutions import pack_convolutions
-from foveate.inference.packed import PackedLayer, cannot_save
+from foveate.inference.packed import PackedLayer, PackedLinear, cannot_save, pad_rows
 from foveate.nn import DecoderBlock, FeedForward, GatedFeedForward, MultiHeadAttention, TransformerBlock
 from foveate.nn.attention import split_heads
 from foveate.nn.feedforward import gelu_tanh
@@ -168,40 +168,6 @@ class JointSelfAttention(MultiHeadAttention):
         return self._project(source, positions)[1:]
 
 
-class PackedLinear(PackedLayer):
-    """A linear layer with a weight in oneDNN's blocked layout, in float32 or bfloat16; its output has the same type."""
-
-    activation = "none", ""
-    """Activation of the output: oneDNN's names of the function and of its algorithm."""
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self._dtype = linear.weight.dtype
-        self._pads = self._dtype == torch.bfloat16 and cpu_has("amx_bf16")
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach())
-        self._bias = None if linear.bias is None else linear.bias.detach()
-
-    def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
-        # oneDNN needs an input of the weight's type; under autocast it may have another one.
-        rows = x.reshape(-1, x.shape[-1]).to(self._dtype)
-        count, (name, way) = len(rows), self.activation
-        if self._pads:
-            rows = _pad_rows(rows)
-        y = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, name, [], way)
-        return y[:count].view(*x.shape[:-1], y.shape[-1])
-
-
-def _pad_rows(rows: Shaped[Tensor, "R C"]) -> Shaped[Tensor, "Q C"]:
-    """Pad with rows of zeros to one of few sizes.
-
-    oneDNN compiles a kernel for each new number of rows, and that number changes at each step of a search. For 1,000
-    sentences, compiling takes a seventh of the time in bfloat16 with AMX (3 ms a kernel) and a fiftieth in 8 bits. In
-    float32 the copy would cost as much as it saves.
-    """
-    missing = -len(rows) % (1 << max(3, len(rows).bit_length() - 4))
-    return F.pad(rows, (0, 0, 0, missing)) if missing else rows
-
-
 def _identity(x: Tensor) -> Tensor:
     return x
 
@@ -231,7 +197,7 @@ class Int8Linear(PackedLayer):
         largest = scaled.amax(-1, keepdim=True).clamp_min_(_TINY)
         torch.mul(rows, largest.reciprocal().mul_(127), out=scaled)
         # Zero at 128: CPUs multiply unsigned by signed bytes.
-        codes = _pad_rows(scaled.round_().to(torch.int8).view(torch.uint8).add_(128))
+        codes = pad_rows(scaled.round_().to(torch.int8).view(torch.uint8).add_(128))
         y = torch.ops.onednn.qlinear_pointwise(
             codes, 1 / 127, 128, self._weight, self._scale, self._zero, None, 1.0, 0, torch.float32, "none", [], ""
         )[: len(rows)]

@@ -31,8 +31,11 @@ class Int8Linear(PackedLayer):
         self._reduced = not _sums_are_exact()
 
     def forward(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... P"]:
-        size = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)  # tokens differ by orders of size
-        found = torch.ops.quantized.linear_dynamic((x / size).contiguous(), self._packed, self._reduced) * size
+        if x.numel() == x.shape[-1]:  # the product itself finds the scale of all its input
+            found = torch.ops.quantized.linear_dynamic(x.contiguous(), self._packed, self._reduced)
+        else:
+            size = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)  # tokens differ by orders
+            found = torch.ops.quantized.linear_dynamic((x / size).contiguous(), self._packed, self._reduced) * size
         return found if self.bias is None else found + self.bias
 
 
