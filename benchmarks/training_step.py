@@ -1,13 +1,15 @@
-"""A step of training beside transformers' Trainer: a GPT-2 of four layers learns from 512 tokens.
+"""A step of training beside transformers' Trainer and nanoGPT: a GPT-2 of four layers learns from 512 tokens.
 
-    python benchmarks/training_step.py [--layers 4] [--length 512] [--steps 6]
+    python benchmarks/training_step.py [--layers 4] [--length 512] [--steps 6] [--nanogpt FOLDER]
 
-The same weights and tokens; both clip the gradient and use AdamW, without dropout. Ours is the step of `foveate train`,
-theirs that of `Trainer.train`. Each runs in a process of its own, the two by turns, with one thread. The times are CPU
-times of a step, of which the fastest counts, and the memory is the most that the process held. Needs accelerate.
+FOLDER is a checkout of nanoGPT; without it, Trainer is the only peer. The same weights and tokens; all clip the
+gradient and use AdamW, without dropout. Ours is the step of `foveate train`, theirs that of `Trainer.train` and of
+nanoGPT's train.py. Each runs in a process of its own, by turns, with one thread. The times are CPU times of a step, of
+which the fastest counts, and the memory is the most that the process held. Needs accelerate.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -21,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
+from transformers.pytorch_utils import Conv1D
 
 from foveate.contracts import IGNORE, label_batch
 from foveate.interop.public_folder import read_folder
@@ -96,10 +99,42 @@ def theirs(folder: Path, length: int, steps: int) -> tuple[list[float], list[flo
     return watch.times, [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
+def nanogpt(folder: Path, length: int, steps: int) -> tuple[list[float], list[float]]:
+    """nanoGPT's model and optimizer; model.py is found in Python's path."""
+    from model import GPT, GPTConfig
+
+    sizes = GPT2Config.from_pretrained(folder)
+    with contextlib.redirect_stdout(None):
+        own = GPTConfig(length, sizes.vocab_size, sizes.n_layer, sizes.n_head, sizes.n_embd)
+        model = GPT(own).train()
+        optimizer = model.configure_optimizers(Training().weight_decay, RATE, BETAS, "cpu")
+    source = GPT2LMHeadModel.from_pretrained(folder)
+    weights = source.state_dict()
+    for name, module in source.named_modules():
+        if isinstance(module, Conv1D):  # a linear layer with its weight transposed
+            weights[f"{name}.weight"] = module.weight.detach().t()
+    model.load_state_dict(weights)
+    del source, weights
+    times, losses = [], []
+    for text in texts(length, steps):
+        begin = time.process_time()
+        loss = model(text[None, :-1], text[None, 1:])[1]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        times.append(time.process_time() - begin)
+        losses.append(loss.item())
+    return times, losses
+
+
+PROGRAMS = {"foveate": ours, "transformers' Trainer": theirs, "nanoGPT": nanogpt}
+
+
 def child(which: str, folder: Path, length: int, steps: int) -> None:
-    """Print what one of the two measured."""
+    """Print what one of them measured."""
     torch.set_num_threads(1)
-    times, losses = (ours if which == "ours" else theirs)(folder, length, steps)
+    times, losses = PROGRAMS[which](folder, length, steps)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"seconds": min(times[1:]), "losses": losses, "bytes": peak}))
 
@@ -110,7 +145,8 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    parser.add_argument("--nanogpt", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.only:
@@ -119,20 +155,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         write_model(Path(place), given.layers, given.length)
         sizes = ["--length", str(given.length), "--steps", str(given.steps), "--folder", place]
+        programs = [name for name in PROGRAMS if given.nanogpt or name != "nanoGPT"]
+        path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), given.nanogpt and str(given.nanogpt))))
         best: dict[str, dict] = {}
         for _ in range(given.rounds):
-            for which in ("ours", "theirs"):
+            for which in programs:
                 command = [sys.executable, __file__, "--only", which, *sizes]
-                run = subprocess.run(command, check=True, capture_output=True, text=True)
+                environment = {**os.environ, "PYTHONPATH": path}
+                run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
                 found = json.loads(run.stdout.splitlines()[-1])
                 best[which] = min(found, best.get(which, found), key=lambda one: one["seconds"])
-    apart = max(abs(one - other) for one, other in zip(*(best[which]["losses"] for which in best), strict=True))
-    print("| a step of training | tokens/s | peak memory, GB |\n| --- | ---: | ---: |")
-    for which, name in (("ours", "foveate"), ("theirs", "transformers' Trainer")):
-        one = best[which]
-        print(f"| {name} | {given.length / one['seconds']:,.0f} | {one['bytes'] / 1e9:.2f} |")
-    ratio = best["theirs"]["seconds"] / best["ours"]["seconds"]
-    print(f"\n{ratio:.2f} times as fast; losses differ by {apart:.1e} at most")
+    print("| a step of training | tokens/s | foveate is faster | losses differ by | peak memory, GB |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    own = best["foveate"]
+    for name, one in best.items():
+        apart = max(abs(ours - theirs) for ours, theirs in zip(own["losses"], one["losses"], strict=True))
+        ratio = one["seconds"] / own["seconds"]
+        print(
+            f"| {name} | {given.length / one['seconds']:,.0f} | {ratio:.2f} | {apart:.1e} | {one['bytes'] / 1e9:.2f} |"
+        )
 
 
 if __name__ == "__main__":
