@@ -34,7 +34,8 @@ class Int8Linear(PackedLayer):
         if x.numel() == x.shape[-1]:  # the product itself finds the scale of all its input
             found = torch.ops.quantized.linear_dynamic(x.contiguous(), self._packed, self._reduced)
         else:
-            size = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)  # tokens differ by orders
+            # Tokens differ by orders of size, and the product has one scale for all of them.
+            size = x.abs().amax(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
             found = torch.ops.quantized.linear_dynamic((x / size).contiguous(), self._packed, self._reduced) * size
         return found if self.bias is None else found + self.bias
 

@@ -25,7 +25,7 @@ def cannot_save() -> ValueError:
 
 
 class PackedLinear(PackedLayer):
-    """A linear layer with a weight in oneDNN's blocked layout, in float32 or bfloat16; its output has the same type."""
+    """A linear layer with a weight in oneDNN's blocked layout, in single or half precision, as is its output."""
 
     activation = "none", ""
     """Activation of the output: oneDNN's names of the function and of its algorithm."""
