@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import foveate
 from foveate.data import LabelledText, Splits, open_source
-from foveate.tasks.metrics.classification import accuracy, macro_f1
+from foveate.metrics.classification import accuracy, macro_f1
 from foveate.tasks.protocols import NoOptions
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)

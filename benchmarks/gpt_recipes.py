@@ -30,8 +30,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 import foveate
 from foveate.cli import main as main_of_foveate
 from foveate.contracts import Output
-from foveate.tasks.metrics.perplexity import perplexity, scores
-from foveate.tasks.predictor import Predictor
+from foveate.metrics.perplexity import perplexity, scores
+from foveate.tasks.former.predictor import Predictor
 
 LAYERS, WIDTH, HEADS, ROW, ROWS = 5, 256, 4, 512, 8
 RECIPES = ("foveate", "nanoGPT", "Trainer")

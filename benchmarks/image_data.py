@@ -23,7 +23,8 @@ from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.images.labelled import labelled_images
 from foveate.data.images.processor import ImageProcessor, choose_format
 from foveate.tasks.answers.label_files import label_counts
-from foveate.training import CrossEntropy, Training
+from foveate.tasks.former.recipe import Training
+from foveate.training import CrossEntropy
 from foveate.training.update import Updater
 
 MOST = 0.05

@@ -21,8 +21,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.tuning.rollouts import ReferenceBatches
-from foveate.training import Training
 from foveate.training.objectives.preferences import DirectPreference
 from foveate.training.update import Updater
 

@@ -35,8 +35,9 @@ from foveate.data.sounds.speech_processor import PreparedSpeech, SpeechProcessor
 from foveate.decoding import Generation, generate
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import read_folder
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.public.whisper_generator import SoundGenerator
-from foveate.training import CrossEntropy, Training
+from foveate.training import CrossEntropy
 from foveate.training.objectives.joint_ctc import JointCTC
 from foveate.training.update import Updater
 

@@ -43,7 +43,7 @@ def compare(table: Path, peer: str, model: str, every: int) -> None:
 
     from foveate.data.sounds.labelled import labelled_sounds
     from foveate.interop.pretrained import weights
-    from foveate.tasks.metrics.error_rates import error_rate
+    from foveate.metrics.error_rates import error_rate
     from foveate.tasks.public.whisper import WhisperOptions, WhisperTranscriber
     from foveate.tasks.public.whisper_tokens import plain_words
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.translation.rounds import CTRANSLATE2, TRANSFORMERS, WORKERS, environment, ratio, show
-from foveate.tasks.metrics.translation import quality
+from foveate.metrics.translation import quality
 
 
 @dataclass

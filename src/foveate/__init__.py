@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from foveate.sight import look as look
     from foveate.tasks import load as load
     from foveate.tasks import train as train
+    from foveate.tasks.loading import recipe as recipe
 
 choose_waiting()  # it only has an effect before torch is imported, which the names below do
 
@@ -26,12 +27,13 @@ _find = import_late(
         "create": "foveate.models",
         "load": "foveate.tasks",
         "look": "foveate.sight",
+        "recipe": "foveate.tasks.loading",
         "train": "foveate.tasks",
         **dict.fromkeys(("attention", "data", "decoding", "models", "nn", "sight", "tasks", "training", "viewer"), ""),
     },
 )
 
-__all__ = ["UserError", "__version__", "attention", "create", "load", "look", "nn", "train"]
+__all__ = ["UserError", "__version__", "attention", "create", "load", "look", "nn", "recipe", "train"]
 
 
 def __getattr__(name: str) -> Any:

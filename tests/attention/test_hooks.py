@@ -80,7 +80,7 @@ ALONE = {
         "tasks/answers/blanks.py",
         "tasks/complete_image.py",
         "tasks/answers/label_texts.py",
-        "tasks/answers/label_files.py",
+        "forms/label.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
         "tasks/detect.py",

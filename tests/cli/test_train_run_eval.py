@@ -15,8 +15,8 @@ from small import FLAGS, Trained
 import foveate
 from foveate.cli import main
 from foveate.inference.cpu import Int8Linear
+from foveate.metrics.translation import quality, quality_by_length
 from foveate.nn import cpu_has_bfloat16
-from foveate.tasks.metrics.translation import quality, quality_by_length
 
 SENTENCES = ["red cat", "big house", "small green sea"]
 TRANSLATIONS = ["rouge chat", "grand maison", "petit verte mer"]

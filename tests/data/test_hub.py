@@ -16,7 +16,7 @@ from foveate.data.sources.hub import HubFile
 from foveate.data.sources.hub_tables import choose_files, hub_text, read_rows
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 
 
 @pytest.fixture

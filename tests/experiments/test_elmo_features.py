@@ -12,7 +12,7 @@ from foveate.data import LabelledText, Paragraph, Prose, Splits
 from foveate.errors import UserError
 from foveate.experiments import elmo_features
 from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 
 CONSOLE = Console(file=StringIO())
 

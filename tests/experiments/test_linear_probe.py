@@ -11,13 +11,16 @@ from rich.console import Console
 from foveate import models
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage
-from foveate.data.images.processor import ImageProcessor
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.experiments import compare, linear_probe
 from foveate.experiments.linear_probe import LinearProbe, fit, probe, read_features
-from foveate.tasks.classify_image import ClassifyImage
-from foveate.tasks.predictor import Predictor
+from foveate.forms.image import AugmentedImage
+from foveate.forms.label import Label
+from foveate.forms.processor import Processor
+from foveate.tasks.classify_image import TASK
+from foveate.tasks.learning import Lesson
+from foveate.tasks.skill import Skill
 
 SMALL = {"image_size": 3, "colours": 5, "width": 8, "heads": 2, "feedforward": 7, "layers": 2}
 
@@ -33,11 +36,11 @@ def part(first: int, count: int) -> Dataset[LabelledImage]:
 
 
 @pytest.fixture
-def predictor(tmp_path: Path) -> Predictor:
+def predictor(tmp_path: Path) -> Skill:
     torch.manual_seed(1)
-    task = ClassifyImage(model="imagegpt-tiny", out=tmp_path / "run", architecture={**SMALL, "classes": 2})
-    processor = ImageProcessor(ImageFormat(3, 1), {"dark": 1, "light": 1})
-    return Predictor(task, task.build(classes=2).eval(), processor, {})
+    recipe = TASK.recipe(model="imagegpt-tiny", out=tmp_path / "run", architecture={**SMALL, "classes": 2})
+    processor = Processor(AugmentedImage(format=ImageFormat(3, 1)), Label({"dark": 1, "light": 1}))
+    return Skill(TASK, recipe, Lesson(TASK, recipe).build(classes=2).eval(), processor, {})
 
 
 def test_logistic_regression_is_at_its_minimum() -> None:
@@ -65,7 +68,7 @@ def test_validation_chooses_the_classifier() -> None:
     assert probe(features, [labels[0], 1 - labels[1], labels[2]], 2)[0] < 10
 
 
-def test_features_of_all_layers(predictor: Predictor) -> None:
+def test_features_of_all_layers(predictor: Skill) -> None:
     examples = list(part(0, 5))
     found = read_features(predictor, examples, 2)
     assert [*found] == ["pixels", "embeddings", "layer 1", "layer 2"]
@@ -73,7 +76,8 @@ def test_features_of_all_layers(predictor: Predictor) -> None:
         "pixels": (5, 9),
         **dict.fromkeys([*found][1:], (5, 8)),
     }
-    pixels = predictor.processor.pixels([one.read() for one in examples])
+    reads = predictor.processor.reads
+    pixels = reads.tensors([reads.prepare(one.read()) for one in examples])[0]["pixels"]
     model = predictor.model
     with torch.no_grad():
         colours = model.quantize(pixels).flatten(1)  # type: ignore[operator]
@@ -84,7 +88,7 @@ def test_features_of_all_layers(predictor: Predictor) -> None:
     assert not torch.equal(found["layer 1"], found["layer 2"])
 
 
-def test_a_table_and_a_picture(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_and_a_picture(predictor: Skill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_probe.tasks, "load", lambda _: predictor)
     splits = Splits(part(0, 40), part(100, 20), part(200, 20))
     monkeypatch.setattr(linear_probe, "open_source", lambda *_, **__: splits)
@@ -96,8 +100,9 @@ def test_a_table_and_a_picture(predictor: Predictor, monkeypatch: pytest.MonkeyP
 
 
 def test_a_model_without_such_layers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    task = ClassifyImage(model="cnn-tiny", out=tmp_path / "run", architecture={"classes": 2})
-    other = Predictor(task, models.create("cnn-tiny", classes=2), ImageProcessor(ImageFormat(3, 1), {"a": 1}), {})
+    recipe = TASK.recipe(model="cnn-tiny", out=tmp_path / "run", architecture={"classes": 2})
+    processor = Processor(AugmentedImage(format=ImageFormat(3, 1)), Label({"a": 1}))
+    other = Skill(TASK, recipe, models.create("cnn-tiny", classes=2), processor, {})
     monkeypatch.setattr(linear_probe.tasks, "load", lambda _: other)
     with pytest.raises(UserError, match="has no Image GPT or vision Transformer: only their layers are probed"):
         compare("linear-probe", LinearProbe(), Console(quiet=True))

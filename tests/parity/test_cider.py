@@ -6,7 +6,7 @@ import pytest
 import references  # the folder that it is in
 from pycocoevalcap.cider.cider import Cider
 
-from foveate.tasks.metrics.captions import cider
+from foveate.metrics.captions import cider
 
 WORDS = ["a", "dog", "cat", "red", "apple", "left", "of", "above", "key"]
 

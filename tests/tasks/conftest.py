@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import words
 
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 Folders = Callable[[str], Path]
 

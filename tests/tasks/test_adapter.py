@@ -16,7 +16,7 @@ from foveate.errors import UserError
 from foveate.interop.peft_adapter import write_adapter
 from foveate.models.text.bert import BertConfig
 from foveate.tasks.classify import Classify, Text
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 
 peft = pytest.importorskip("peft")
 

@@ -13,10 +13,10 @@ from foveate.data.images.questions import ImageQuestion
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.tasks.answer import AnswerTask, Questions
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking import add_question, open_model, read_input
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import NoOptions
-from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}
 

@@ -11,8 +11,8 @@ from foveate.data.sources import Splits
 from foveate.data.text.facts import TextQuestion, text_questions
 from foveate.errors import TextError, UserError
 from foveate.tasks.ask import Ask, Asked, Questions
-from foveate.tasks.predictor import Predictor
-from foveate.training import Training
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 
 COLOURS = ("red", "green", "blue")
 

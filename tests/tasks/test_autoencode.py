@@ -17,13 +17,13 @@ from foveate.data.text.documents import sentences as sentences_of
 from foveate.data.text.prose_batches import encode_sentences, paragraph_batches, paragraph_inputs
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.metrics.reconstruction import fidelity
 from foveate.special_tokens import LEARNED
 from foveate.tasks.answers.text_vectors import rewrite, text_vectors
 from foveate.tasks.autoencode import Answering, Autoencode, Measuring
 from foveate.tasks.examples.prose_text import AutoencodeText
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking import open_model
-from foveate.tasks.metrics.reconstruction import fidelity
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor
 
 START, END = LEARNED.start, LEARNED.end

@@ -17,8 +17,9 @@ from foveate.errors import UserError
 from foveate.models.multimodal.rnn_captioner import CaptionOutput
 from foveate.tasks.answers.word_maps import named_shares
 from foveate.tasks.caption import Captions, CaptionTask, CaptionWriting
-from foveate.tasks.predictor import Predictor
-from foveate.training import CrossEntropy, Training
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
+from foveate.training import CrossEntropy
 from foveate.training.objectives.coverage import DoublyStochastic
 from foveate.viewer.protocol import File
 

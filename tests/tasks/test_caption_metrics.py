@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from foveate.tasks.metrics.captions import bleu, cider, same_words
+from foveate.metrics.captions import bleu, cider, same_words
 
 
 def test_cider_d_by_hand() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foveate.tasks.metrics.classification import accuracy, macro_f1, roc_auc
+from foveate.metrics.classification import accuracy, macro_f1, roc_auc
 
 
 def test_accuracy() -> None:

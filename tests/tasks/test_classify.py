@@ -14,8 +14,8 @@ import foveate
 from foveate.errors import UserError
 from foveate.tasks.answers.label_texts import Decision
 from foveate.tasks.classify import Classify, Text
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking import open_model
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, NoOptions
 
 SILENT = Console(file=StringIO())
@@ -121,7 +121,7 @@ def test_evaluation_beside_the_majority(classifier: Predictor, tmp_path: Path) -
 def test_evaluation_of_the_source_that_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "foveate.tasks.page.open_source", lambda name, task: asked.append((name, task)) or verdicts.splits(60)
+        "foveate.tasks.former.page.open_source", lambda name, task: asked.append((name, task)) or verdicts.splits(60)
     )
     made = verdicts.recipe(tmp_path, steps=1, source="movie-sentiment").learn(console=SILENT)
     assert made.evaluate([], NoOptions(), SILENT).figures["texts"] == 50

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -16,12 +17,17 @@ from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, images_of_arrays
-from foveate.data.images.processor import ImageProcessor
 from foveate.errors import UserError
-from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.forms.form import NoOptions
+from foveate.forms.image import AugmentedImage
+from foveate.forms.label import Label, ShowLabels
+from foveate.forms.processor import Processor
+from foveate.tasks.classify_image import TASK
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.looking import open_model
-from foveate.tasks.predictor import Predictor
-from foveate.tasks.protocols import NoOptions
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
 from foveate.tensor_files import read_tensors
 from foveate.training import Training
 from foveate.viewer.protocol import File
@@ -39,7 +45,7 @@ def stripes(count: int, seed: int) -> Dataset[LabelledImage]:
     return images_of_arrays("stripes", pixels, labels)
 
 
-def recipe(out: Path, model: str = "cnn-attentive-tiny") -> ClassifyImage:
+def recipe(out: Path, model: str = "cnn-attentive-tiny", **changes: Any) -> Recipe:
     training = Training(
         steps=30,
         learning_rate=0.01,
@@ -49,19 +55,15 @@ def recipe(out: Path, model: str = "cnn-attentive-tiny") -> ClassifyImage:
         precision="float32",
         schedule="constant",
     )
-    return ClassifyImage(
-        examples=Images(source="fashion-mnist", batch=16, augment=False),
-        model=model,
-        out=out,
-        training=training,
-    )
+    usual = {"source": "fashion-mnist", "batch": 16, "augment": False}
+    return make_recipe("classify-image", **{**usual, **changes}, model=model, out=out, training=training)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     out = tmp_path_factory.mktemp("images") / "run"
-    recipe(out).learn(Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3)), CONSOLE)
+    learn(recipe(out), Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3)), CONSOLE)
     return out
 
 
@@ -76,12 +78,9 @@ def files(tmp_path: Path) -> Path:
 
 def test_it_learns_and_its_folder_has_all_that_is_needed(folder: Path, files: Path) -> None:
     task = foveate.load(folder)
-    assert isinstance(task, Predictor)
-    assert (task.processor.format.size, task.processor.format.channels, [*task.processor.labels]) == (
-        12,
-        1,
-        ["columns", "rows"],
-    )
+    assert isinstance(task, Skill)
+    reads, writes = task.processor.reads, task.processor.writes
+    assert (reads.format.size, reads.format.channels, [*writes.labels]) == (12, 1, ["columns", "rows"])
     found = task.evaluate([files], NoOptions(), CONSOLE)
     assert found.figures["ways"]["cnn-attentive-tiny"]["accuracy"] >= 87.5
     assert found.figures["ways"]["always columns"]["accuracy"] == 50
@@ -92,7 +91,9 @@ def test_it_learns_and_its_folder_has_all_that_is_needed(folder: Path, files: Pa
 
 def test_run_takes_files_and_folders_and_goes_on_after_a_damaged_one(folder: Path, files: Path, capsys) -> None:
     (files / "rows/0.png").write_bytes(b"no image")
-    main(["run", str(folder), str(files / "columns/2.png"), str(files / "rows")])
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(folder), str(files / "columns/2.png"), str(files / "rows")])
+    assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert [line.split("\t")[0].removeprefix(f"{files}/") for line in out.splitlines()] == [
         "columns/2.png",
@@ -110,7 +111,7 @@ def test_the_most_probable_labels_and_json(folder: Path, files: Path, capsys: py
     assert float(parts[1]) + float(parts[3]) == pytest.approx(1, abs=0.002)
     main(["run", str(folder), image, "--json", "--top", "1"])
     found = json.loads(capsys.readouterr().out)
-    assert (found["place"], found["label"]) == (image, "rows")
+    assert (found["input"], found["label"]) == (image, "rows")
     assert found["probabilities"] == {"rows": found["probability"]}
     with pytest.raises(SystemExit):
         main(["run", str(folder), image, "--top", "0"])
@@ -144,8 +145,8 @@ def test_a_resumed_training_has_the_same_weights(folder: Path, tmp_path: Path) -
     splits = Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3))
     half = recipe(tmp_path / "run")
     half.training.steps = 15
-    half.learn(splits, CONSOLE)
-    recipe(tmp_path / "run").learn(splits, CONSOLE)
+    learn(half, splits, CONSOLE)
+    learn(recipe(tmp_path / "run"), splits, CONSOLE)
     whole, resumed = (weights(place) for place in (folder, tmp_path / "run"))
     assert len(whole) > 5
     torch.testing.assert_close(resumed, whole, rtol=0, atol=0)
@@ -156,10 +157,10 @@ def test_a_resumed_training_sees_the_same_changed_images(tmp_path: Path) -> None
     splits, found = Splits(stripes(128, 1), stripes(32, 2), stripes(32, 3)), []
     for stops in ((30,), (13, 30)):
         for steps in stops:
-            task = recipe(tmp_path / str(len(stops)), "cnn-tiny")
-            task.examples = Images(source="fashion-mnist", batch=16, colour=0.2, erase=0.3, operations=2, mixup=0.4)
-            task.training = replace(task.training, steps=steps)
-            task.learn(splits, CONSOLE)
+            changes = {"augment": True, "colour": 0.2, "erase": 0.3, "operations": 2, "mixup": 0.4}
+            chosen = recipe(tmp_path / str(len(stops)), "cnn-tiny", **changes)
+            chosen.training = replace(chosen.training, steps=steps)
+            learn(chosen, splits, CONSOLE)
         found.append(weights(tmp_path / str(len(stops))))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
 
@@ -173,24 +174,24 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
     one = images_of_arrays("one", np.zeros((3, 12, 12), np.uint8), ["a"] * 3)
     with pytest.raises(UserError, match="every image has the label 'a'; deciding takes two labels"):
-        recipe(tmp_path / "a").learn(Splits(one, one, one), CONSOLE)
+        learn(recipe(tmp_path / "a"), Splits(one, one, one), CONSOLE)
     with pytest.raises(UserError, match="one has the label 'a', which stripes does not have"):
-        recipe(tmp_path / "b").learn(Splits(stripes(8, 1), one, one), CONSOLE)
+        learn(recipe(tmp_path / "b"), Splits(stripes(8, 1), one, one), CONSOLE)
     with pytest.raises(UserError, match="12 x 12"):
-        recipe(tmp_path / "c", "vgg-small-images").learn(Splits(*[stripes(8, 1)] * 3), CONSOLE)
+        learn(recipe(tmp_path / "c", "vgg-small-images"), Splits(*[stripes(8, 1)] * 3), CONSOLE)
     with pytest.raises(UserError, match="transformer-tiny is a model for another task"):
-        ClassifyImage(model="transformer-tiny")
+        make_recipe("classify-image", model="transformer-tiny")
 
 
 def test_many_images_are_decided_about_by_a_packed_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     torch.manual_seed(3)
-    task = ClassifyImage(model="resnet20", out=tmp_path / "run", architecture={"classes": 3, "channels": 1})
-    processor = ImageProcessor(ImageFormat(9, 1), {"a": 1, "b": 1, "c": 1})
-    predictor = Predictor(task, task.build(classes=3).eval(), processor, {})
+    chosen = TASK.recipe(model="resnet20", out=tmp_path / "run", architecture={"classes": 3, "channels": 1})
+    processor = Processor(AugmentedImage(format=ImageFormat(9, 1)), Label({"a": 1, "b": 1, "c": 1}))
+    skill = Skill(TASK, chosen, Lesson(TASK, chosen).build(classes=3).eval(), processor, {})
     images = [PIL.Image.fromarray(pixels) for pixels in np.random.default_rng(3).integers(0, 255, (20, 9, 9), np.uint8)]
-    places = [str(number) for number in range(20)]
-    packed = task.decide(predictor, images, places)
-    monkeypatch.setattr(ClassifyImage, "worth_packing", 100)
-    plain = task.decide(predictor, images, places)
+    prepared = [processor.reads.prepare(image) for image in images]
+    packed = skill.answer_prepared(prepared, ShowLabels())
+    monkeypatch.setattr(AugmentedImage, "worth_optimizing", 100)
+    plain = skill.answer_prepared(prepared, ShowLabels())
     assert [one.label for one in packed] == [one.label for one in plain]
     assert [one.probability for one in packed] == pytest.approx([one.probability for one in plain], rel=1e-4)

@@ -14,12 +14,15 @@ from spoken_tones import RATE, speak
 import foveate
 from foveate.cli import main
 from foveate.data.sounds.labelled import labelled_sounds
-from foveate.data.sounds.processor import SoundProcessor
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.errors import UserError
-from foveate.tasks.classify_sound import ClassifySound, Sounds
+from foveate.forms.sound import SoundClip
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.looking import open_model
+from foveate.tasks.recipe import Recipe
 from foveate.training import Training
+from foveate.viewer.protocol import File
 
 CONSOLE = Console(file=StringIO())
 
@@ -29,7 +32,7 @@ SIZES = {
 }
 
 
-def recipe(out: Path, data: Path, model: str) -> ClassifySound:
+def recipe(out: Path, data: Path, model: str) -> Recipe:
     training = Training(
         steps=60,
         learning_rate=0.01,
@@ -37,10 +40,17 @@ def recipe(out: Path, data: Path, model: str) -> ClassifySound:
         validate_every=60,
         save_every=60,
         precision="float32",
-        label_smoothing=0.0,
     )
-    examples = Sounds(data=(data,), batch=16)
-    return ClassifySound(examples=examples, model=model, architecture=SIZES[model], out=out, training=training)
+    return make_recipe(
+        "classify-sound",
+        data=data,
+        batch=16,
+        label_smoothing=0.0,
+        model=model,
+        architecture=SIZES[model],
+        out=out,
+        training=training,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +69,16 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("model", SIZES)
 def test_it_learns(model: str, classes: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     torch.manual_seed(0)
-    recipe(tmp_path / "run", classes, model).learn(console=CONSOLE)
+    learn(recipe(tmp_path / "run", classes, model), console=CONSOLE)
     predictor = foveate.load(tmp_path / "run")
-    assert [*predictor.processor.labels] == ["a", "b", "c"]
+    assert [*predictor.processor.writes.labels] == ["a", "b", "c"]
     main(["eval", str(tmp_path / "run"), "--data", str(classes), "--json"])
     ways = json.loads(capsys.readouterr().out)["ways"]
     assert ways[model]["accuracy"] > 90
     assert ways["always a"]["accuracy"] == pytest.approx(100 / 3, abs=0.1)
-    main(["run", str(tmp_path / "run"), str(classes / "b" / "1.wav"), str(classes / "a" / "broken.wav")])
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(tmp_path / "run"), str(classes / "b" / "1.wav"), str(classes / "a" / "broken.wav")])
+    assert ended.value.code == 2
     printed = capsys.readouterr()
     line, empty = printed.out.splitlines()
     assert line.split("\t")[:2] == [str(classes / "b" / "1.wav"), "b"]
@@ -79,8 +91,9 @@ def test_it_learns(model: str, classes: Path, tmp_path: Path, capsys: pytest.Cap
         weights = figure.axes[1].images[1].get_array()
         assert weights.shape == (5, 4)  # 40 bands and 32 frames in patches of 8 x 8
         assert 0.1 < float(weights.sum()) < 1  # the two tokens get the rest
-        with pytest.raises(UserError, match="the task classify-sound has no page of a look"):
-            open_model(tmp_path / "run")  # as `foveate explore` does, before it serves a page
+        sound = File("1.wav", (classes / "b" / "1.wav").read_bytes())
+        panel = open_model(tmp_path / "run").look(sound, 4096).document().sites[0]
+        assert (panel.keys.picture.height, panel.keys.picture.width, len(panel.keys.picture.before)) == (5, 4, 2)
 
 
 def test_broken_files_are_left_out(classes: Path) -> None:
@@ -90,14 +103,15 @@ def test_broken_files_are_left_out(classes: Path) -> None:
 
 
 def test_cropped_and_padded() -> None:
-    processor = SoundProcessor(LogMel(8000, bands=20), 5, {"a": 1, "b": 1})
+    form = SoundClip(log_mel=LogMel(8000, bands=20), frames=5)
     long, short = np.ones((9, 20), np.float32), np.ones((2, 20), np.float32)
-    assert processor.pixels([long, short]).shape == (2, 1, 20, 5)
     long[2:7] = 3
-    assert (processor.fit(long) == 3).all()  # the middle
-    assert processor.fit(short)[:, 0].tolist() == [0, 1, 1, 0, 0]
-    starts = {processor.fit(short, np.random.default_rng(seed)).any(1).argmax() for seed in range(30)}
-    assert starts >= {0, 1, 2, 3}
+    pixels = form.tensors([long, short])[0]["pixels"]
+    assert pixels.shape == (2, 1, 20, 5)
+    assert (pixels[0] == 3).all()  # the middle
+    assert pixels[1, 0, 0].tolist() == [0, 1, 1, 0, 0]
+    drawn = (form.tensors([short], np.random.default_rng(seed))[0]["pixels"][0, 0] for seed in range(30))
+    assert {int(one.any(0).int().argmax()) for one in drawn} >= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -105,11 +119,11 @@ def test_cropped_and_padded() -> None:
     [({"seconds": 0.0}, "seconds is 0.0, but must be above 0"), ({"bands": 300}, "300 bands are too many")],
 )
 def test_settings_that_cannot_be(values: dict, message: str, classes: Path, tmp_path: Path) -> None:
-    task = recipe(tmp_path / "run", classes, "cnn-tiny")
+    chosen = recipe(tmp_path / "run", classes, "cnn-tiny")
     for name, value in values.items():
-        setattr(task.examples, name, value)
+        setattr(chosen.reads, name, value)
     with pytest.raises(UserError, match=f"^{message}"):
-        task.learn(console=CONSOLE)
+        learn(chosen, console=CONSOLE)
 
 
 def test_folders_without_sounds(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from foveate.data.images.processor import normalize
 from foveate.data.sources import Splits
 from foveate.errors import UserError
 from foveate.models.vision.imagegpt import ImageGPTConfig
-from foveate.tasks.classify_image import ClassifyImage, Images
 from foveate.tasks.complete_image import CompleteImage, Completing, Unlabelled
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.protocols import NoOptions
-from foveate.training import Training
 
 TINY = {"width": 24, "heads": 2, "feedforward": 48, "layers": 1}
 
@@ -103,15 +104,18 @@ def test_baselines_count_colours(predictor: Predictor, monkeypatch: pytest.Monke
 
 
 def test_a_linear_probe_begins_from_it(predictor: Predictor, tmp_path: Path) -> None:
-    task = ClassifyImage(
+    task = make_recipe(
+        "classify-image",
         start=predictor.folder,
         out=tmp_path / "probe",
-        examples=Images(batch=16, augment=False, size=5),
+        batch=16,
+        augment=False,
+        size=5,
         architecture={**TINY, "colours": 2, "image_size": 5},
         training=Training(steps=2, freeze=("embedding", "stack"), validate_every=2, average=1),
     )
     assert task.model == "imagegpt-tiny"
-    probe = task.learn(SPLITS)
+    probe = learn(task, SPLITS)
     body, trained = predictor.model.state_dict(), probe.model.state_dict()
     assert all(torch.equal(body[name], trained[name]) for name in body if not name.startswith("output"))
     assert probe.model.config.predict == "label"

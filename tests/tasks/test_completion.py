@@ -30,9 +30,9 @@ from foveate.tasks.completion.choices import ChoiceScorer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.completion.measures import log_prob
 from foveate.tasks.completion.prompts import Prompting
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.language import Language
 from foveate.tasks.looking.readers import CompleterViewer
-from foveate.tasks.predictor import Predictor
 
 FORM = "{input} , {output}"
 

@@ -24,8 +24,8 @@ from foveate.tasks.acting.agents import InWorld
 from foveate.tasks.acting.examples import Acting, Episodes
 from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.control import Control
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking.worlds import same_views, watch_episode
-from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 

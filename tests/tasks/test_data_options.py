@@ -6,8 +6,8 @@ from torch import nn
 
 from foveate.data import TRAINERS, LabelledText, ParallelText
 from foveate.errors import UserError
+from foveate.forms.checks import without_too_long
 from foveate.nn import LearnedPositions
-from foveate.tasks.examples.checks import without_too_long
 from foveate.tasks.examples.data_options import subsample, unknown_note
 
 WORDS = "abcdefghi"

@@ -20,8 +20,8 @@ from foveate.data.sources.emoji_scenes import BoxedScenes
 from foveate.errors import UserError
 from foveate.interop.pretrained import efficientnet
 from foveate.tasks.detect import BoxedImages, Detect, Detecting
-from foveate.tasks.predictor import Predictor
-from foveate.training import Training
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 
 CONSOLE = Console(file=StringIO())
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from faster_coco_eval import COCO, COCOeval_faster
 
-from foveate.tasks.metrics.detection import Boxes, detection_metrics, iou
+from foveate.metrics.detection import Boxes, detection_metrics, iou
 
 
 def boxes(generator: np.random.Generator, count: int, classes: int) -> Boxes:

@@ -14,10 +14,10 @@ from foveate.data.images.decoding import read_image
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
 from foveate.tasks.draw import Draw, Drawings, Judging, Sketching
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.match_image import Matched, MatchImage
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import NoOptions
-from foveate.training import Training
 
 COLOURS = {"red": (230, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 230)}
 

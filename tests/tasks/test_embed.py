@@ -12,12 +12,12 @@ import foveate
 from foveate.contracts import Output
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
+from foveate.metrics.retrieval import as_recall, target_ranks
 from foveate.tasks.embed import Embed, Pairs
-from foveate.tasks.metrics.retrieval import as_recall, target_ranks
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.public.embedder import Embedding
-from foveate.training import Training
 from foveate.training.objectives.contrastive import ContrastiveTexts
 
 CONSOLE = Console(file=StringIO())

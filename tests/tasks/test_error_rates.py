@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from foveate.tasks.metrics.error_rates import edit_distance, error_rate
+from foveate.metrics.error_rates import edit_distance, error_rate
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from foveate.data.images.decoding import read_image
 from foveate.data.images.labelled import LabelledImage
 from foveate.data.sources import Splits
 from foveate.errors import TextError, UserError
-from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.metrics.gan import deviation_share, frechet
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.gan import ClassImages, Judging, Sampling, TrainGAN
-from foveate.tasks.metrics.gan import deviation_share, frechet
-from foveate.tasks.predictor import Predictor
-from foveate.training import Training
+from foveate.tasks.learning import learn
+from foveate.tasks.loading import recipe as make_recipe
 
 ARCHITECTURE = {"noise": 8, "generator": (16, 16), "discriminator": (16, 16), "discriminator_attends_after": (1,)}
 
@@ -83,14 +84,16 @@ def test_a_run_goes_on_with_another_label(predictor: Predictor, tmp_path: Path) 
 
 
 def test_measures(predictor: Predictor, tmp_path: Path) -> None:
-    judge = ClassifyImage(
+    judge = make_recipe(
+        "classify-image",
         out=tmp_path / "judge",
         model="cnn-tiny",
-        examples=Images(batch=16, augment=False),
+        batch=16,
+        augment=False,
         training=Training(steps=25, learning_rate=5e-3, warmup=2, validate_every=25, average=1),
         architecture={"blocks": (1, 1), "widths": (8, 8)},
     )
-    judge.learn(SPLITS)
+    learn(judge, SPLITS)
     examples = [*SPLITS.test]
     options = Judging(judge=judge.out, curve=tmp_path / "curve.png")
     metrics = predictor.task.measure(predictor, examples, options).metrics

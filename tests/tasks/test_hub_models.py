@@ -16,8 +16,8 @@ from foveate.data.sources.hub import repository
 from foveate.interop.pretrained import hub as hub_models
 from foveate.interop.pretrained import locate
 from foveate.tasks.classify import Classify, Text
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.push import push
-from foveate.training import Training
 
 
 @pytest.fixture

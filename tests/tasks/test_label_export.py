@@ -21,11 +21,11 @@ from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
 from foveate.tasks.classify import Classify, Text
 from foveate.tasks.export.labels import export_labels
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.tag import Tag
 from foveate.tasks.tag import Text as TaggedText
-from foveate.training import Training
 
 TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}

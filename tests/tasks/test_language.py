@@ -16,13 +16,13 @@ import foveate
 from foveate.data import Splits
 from foveate.data.text.documents import Passage
 from foveate.errors import UserError
+from foveate.metrics.perplexity import Perplexity, perplexity
 from foveate.tasks.answers.continuations import Composing, condition_of, continue_texts
 from foveate.tasks.answers.written import Written
 from foveate.tasks.examples.prose_text import LanguageText
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.language import Language
 from foveate.tasks.looking import open_model
-from foveate.tasks.metrics.perplexity import Perplexity, perplexity
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, NoOptions
 
 QUIET = Console(file=StringIO(), width=200)

@@ -276,7 +276,7 @@ def test_read_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_input("dog.png", "image")
     with pytest.raises(UserError, match=r"^there is no file x; this model reads a sound file \(\.wav\)$"):
         read_input("x", "audio")
-    monkeypatch.setattr("foveate.tasks.looking.inputs.MAX_BYTES", 2**20)
+    monkeypatch.setattr("foveate.forms.inputs.MAX_BYTES", 2**20)
     Path("large").write_bytes(b"x" * (2**20 + 1))
     with pytest.raises(UserError, match=r"^large is larger than 1 MiB, which is the limit$"):
         read_input("large", "text")

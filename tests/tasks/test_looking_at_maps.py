@@ -3,7 +3,7 @@
 import torch
 
 import foveate
-from foveate.tasks.looking.grids import look_at_maps
+from foveate.forms.grids import look_at_maps
 
 PATCHES = torch.arange(14 * 14).view(14, 14)
 

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from foveate import tasks
 from foveate.errors import UserError
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking import open_model
 from foveate.tasks.match import Match, Pairs
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, NoOptions
-from foveate.training import Training
 
 
 def recipe(out: Path, **changes) -> Match:

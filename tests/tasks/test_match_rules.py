@@ -2,8 +2,8 @@
 
 import pytest
 
+from foveate.baselines.match_rules import Rule, fit, length_ratio, shared_triples
 from foveate.data import Judged
-from foveate.tasks.baselines.match_rules import Rule, fit, length_ratio, shared_triples
 
 
 def test_measures() -> None:

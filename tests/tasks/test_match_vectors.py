@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from foveate.tasks.baselines.match_vectors import count_cosines, latent_cosines, latent_vectors, token_rarity
+from foveate.baselines.match_vectors import count_cosines, latent_cosines, latent_vectors, token_rarity
 
 
 def test_rarity_by_hand() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from foveate.tasks.baselines.nearest import nearest, nearest_by_words
+from foveate.baselines.nearest import nearest, nearest_by_words
 
 
 def test_nearest_by_direction() -> None:
@@ -26,5 +26,5 @@ def test_rare_words_weigh_more(monkeypatch: pytest.MonkeyPatch) -> None:
     known = [[0, 0, 3], [0, 1, 1], [0, 1, 2], [0]]
     queries = [[1, 1, 1, 2], [2], [3, 0, 0, 0], [1, 0]]
     for at_once in (1, 3, 100):
-        monkeypatch.setattr("foveate.tasks.baselines.nearest.AT_ONCE", at_once)
+        monkeypatch.setattr("foveate.baselines.nearest.AT_ONCE", at_once)
         assert nearest_by_words(queries, known, 5).tolist() == [2, 2, 0, 1]

@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from foveate.baselines.ngrams import Ngrams
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
-from foveate.tasks.baselines.ngrams import Ngrams
 
 START, END = LEARNED.start, LEARNED.end
 

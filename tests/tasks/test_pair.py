@@ -22,11 +22,11 @@ from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import LEARNED
 from foveate.tasks.cloze import Cloze, ClozeText
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking import open_model
 from foveate.tasks.pair import Pair, Pairs, fit_rules
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import NoOptions
-from foveate.training import Training
 
 START, END = LEARNED.start, LEARNED.end
 

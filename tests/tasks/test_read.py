@@ -16,8 +16,8 @@ from foveate.cli import main
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.word_rendering import RenderedWord
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.read import Read, Search, WordImages, text_metrics
-from foveate.training import Training
 from foveate.viewer.protocol import File
 
 CONSOLE = Console(file=StringIO())

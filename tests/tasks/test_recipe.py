@@ -13,9 +13,9 @@ from foveate.models.text import rnn_seq2seq
 from foveate.tasks.examples.data_options import held_out
 from foveate.tasks.examples.pair_text import PairText
 from foveate.tasks.examples.prose_text import LanguageText
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language
 from foveate.tasks.translate import Translate
-from foveate.training import Training
 
 
 @pytest.mark.parametrize("name", Translate.presets())

@@ -17,7 +17,7 @@ from foveate.tasks.acting.examples import Episodes
 from foveate.tasks.acting.replay import ReplayBatches
 from foveate.tasks.acting.replay_memory import Experience, pack, unpack
 from foveate.tasks.control import Control
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 from foveate.training.objectives.objective import Loss
 from foveate.training.objectives.q_learning import QLearning
 

@@ -22,12 +22,13 @@ from foveate.data.text.preferences import Preference, read_preferences
 from foveate.errors import UserError
 from foveate.tasks.dpo import DrawingAfterPairs, TrainDPO
 from foveate.tasks.dpo import Pairs as PreferencePairs
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language, LanguageText
 from foveate.tasks.reward import Pairs, TrainReward, rewards
 from foveate.tasks.rlhf import Prompts, TrainRLHF
 from foveate.tasks.tuning.common import Drawing
 from foveate.tasks.tuning.rollouts import distinct, write
-from foveate.training import Interrupted, Training
+from foveate.training import Interrupted
 from foveate.training.objectives.preferences import (
     BradleyTerry,
     ClippedPolicyGradient,

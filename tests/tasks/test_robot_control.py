@@ -18,8 +18,9 @@ from foveate.errors import UserError
 from foveate.tasks.acting.agents import InWorld
 from foveate.tasks.acting.examples import Acting, Episodes
 from foveate.tasks.control import Control
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking.worlds import watch_episode
-from foveate.training import CrossEntropy, Training
+from foveate.training import CrossEntropy
 from foveate.training.objectives.imitation import Imitation
 
 CONSOLE = Console(file=StringIO())

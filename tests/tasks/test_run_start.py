@@ -15,7 +15,7 @@ from foveate.errors import UserError
 from foveate.tasks import TASKS
 from foveate.tasks.autoencode import Autoencode
 from foveate.tasks.cloze import Cloze, ClozeText
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 
 QUIET = Console(file=StringIO(), width=200)
 

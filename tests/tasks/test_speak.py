@@ -17,9 +17,9 @@ from foveate.data.sounds.files import Sound, read_sound
 from foveate.data.sounds.spectrograms import LogMel
 from foveate.data.sounds.wav import check_wave_file
 from foveate.errors import TextError, UserError
-from foveate.tasks.metrics.judges import recognised
+from foveate.tasks.answers.judges import recognised
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.speak import SaidTexts, Saying, Speak
-from foveate.training import Training
 
 SIZES = {"width": 32, "heads": 2, "feedforward": 64, "decoder_layers": 1, "dropout": 0.0}
 

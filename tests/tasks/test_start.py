@@ -23,13 +23,16 @@ from foveate.data.images.labelled import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.tasks.classify import Classify, Text
-from foveate.tasks.classify_image import ClassifyImage, Images
+from foveate.tasks.classify_image import TASK as CLASSIFY_IMAGE
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.loading import recipe as make_recipe
 from foveate.tasks.protocols import NoOptions
+from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.parts import FINE_TUNING
 from foveate.tasks.start.weights import open_start
 from foveate.tensor_files import read_tensors
-from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 
@@ -102,7 +105,7 @@ def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(foveate.models.family_module("bert").PRESETS, "bert-smallest", dict(SIZES))
     task = Classify(start=folder)
     assert task.model == "bert-smallest"
-    assert task.training == FINE_TUNING
+    assert {name: getattr(task.training, name) for name in vars(FINE_TUNING)} == vars(FINE_TUNING)
 
 
 def test_on_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,20 +145,21 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
         parts = [images_of_arrays("noise", generator.integers(0, 255, (6, 12, 12)).astype(np.uint8), labels * 2)] * 3
         return Splits(*parts)
 
-    def settings(name: str, start: Path | None, model: str = "cnn-attentive-tiny") -> ClassifyImage:
+    def settings(name: str, start: Path | None, model: str = "cnn-attentive-tiny") -> Recipe:
         training = Training(steps=1, validate_every=1, save_every=1, average=1)
-        return ClassifyImage(examples=Images(batch=6), model=model, out=tmp_path / name, training=training, start=start)
+        out = tmp_path / name
+        return make_recipe("classify-image", batch=6, model=model, out=out, training=training, start=start)
 
-    first = settings("first", None).learn(images("abb"), CONSOLE)
+    first = learn(settings("first", None), images("abb"), CONSOLE)
     body = {name: value for name, value in first.model.state_dict().items() if not name.startswith("output.")}
-    model = settings("second", tmp_path / "first").build(classes=3, channels=1)
+    model = Lesson(CLASSIFY_IMAGE, settings("second", tmp_path / "first")).build(classes=3, channels=1)
     assert len(body) > 5
     assert all(torch.equal(model.state_dict()[name], value) for name, value in body.items())
-    second = settings("second", tmp_path / "first").learn(images("abc"), CONSOLE)
+    second = learn(settings("second", tmp_path / "first"), images("abc"), CONSOLE)
     assert second.model.output.weight.shape[0] == 3
     assert str(tmp_path / "first") in second.description["contents"]
     with pytest.raises(UserError, match="first is a cnn, which no resnet can begin from"):
-        settings("third", tmp_path / "first", "plain20").learn(images("abc"), CONSOLE)
+        learn(settings("third", tmp_path / "first", "plain20"), images("abc"), CONSOLE)
 
 
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.text.tagged import Tagged, tagged_dataset
 from foveate.errors import TextError, UserError
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.protocols import AnyPredictor, NoOptions
 from foveate.tasks.tag import Tag, Text
-from foveate.training import Training
 
 STEMS = ["walk", "talk", "jump", "play", "cook", "look", "help", "call"]
 

@@ -19,9 +19,9 @@ import foveate
 from foveate.cli import main
 from foveate.errors import UserError
 from foveate.tasks.answers.transcripts import Search, TimedSearch
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.looking import File
 from foveate.tasks.transcribe import SpokenTexts, Transcribe
-from foveate.training import Training
 from foveate.viewer import Audio
 
 CONSOLE = Console(file=StringIO())

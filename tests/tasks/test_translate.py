@@ -16,11 +16,11 @@ from torch import nn
 import foveate
 from foveate.data import ParallelText, Splits
 from foveate.errors import UserError
+from foveate.metrics.translation import quality
 from foveate.tasks.answers.translations import Measuring, Translating, translate
 from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.metrics.translation import quality
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.translate import Translate, parts_to_validate
-from foveate.training import Training
 
 
 def train(recipe: Translate, splits: object = None) -> tuple[nn.Module, str]:

@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from foveate.errors import UserError
-from foveate.tasks.metrics.translation import quality, quality_by_length
+from foveate.metrics.translation import quality, quality_by_length
 
 FOUND = ["the cat sat on the mat .", "a dog ran home over the hills .", "no", "Where are the two birds ?"]
 RIGHT = ["the cat sat on the mat .", "the dog ran home over the hill .", "yes", "where are the two big birds ?"]

@@ -16,8 +16,8 @@ from foveate.data.worlds.maps import make_map
 from foveate.data.worlds.routes import Route
 from foveate.errors import UserError
 from foveate.tasks.answers.walks import arrivals
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.walk import OnMaps, Routes, Walk, Walking
-from foveate.training import Training
 
 CONSOLE = Console(file=StringIO())
 

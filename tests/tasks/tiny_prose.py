@@ -8,8 +8,8 @@ from foveate.data import Splits
 from foveate.data.text.documents import Paragraph, Prose
 from foveate.tasks.autoencode import Autoencode
 from foveate.tasks.examples.prose_text import AutoencodeText, LanguageText
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language
-from foveate.training import Training
 
 SAYINGS = {
     "sea": ("The whale", "The ship", "A sailor"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from foveate.data import LabelledText, Splits
 from foveate.tasks.classify import Classify, Text
-from foveate.training import Training
+from foveate.tasks.former.recipe import Training
 
 TELLING = {"praise": ["good", "great", "fine"], "blame": ["bad", "poor"]}
 

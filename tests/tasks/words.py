@@ -6,8 +6,8 @@ from typing import Any
 
 from foveate.data import ParallelText, Splits
 from foveate.tasks.examples.pair_text import PairText
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.translate import Translate
-from foveate.training import Training
 
 WORDS = {
     "red": "rouge",

@@ -16,7 +16,7 @@ from foveate.data.text.files import check_readable_again
 from foveate.errors import UserError, printable
 from foveate.files import check_place, strict_json, written
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.tasks.protocols import AnyPredictor, Evaluation
+from foveate.tasks.protocols import Evaluation
 
 Options = TypeVar("Options")
 
@@ -45,12 +45,13 @@ class Eval(Generic[Options]):
 def main(arguments: Sequence[str]) -> None:
     asked = parse_with_task(Eval, arguments, "eval")
     asked.options.check()
-    task: AnyPredictor = tasks.load(asked.folder, asked.device)
+    task: Any = tasks.load(asked.folder, asked.device)
     if asked.output is not None:
         _check_output(asked.output, asked)
     page = getattr(task, "task", None)
-    languages = getattr(getattr(page, "examples", None), "languages", None)
-    asked.data = local_paths(asked.data, getattr(page, "task", None), languages)
+    recipe = getattr(task, "recipe", page)
+    languages = getattr(getattr(recipe, "examples", None), "languages", None)
+    asked.data = local_paths(asked.data, getattr(recipe, "task", None), languages)
     for path in asked.data:
         check_readable_again(path)
     found = task.evaluate(asked.data, asked.options, Console(stderr=True, soft_wrap=True))

@@ -14,8 +14,9 @@ from foveate.errors import UserError, one_line
 from foveate.interop.pretrained import PRETRAINED, locate
 from foveate.interop.public_folder import is_public
 from foveate.tasks import opener, predictors
-from foveate.tasks.recipe import WRITTEN
+from foveate.tasks.former.recipe import WRITTEN
 from foveate.tasks.run_folder import describe
+from foveate.tasks.skill import Skill
 
 
 def parse_with_task(kind: Any, arguments: Sequence[str], command: str) -> Any:
@@ -41,8 +42,12 @@ def next_commands(predictor: Any, folder: Path) -> str:
     """What to do with a model that was just made: run it and, if it attends, look at it."""
     place = shlex.quote(str(folder))
     run = f'foveate run {place} "..."'
-    seen = predictor.task.has_look and predictor.task.attends(predictor)
+    seen = predictor.attends() if isinstance(predictor, Skill) else _former_sees(predictor)
     return f'{run}, or to see where it looks: foveate look {place} "..."' if seen else run
+
+
+def _former_sees(predictor: Any) -> bool:
+    return bool(predictor.task.has_look and predictor.task.attends(predictor))
 
 
 def tell_unfinished(folder: Path) -> None:

@@ -88,8 +88,8 @@ def main(arguments: Sequence[str]) -> None:
     size = options.out.stat().st_size / 1e6
     heads_of_sites = f"{heads:,} head{'s' * (heads > 1)} at {sites:,} site{'s' * (sites > 1)}"
     print(f"wrote {one_line(options.out)}: {heads_of_sites}, {size:.1f} MB")
-    if options.picture is not None and seen.picture is not None:
-        save_figure(seen.picture(), options.picture)
+    if options.picture is not None and seen.picture is not None and (figure := seen.picture()) is not None:
+        save_figure(figure, options.picture)
         print(f"wrote {options.picture}")
     if options.open:
         webbrowser.open(options.out.resolve().as_uri())

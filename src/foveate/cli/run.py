@@ -20,7 +20,8 @@ from foveate.data import read_lines, utf8
 from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line
 from foveate.files import check_place
-from foveate.tasks.protocols import AnyPredictor, Prediction
+from foveate.forms.form import Failure
+from foveate.tasks.protocols import Prediction
 from foveate.viewer.figures import check_extension, save_figure
 
 CHUNK = 1000
@@ -61,26 +62,31 @@ def main(arguments: Sequence[str]) -> None:
     if asked.picture is not None:
         check_extension(asked.picture)
         check_place(asked.picture)
-    task: AnyPredictor = tasks.load(asked.folder, asked.device)
+    task: Any = tasks.load(asked.folder, asked.device)
     if not asked.text and asked.file is None and getattr(asked.options, "chat", False) and _interactive():
         _chat(task, asked)
         return
     if asked.text == ("-",) and (hear := _hearer(task)) is not None:
         _hear(hear, asked)
         return
-    lines, empty, long, drawn = 0, 0, 0, asked.picture is None
+    lines, empty, long, failed, drawn = 0, 0, 0, 0, asked.picture is None
     expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
-            if not drawn and prediction.line and not getattr(prediction, "error", None):
+            if isinstance(prediction, Failure):
+                print(one_line(_reason(prediction)), file=sys.stderr)
+                failed += 1
+            elif not drawn and prediction.line and not getattr(prediction, "error", None):
                 _draw(task, prediction, asked.picture)
                 drawn = True
             if not streams:
                 _print(sentence, prediction, asked)
             empty += not (sentence.strip() or prediction.line)
-        long += len(task.longer_than_training(sentences))
+            long += getattr(prediction, "long", False)
+        if hasattr(task, "longer_than_training"):
+            long += len(task.longer_than_training(sentences))
         lines += len(sentences)
     if empty:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
@@ -88,6 +94,13 @@ def main(arguments: Sequence[str]) -> None:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
     if not drawn:
         raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
+    if failed:
+        sys.exit(UserError.status)
+
+
+def _reason(failure: Failure) -> str:
+    """Why an input could not be read, with its name."""
+    return failure.reason if failure.given in failure.reason else f"{failure.given}: {failure.reason}"
 
 
 def _print(given: str, prediction: Prediction, asked: Run) -> None:
@@ -110,7 +123,7 @@ def _hear(hear: Callable[..., Iterator[Prediction]], asked: Run) -> None:
         _print("-", found, asked)
 
 
-def _answers(task: AnyPredictor, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
+def _answers(task: Any, texts: list[str], asked: Run, before: int) -> Iterator[tuple[str, Prediction]]:
     """Each text with its answer; of texts in which one is not as it must be, those before it. `before` came earlier."""
     options: Any = asked.options
     if hasattr(options, "seed"):  # what is drawn for later texts is drawn anew
@@ -138,7 +151,7 @@ def _chat(task: Any, asked: Run) -> None:
         before += [Message("user", text), Message("assistant", found.text)]
 
 
-def _streams(task: AnyPredictor, asked: Run) -> bool:
+def _streams(task: Any, asked: Run) -> bool:
     """Whether the answer to the only text is shown while it is written."""
     return hasattr(task, "stream") and len(asked.text) == 1 and sys.stdout.isatty() and not asked.json
 
@@ -203,7 +216,7 @@ def _groups(sentences: Iterator[str], size: int = CHUNK) -> Iterator[list[str]]:
         yield chunk
 
 
-def _draw(task: AnyPredictor, prediction: Prediction, path: Path) -> None:
+def _draw(task: Any, prediction: Prediction, path: Path) -> None:
     figure = task.picture(prediction)
     if figure is None:
         raise UserError(f"no picture to draw into {path}: this model has no attention")

@@ -18,6 +18,7 @@ from foveate.files import parse_json
 from foveate.limits import check_file
 from foveate.tasks import TASKS, task_class
 from foveate.tasks import train as train_task
+from foveate.tasks.task import Task
 from foveate.training import main_process
 from foveate.training.parallel.launcher import launch
 
@@ -71,7 +72,9 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     """The settings of a task, from a config file and flags. Raises UserError for what does not fit."""
     kind, default = _begun(task, arguments)
     _file, flags = _taken(arguments, "--config")
-    found = _one_text(parse(kind, flags, f"train {task}", default), default.examples)
+    page = task_class(task)
+    parsed = parse(kind, flags, f"train {task}", default)
+    found = _one_text(page.of_flags(parsed) if isinstance(page, Task) else parsed, default.examples)
     if any(flag.partition("=")[0] in BATCH_FLAGS for flag in flags):
         found.training.keep_batches = True
     return found
@@ -89,6 +92,8 @@ def _begun(task: str, arguments: Sequence[str]) -> tuple[Any, Any]:
     if model is not None:
         values = _for_model(model, values, file)
     default = kind.from_json(values, file or "the recipe")
+    if isinstance(kind, Task):
+        return type(flags := kind.as_flags(default)), flags
     return kind[models.config_class(default.preset.family)], default
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
@@ -82,6 +82,37 @@ class Dataset(Generic[E]):
             content = example.content()
             found.update(len(content).to_bytes(8, "little") + content)
         return found.hexdigest()[:12]
+
+    def hold_out(
+        self,
+        every: int,
+        group: Callable[[E], Hashable] | None = None,
+        kinds: Callable[[E], Collection[Hashable]] = lambda example: (),
+    ) -> tuple["Dataset[E]", "Dataset[E]"]:
+        """The examples without one of `every`, and these. Raises UserError where none can be held out.
+
+        Examples of one group, such as copies of a file, are on one side: the first of them decides. Where they are more
+        than one in `every` by themselves, each is drawn for itself. The last example of a kind, such as a label, is
+        never held out.
+        """
+        groups: dict[Hashable, list[int]] = {}
+        for number, example in enumerate(self):
+            groups.setdefault(number if group is None else group(example), []).append(number)
+        copies = len(self) - len(groups)
+        cases = [kinds(example) for example in self]
+        left = Counter(kind for own in cases for kind in own)
+        drawn, held = one_in(every), np.zeros(len(self), bool)
+        for members in groups.values():
+            large = len(members) > 1 and len(members) * every > max(every, len(self))
+            for part in [[number] for number in members] if large else [members]:
+                counts = Counter(kind for number in part for kind in cases[number])
+                if drawn(part[0] + 1) and all(left[kind] > count for kind, count in counts.items()):
+                    held[part] = True
+                    left -= counts
+        rest, kept = self._parts(held, f"too few {self.unit} to hold some out; give --validation")
+        if copies:
+            rest.notes = (*rest.notes, f"{copies:,} copies of other {self.unit}, on the same side as these")
+        return rest, kept
 
     def held_out(self, every: int) -> tuple["Dataset[E]", "Dataset[E]"]:
         """The examples without one of `every`, and these. Raises UserError where none can be held out."""

@@ -27,13 +27,14 @@ from foveate.experiments.gradient_variance import gradient_variance
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
 from foveate.experiments.translation_report import Measured, Speeds
+from foveate.metrics.translation import quality
 from foveate.tasks import load
 from foveate.tasks.answers.translations import Translating, translate
 from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.metrics.translation import quality
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.translate import Translate
-from foveate.training import CrossEntropy, Training
+from foveate.training import CrossEntropy
 from foveate.training.update import Updater
 
 RADIUS = 5

@@ -25,15 +25,15 @@ from foveate.experiments.bottleneck_report import Group, Times
 from foveate.experiments.comparison import Comparison, Options, check_growing
 from foveate.experiments.measurement_cache import conditions_note, measure_once, training_conditions
 from foveate.experiments.measuring import side_by_side
+from foveate.metrics.translation import quality_by_length
 from foveate.special_tokens import LEARNED
 from foveate.tasks import load
 from foveate.tasks.answers.translations import Translating, translate
 from foveate.tasks.examples.data_options import held_out
 from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.metrics.translation import quality_by_length
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.translate import Translate
-from foveate.training import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "RNN": ("rnn", {"tie": "all"}),

@@ -13,8 +13,8 @@ from foveate import bundle, tasks
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import legend_below, line, panels
-from foveate.tasks.classify_image import ClassifyImage, Images
-from foveate.training import Training
+from foveate.tasks.loading import recipe
+from foveate.tasks.recipe import Recipe
 
 
 @dataclass
@@ -57,25 +57,27 @@ def run(options: Degradation, console: Console) -> Comparison:
     for preset in options.presets:
         folder = options.runs / preset
         if not (folder / bundle.WEIGHTS).exists():
-            tasks.train(_task(options, preset, folder))
+            tasks.train(_recipe(options, preset, folder))
         found += read_points(preset, folder / "metrics.jsonl")
         console.print(f"{preset}: training error {found[-1].training:.1f} %", highlight=False)
     return _report(options, found)
 
 
-def _task(options: Degradation, preset: str, folder: Path) -> ClassifyImage:
-    usual = asdict(ClassifyImage.default_training)
-    changes = {
-        "epochs": options.epochs,
-        "warmup": 50,
-        "validate_every": options.validate_every,
-        "save_every": 4 * options.validate_every,
-        "patience": None,
-        "threads": options.threads,
-        "seed": options.seed,
-    }
-    images = Images(source=options.source, size=options.size)
-    return ClassifyImage(model=preset, out=folder, examples=images, training=Training(**{**usual, **changes}))
+def _recipe(options: Degradation, preset: str, folder: Path) -> Recipe:
+    return recipe(
+        "classify-image",
+        model=preset,
+        out=folder,
+        source=options.source,
+        size=options.size,
+        epochs=options.epochs,
+        warmup=50,
+        validate_every=options.validate_every,
+        save_every=4 * options.validate_every,
+        patience=None,
+        threads=options.threads,
+        seed=options.seed,
+    )
 
 
 def read_points(preset: str, log: Path) -> list[Point]:

@@ -17,12 +17,13 @@ from foveate.data import open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat
-from foveate.data.images.processor import ImageProcessor
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Options
 from foveate.experiments.flops import flops
 from foveate.experiments.measurement_cache import measure_once
-from foveate.tasks.answers.label_files import label_counts
+from foveate.forms.image import Image
+from foveate.forms.label import Label, count_labels
+from foveate.forms.processor import Processor
 from foveate.training import CrossEntropy, Training
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.update import Updater
@@ -104,7 +105,7 @@ class ImageRows:
             weight_decay=0.05,
             device="cpu",
         )
-        update, progress = Updater(model.train(), CrossEntropy(settings.label_smoothing), settings), Progress()
+        update, progress = Updater(model.train(), CrossEntropy(0.1), settings), Progress()
         begin = time.process_time()
         for batch in itertools.islice(_endless(batches), steps):
             update([batch], learning_rate(settings, progress), progress.step + 1)
@@ -117,7 +118,8 @@ class ImageRows:
         options = self._options
         splits = open_source(options.source, task="classify-image")
         channels = 1 if splits.train[0].read().mode == "L" else 3
-        processor = ImageProcessor(ImageFormat(options.size, channels), label_counts(splits.train), augment=False)
+        labels = count_labels(example.label for example in splits.train)
+        processor = Processor(Image(format=ImageFormat(options.size, channels)), Label(labels))
         held_out = Dataset("validation", splits.dev.some(options.validation_images), "images")
         validation = list(BucketedBatches(OneBucket(held_out, processor), 250, 0).in_order())
         batches = BucketedBatches(OneBucket(splits.train, processor), options.batch, options.seed)

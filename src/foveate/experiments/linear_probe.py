@@ -24,7 +24,7 @@ from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, line, panels
 from foveate.nn import TransformerStack
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.skill import Skill
 
 DECAYS = (1e-4, 1e-3, 1e-2)
 """Weights of the squared weights in the loss of a classifier, of which validation images choose one."""
@@ -77,21 +77,25 @@ def run(options: LinearProbe, console: Console) -> Comparison:
     return _report(options, probed, len(parts[0]))
 
 
-def read_features(
-    predictor: Predictor, examples: Sequence[LabelledImage], batch: int
-) -> dict[str, Float[Tensor, "N C"]]:
+def read_features(skill: Skill, examples: Sequence[LabelledImage], batch: int) -> dict[str, Float[Tensor, "N C"]]:
     """The pixels as the model reads them, the mean of the embeddings over all places, and that of each block's output.
     A class token counts as a place."""
     found: dict[str, list[Tensor]] = {}
-    stack: Any = predictor.model.stack
+    stack: Any = skill.model.stack
     for begin in range(0, len(examples), batch):
-        pixels = predictor.processor.pixels([one.read() for one in examples[begin : begin + batch]])
-        for name, value in [("pixels", pixels.flatten(1)), *_layers(predictor, stack, pixels)]:
+        pixels = _pixels(skill, examples[begin : begin + batch])
+        for name, value in [("pixels", pixels.flatten(1)), *_layers(skill, stack, pixels)]:
             found.setdefault(name, []).append(value)
     return {name: torch.cat(values) for name, values in found.items()}
 
 
-def _layers(predictor: Predictor, stack: Any, pixels: Tensor) -> Iterator[tuple[str, Tensor]]:
+def _pixels(skill: Skill, examples: Sequence[LabelledImage]) -> Tensor:
+    reads = skill.processor.reads
+    pixels: Tensor = reads.tensors([reads.prepare(one.read()) for one in examples])[0]["pixels"]
+    return pixels
+
+
+def _layers(skill: Skill, stack: Any, pixels: Tensor) -> Iterator[tuple[str, Tensor]]:
     """The mean over all places of what goes into the first block, and of what comes out of each."""
     outputs: list[Tensor] = []
 
@@ -105,7 +109,7 @@ def _layers(predictor: Predictor, stack: Any, pixels: Tensor) -> Iterator[tuple[
     hooks += [block.register_forward_hook(note_output) for block in stack.blocks]
     try:
         with torch.inference_mode():
-            predictor.model.eval().grid(pixels.to(predictor.device))  # type: ignore[operator]
+            skill.model.eval().grid(pixels.to(skill.device))  # type: ignore[operator]
     finally:
         for hook in hooks:
             hook.remove()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from foveate.baselines.ngrams import Ngrams
 from foveate.data import Prose, Splits, open_source, train_bpe
 from foveate.errors import UserError, at_least
 from foveate.experiments.comparison import Comparison, Options, Table
 from foveate.experiments.drawing import GREY, legend_below, line, panels
+from foveate.metrics.perplexity import Perplexity
 from foveate.special_tokens import LEARNED
-from foveate.tasks.baselines.ngrams import Ngrams
-from foveate.tasks.metrics.perplexity import Perplexity
 
 START, END = 256, 257
 """The ids behind those of the bytes."""

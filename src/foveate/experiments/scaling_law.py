@@ -151,7 +151,6 @@ def _measure(options: ScalingLaw, width: int, layers: int, train: Tensor, held_o
         warmup=max(1, len(batches) // 20),
         weight_decay=0.1,
         betas=(0.9, 0.95),
-        label_smoothing=0.0,
         device="cpu",
         precision="float32",
         optimizer=options.optimizer,

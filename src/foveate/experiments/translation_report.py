@@ -9,7 +9,7 @@ from foveate.experiments.alignment_error import AlignmentQuality
 from foveate.experiments.comparison import Table
 from foveate.experiments.gradient_variance import GradientVariance
 from foveate.tasks.answers.translations import alignment
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.viewer import Alignment, plot_alignments
 
 PICTURED = 2

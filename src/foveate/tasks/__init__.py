@@ -1,10 +1,13 @@
 """Tasks: one page each, which brings data, model, training, decoding and sight together.
 
-The rows say what there is; a page is imported when its task is asked for.
+The rows are read from the text of the pages; a page is imported when its task is asked for.
 """
 
+import ast
 import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foveate.errors import unknown
@@ -25,11 +28,31 @@ class Row:
 
     module: str
     settings: str
-    """The class of its settings: a `foveate.tasks.task.Task`."""
+    """`TASK`, or the class of its settings: a `foveate.tasks.former.task.Task`."""
     families: tuple[str, ...]
     """The families of models that can be trained so."""
     head: str | None = None
     """What they predict, where a family's `head` chooses."""
+    also: str = ""
+    """What the field calls the task, where it has another name."""
+
+
+def _rows() -> Iterator[tuple[str, Row]]:
+    """The rows of the pages that have a `TASK`, whose fields are read without running the page."""
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "\nTASK = Task(" not in text:
+            continue
+        call = next(
+            node.value
+            for node in ast.parse(text).body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and ast.unparse(node.targets[0]) == "TASK"
+        )
+        values = {word.arg: word.value for word in call.keywords}
+        told = {name: ast.literal_eval(values[name]) for name in ("families", "head", "also") if name in values}
+        yield ast.literal_eval(values["name"]), Row(f"{__name__}.{path.stem}", "TASK", **told)
 
 
 TASKS: dict[str, Row] = {
@@ -61,29 +84,10 @@ TASKS: dict[str, Row] = {
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
     "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
-    "classify-image": Row(
-        "foveate.tasks.classify_image",
-        "ClassifyImage",
-        (
-            "resnet",
-            "vit",
-            "vgg",
-            "googlenet",
-            "alexnet",
-            "zfnet",
-            "efficientnet",
-            "convnext",
-            "cnn",
-            "swin",
-            "mvit",
-            "imagegpt",
-        ),
-    ),
     "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
     "control": Row("foveate.tasks.control", "Control", ("darqn", "mdarqn")),
-    "classify-sound": Row("foveate.tasks.classify_sound", "ClassifySound", ("audio-transformer", "cnn", "resnet")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
@@ -93,9 +97,11 @@ TASKS: dict[str, Row] = {
 }
 """The row of each task."""
 
+TASKS |= _rows()
+
 
 def task_class(task: str) -> Any:
-    """The class of a task's settings, by the task's name."""
+    """A task by its name: a `foveate.tasks.task.Task`, or the class of its settings."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     return getattr(importlib.import_module(TASKS[task].module), TASKS[task].settings)

@@ -19,6 +19,7 @@ from foveate.data.images.question_processor import QuestionProcessor
 from foveate.data.images.questions import ImageQuestion, image_questions
 from foveate.errors import UserError, at_least, one_line
 from foveate.files import is_file
+from foveate.forms.image_files import read_or_report
 from foveate.tasks.answers.image_answers import BATCH, answer_probabilities, glimpse_maps
 from foveate.tasks.answers.labelling import choose_label
 from foveate.tasks.answers.questions import (
@@ -29,13 +30,11 @@ from foveate.tasks.answers.questions import (
     frequent_answers,
 )
 from foveate.tasks.answers.word_maps import area, share_in_box
-from foveate.tasks.examples.image_files import read_or_report
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Task
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
-from foveate.tasks.task import Task
-from foveate.training import Training
 from foveate.viewer.figures import plot_word_strip
 from foveate.viewer.protocol import Input, LookResult
 

@@ -25,11 +25,10 @@ from foveate.tasks.answers.questions import (
     answers_by_question,
     frequent_answers,
 )
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Task
 from foveate.tasks.start.parts import WholeRun
-from foveate.tasks.task import Task
-from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair
 
@@ -170,7 +169,7 @@ class Ask(DecidesAnswers, Task[Architecture]):
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
     ) -> LookResult:
-        from foveate.tasks.looking.inputs import check_length, make_title, require_text
+        from foveate.forms.inputs import check_length, make_title, require_text
 
         given = require_text(given, predictor.task.model)
         text, question = _split(given, "", 0)

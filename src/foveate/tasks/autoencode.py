@@ -12,26 +12,26 @@ import tyro
 from jaxtyping import Float
 from torch import Tensor
 
+from foveate.baselines.nearest import nearest, nearest_by_words
 from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
 from foveate.data.tokens.tokenizer_processor import TokenizerProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError, at_least
+from foveate.metrics.reconstruction import fidelity
 from foveate.sight import look
 from foveate.tasks.answers.reconstruction import REWRITINGS, Rewriting
 from foveate.tasks.answers.text_vectors import passage_of, rewrite, vectors_of
 from foveate.tasks.answers.translations import END_SIGN
-from foveate.tasks.baselines.nearest import nearest, nearest_by_words
 from foveate.tasks.examples.data_options import subsample
 from foveate.tasks.examples.prose_text import FILES, AutoencodeText
 from foveate.tasks.examples.text_task import TextTask
-from foveate.tasks.metrics.reconstruction import fidelity
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import ModelInputs, Writing
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
-from foveate.training import Batches, Training
+from foveate.training import Batches
 from foveate.viewer import Alignment, plot_alignments
 
 NAMED = 3

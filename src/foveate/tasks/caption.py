@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
+from foveate.baselines.nearest_images import nearest_images
 from foveate.contracts import Hypothesis
 from foveate.data import TRAINERS, Tokens
 from foveate.data.dataset import Dataset
@@ -18,18 +19,17 @@ from foveate.data.images.captions import CaptionedImage, captioned_images
 from foveate.data.images.decoding import read_image
 from foveate.data.images.processor import choose_format
 from foveate.errors import at_least, one_line
+from foveate.forms.image_files import image_files, read_images
+from foveate.metrics.captions import caption_metrics
 from foveate.tasks.answers.caption_pictures import shown_image, word_rows, word_strip
 from foveate.tasks.answers.captioning import BATCH, CaptionWriting, describe
 from foveate.tasks.answers.word_maps import named_shares
-from foveate.tasks.baselines.nearest_images import nearest_images
 from foveate.tasks.examples.data_options import check_vocabulary
-from foveate.tasks.examples.image_files import image_files, read_images
-from foveate.tasks.metrics.captions import caption_metrics
-from foveate.tasks.predictor import Measured, Predictor, Predictors
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor, Predictors
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
-from foveate.tasks.task import Examples, Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.coverage import DoublyStochastic
 from foveate.viewer.figures import plot_word_rows
 from foveate.viewer.protocol import Input, LookResult

@@ -12,16 +12,16 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.batches import surroundings
 from foveate.data.text.label_processor import TextLabelProcessor
 from foveate.errors import at_least
+from foveate.forms.checks import unseen_labels
 from foveate.tasks.answers.label_texts import Decision, label_texts, plot_decision, read_whole_text
 from foveate.tasks.answers.labelling import check_labels, label_baseline, label_metrics
-from foveate.tasks.examples.checks import unseen_labels
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.examples.text_task import TextExamples, TextTask
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import ModelInputs, NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
-from foveate.training import Batches, Training
+from foveate.training import Batches
 
 FEW = 1000
 """Where there are fewer texts, a network from nothing is hardly better than guessing (docs/small-data.md)."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import tyro
 
+from foveate.baselines.ngrams import Ngrams
 from foveate.data import TRAINERS, Prose, Splits, Tokens, open_source
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
@@ -20,16 +21,15 @@ from foveate.data.text.packing import TokenRow, pack, rows_of_each
 from foveate.data.text.spooled_passages import spooled
 from foveate.data.text.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
+from foveate.forms.checks import check_positions
 from foveate.sight import look
 from foveate.tasks.answers.blanks import FilledText, Filling, blanks_of, check_blanks
-from foveate.tasks.baselines.ngrams import Ngrams
-from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.examples.prose_text import COUNTED, hold_out_documents, texts_to_count, watch, where_to_count
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import Batches, Training
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
+from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
 HIDING_OF_FAMILY = {"bert": "masked", "xlnet": "permuted", "elmo": "both ways"}
@@ -207,8 +207,8 @@ class Cloze(Task[Architecture]):
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
     ) -> LookResult:
-        from foveate.tasks.looking.inputs import check_length, make_title, require_text
-        from foveate.tasks.looking.naming import single_input_names
+        from foveate.forms.inputs import check_length, make_title, require_text
+        from foveate.forms.naming import single_input_names
 
         text = require_text(given, predictor.task.model)
         tokens, places = predictor.processor.question(text)

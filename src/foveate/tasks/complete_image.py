@@ -11,20 +11,20 @@ import torch
 import tyro
 from torch.nn.functional import cross_entropy
 
+from foveate.baselines.colour_counts import counted_ways
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoded import decode
 from foveate.data.images.labelled import LabelledImage, image_of_file, images_below
 from foveate.data.images.pixel_processor import PixelProcessor
 from foveate.data.images.processor import choose_format
 from foveate.errors import UserError, at_least, one_line
+from foveate.forms.image_files import image_files, read_images, without_damaged
 from foveate.tasks.answers.image_grid import check_image_file, check_samples, save_grid
-from foveate.tasks.baselines.colour_counts import counted_ways
-from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import CrossEntropy, Objective, Training
+from foveate.training import CrossEntropy, Objective
 from foveate.training.settings import check_seed
 from foveate.viewer.protocol import Input, LookResult
 
@@ -209,7 +209,7 @@ class CompleteImage(Task[Architecture]):
     def look(
         self, predictor: Predictor, given: Input, max_length: int, sites: Sequence[str] | None = None
     ) -> LookResult:
-        from foveate.tasks.looking.grids import look_at_image
+        from foveate.tasks.looking.one_image import look_at_image
 
         return look_at_image(predictor, given, max_length, sites, lambda image: "the next pixel of each")
 

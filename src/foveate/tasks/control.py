@@ -16,10 +16,10 @@ from foveate.errors import UserError
 from foveate.tasks.acting.agents import Acted, InWorld, act_at_random, act_in_levels, success
 from foveate.tasks.acting.examples import FRESH, Acting, Episodes, fit_levels
 from foveate.tasks.acting.recordings import check_recordings, compare, mean_action
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Task
-from foveate.training import Batches, Objective, Training
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Task
+from foveate.training import Batches, Objective
 from foveate.training.objectives.imitation import Imitation
 from foveate.training.objectives.q_learning import QLearning
 from foveate.viewer.protocol import Input, LookResult

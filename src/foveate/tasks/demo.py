@@ -16,12 +16,12 @@ from rich.table import Table
 
 from foveate.data import ParallelText, Splits, open_source
 from foveate.errors import at_least
+from foveate.metrics.translation import Quality, quality
 from foveate.tasks.answers.translations import Translating, alignment, translate
 from foveate.tasks.examples.pair_text import PairText
-from foveate.tasks.metrics.translation import Quality, quality
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Training
 from foveate.tasks.translate import Translate
-from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments, save_figure
 
 MODELS: dict[str, tuple[str, dict[str, Any], float]] = {

@@ -16,17 +16,17 @@ from foveate.data.images.box_processor import BoxProcessor, shares
 from foveate.data.images.boxes import BoxedImage, boxed_images
 from foveate.data.images.decoding import flat, read_image, turn_upright
 from foveate.errors import UserError, at_least
+from foveate.forms.checks import unseen_labels
+from foveate.forms.image_files import image_files, read_images, without_damaged
+from foveate.metrics.detection import Boxes, detection_metrics
 from foveate.nn import box_corners
 from foveate.sight import look
 from foveate.tasks.answers.found_objects import Detecting, FoundObject, FoundObjects
-from foveate.tasks.examples.checks import unseen_labels
-from foveate.tasks.examples.image_files import image_files, read_images, without_damaged
-from foveate.tasks.metrics.detection import Boxes, detection_metrics
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.start.parts import FromImageEncoder, ImageEncoder
-from foveate.tasks.task import Examples, Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.set_matching import FocalClasses, SetMatching, SoftmaxClasses
 from foveate.viewer.detections import plot_detections
 

@@ -15,11 +15,11 @@ from foveate.data.text.preferences import Preference, WrittenPreferenceProcessor
 from foveate.errors import UserError, at_least
 from foveate.nn import longest_sequence
 from foveate.tasks.examples.example_source import Examples
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.tuning.common import Drawing, Tuning, first_words, load_reward
 from foveate.tasks.tuning.rollouts import ReferenceBatches, token_log_probs
-from foveate.training import Batches, Objective, Training
+from foveate.training import Batches, Objective
 from foveate.training.objectives.preferences import DirectPreference
 
 MEASURED_PAIRS = 64

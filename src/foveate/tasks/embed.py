@@ -15,17 +15,17 @@ from foveate.data.text.batches import surroundings
 from foveate.data.text.pair_buckets import PairBuckets
 from foveate.data.text.paired_texts import PairedTextProcessor
 from foveate.errors import at_least
+from foveate.metrics.retrieval import as_recall, letter_vectors, target_ranks
 from foveate.nn import skip_init
 from foveate.tasks.answers.label_texts import read_whole_text
 from foveate.tasks.examples.text_task import TextExamples, TextTask
-from foveate.tasks.metrics.retrieval import as_recall, letter_vectors, target_ranks
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import ModelInputs, NoOptions
 from foveate.tasks.public.embedder import Embedded, Embedder, Embedding
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
 from foveate.tasks.start.weights import open_start
-from foveate.training import Batches, Objective, Training
+from foveate.training import Batches, Objective
 from foveate.training.objectives.contrastive import ContrastiveTexts
 
 PIECES = 8000

@@ -14,17 +14,17 @@ from foveate.data.images.labelled import LabelledImage, labelled_images
 from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, at_least, unknown
 from foveate.files import check_place
+from foveate.forms.label import count_labels
+from foveate.metrics.gan import deviation_share, draw_scales, frechet, to_image
 from foveate.tasks.answers.generated_images import Generated, draw_noise, generate, plot_place
 from foveate.tasks.answers.image_grid import check_image_file, check_samples, save_grid
-from foveate.tasks.answers.label_files import label_counts
+from foveate.tasks.answers.judges import recognised
 from foveate.tasks.answers.labelling import check_labels
-from foveate.tasks.metrics.gan import deviation_share, draw_scales, frechet, to_image
-from foveate.tasks.metrics.judges import recognised
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.start.parts import WholeRun
-from foveate.tasks.task import Examples, Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.adversarial import Hinge
 from foveate.training.settings import check_seed
 from foveate.viewer.figures import check_extension
@@ -144,10 +144,10 @@ class TrainGAN(Task[Architecture]):
         )
 
     def fit(self, train: Dataset[LabelledImage]) -> ClassImageProcessor:
-        return ClassImageProcessor(choose_format(train, self.examples.size), label_counts(train))
+        return ClassImageProcessor(choose_format(train, self.examples.size), count_labels(one.label for one in train))
 
     def grow(self, trained: ClassImageProcessor, train: Dataset[LabelledImage]) -> ClassImageProcessor:
-        return replace(trained, labels=dict.fromkeys(trained.labels, 0) | label_counts(train))
+        return replace(trained, labels=dict.fromkeys(trained.labels, 0) | count_labels(one.label for one in train))
 
     def objective(self) -> Objective:
         return Hinge()

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 from torch import Tensor
 
+from foveate.baselines.ngrams import Ngrams
 from foveate.config import from_dict
 from foveate.data import Passage, Prose, Splits, open_source
 from foveate.data.dataset import Dataset
@@ -17,10 +18,10 @@ from foveate.data.text.language_processor import LanguageProcessor
 from foveate.data.text.spooled_passages import spooled
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.forms.checks import unseen_labels
+from foveate.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
 from foveate.tasks.answers.continuations import Composing, continue_texts
 from foveate.tasks.answers.written import Written
-from foveate.tasks.baselines.ngrams import Ngrams
-from foveate.tasks.examples.checks import unseen_labels
 from foveate.tasks.examples.prose_text import (
     COUNTED,
     FILES,
@@ -31,13 +32,12 @@ from foveate.tasks.examples.prose_text import (
     where_to_count,
 )
 from foveate.tasks.examples.text_task import TOKENS_TOGETHER, TextTask
-from foveate.tasks.metrics.perplexity import Perplexity, Scored, byte_count, perplexity, scores, word_count
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import START_SIGN, ModelInputs, NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
 from foveate.tasks.start.parts import WholeRun
-from foveate.training import Batches, Training
+from foveate.training import Batches
 
 ORDERS = {1: "unigram", 2: "bigram", 3: "trigram"}
 """The n-grams that a model is compared with."""

@@ -1,19 +1,27 @@
 """Opens what was trained, whoever trained it, and trains what settings say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from foveate import bundle
-from foveate.errors import unknown
+from foveate.errors import UserError, unknown
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, task_class
+from foveate.tasks.learning import ProcessorOf, learn
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.run_folder import describe, load_run
+from foveate.tasks.skill import Skill
+from foveate.tasks.task import Task as Page
 
 if TYPE_CHECKING:
-    from foveate.tasks.predictor import Predictor, Predictors
+    from foveate.tasks.former.predictor import Predictor, Predictors
+    from foveate.tasks.former.task import Task
     from foveate.tasks.protocols import LoadedPredictor
-    from foveate.tasks.task import Task
     from foveate.training import Callback
 
 
@@ -45,20 +53,65 @@ def opener(folder: Path) -> Any:
     return predictors(bundle.load(folder))
 
 
-def train(recipe: "Task[Any]", callbacks: "Sequence[Callback]" = ()) -> "Predictor":
+def train(recipe: "Recipe | Task[Any]", callbacks: "Sequence[Callback]" = ()) -> "Predictor | Skill":
     """Train what the settings of a task say, such as `foveate.tasks.translate.Translate`; what `load` would give.
 
     `callbacks` are functions that are called with each row of `metrics.jsonl`, a table of plain values: to draw curves,
     or to pass them to a tracker. One that fails is told of and not called again.
     """
+    if isinstance(recipe, Recipe):
+        return learn(recipe, callbacks=callbacks)
     return recipe.learn(callbacks=callbacks)
 
 
-def predictors(found: bundle.Bundle | None = None) -> "Predictors":
+def recipe(task: str, **settings: Any) -> "Recipe":
+    """The settings of a training: `recipe("classify-image", data="photos", size=64, epochs=5)`.
+
+    A setting may be a field of any part of the recipe (docs/training.md lists them). Raises UserError, with the nearest
+    names, for a task or a setting that does not exist.
+    """
+    return task_class(task).recipe(**settings)
+
+
+@dataclass(frozen=True)
+class Skills:
+    """Opens the run folders of one task."""
+
+    task: "Page"
+
+    def run_options(self, recipe: Mapping[str, Any], where: str) -> Any:
+        """The flags of `foveate run`, with the defaults of a folder's recipe."""
+        return self._writes(recipe, where).run_options()
+
+    def eval_options(self, recipe: Mapping[str, Any], where: str) -> Any:
+        """The flags of `foveate eval`, likewise."""
+        return self._writes(recipe, where).measure_options()
+
+    def _writes(self, recipe: Mapping[str, Any], where: str) -> Any:
+        return self.task.from_json(recipe, where).writes if recipe else self.task.writes
+
+    def load(self, folder: Path | str, device: str = "cpu") -> Skill:
+        """The model of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
+        found = load_run(folder, device)
+        recipe = self.task.from_json(describe(found.files).recipe, found.where)
+        processor = ProcessorOf(self.task).load(found.files.folder)
+        for name, size in processor.sizes().items():
+            if (built := found.description.architecture.get(name, size)) != size:
+                raise UserError(
+                    f"{found.where} has the {name} {built}, but the files beside it {size}: "
+                    f"probably they are of two different models"
+                )
+        model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        kind = self.task.skill()
+        return kind(self.task, recipe, model, processor, found.files.description, Path(folder))
+
+
+def predictors(found: bundle.Bundle | None = None) -> "Predictors | Skills":
     """What loads what was trained into a folder; without a folder, that of the first task."""
-    from foveate.tasks.predictor import Predictors
+    from foveate.tasks.former.predictor import Predictors
 
     task = next(iter(TASKS)) if found is None else str(found.description.get("task"))
     if found is not None and task not in TASKS:
         raise unknown(f"task in {found.folder / bundle.CONFIG}", task, TASKS)
-    return Predictors(task_class(task))
+    page = task_class(task)
+    return Skills(page) if isinstance(page, Page) else Predictors(page)

@@ -8,22 +8,22 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from foveate.baselines.match_rules import MEASURES, Rule, best_threshold, fit
+from foveate.baselines.match_vectors import vector_measures
 from foveate.data import Judged, judged_pairs
 from foveate.data.buckets import BucketedBatches
 from foveate.data.text.match_processor import MatchProcessor
 from foveate.data.text.pair_buckets import PairBuckets
 from foveate.errors import UserError, one_line
+from foveate.metrics.classification import accuracy, macro_f1, roc_auc
 from foveate.sight import look
 from foveate.tasks.answers.pair_reading import QUERY, pair_inputs, probabilities
-from foveate.tasks.baselines.match_rules import MEASURES, Rule, best_threshold, fit
-from foveate.tasks.baselines.match_vectors import vector_measures
 from foveate.tasks.examples.pair_text import PairTask, PairText, split_pair
-from foveate.tasks.metrics.classification import accuracy, macro_f1, roc_auc
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.run_folder import check_unchanged
-from foveate.training import Batches, Training
+from foveate.training import Batches
 from foveate.viewer import Alignment, plot_alignments
 from foveate.viewer.protocol import Input, LookResult
 

@@ -20,11 +20,11 @@ from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, UserError, one_line
 from foveate.tasks.answers.drawn_words import check_captions
 from foveate.tasks.caption import Captions
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Task
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.contrastive import Contrastive
 
 BATCH = 64

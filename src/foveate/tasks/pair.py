@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from foveate.baselines.match_rules import MEASURES, fit
 from foveate.data import TRAINERS, Judged
 from foveate.data.dataset import Dataset
 from foveate.data.text.labelled_pairs import (
@@ -17,18 +18,16 @@ from foveate.data.text.labelled_pairs import (
     read_labelled_pairs,
 )
 from foveate.errors import UserError, at_least
+from foveate.forms.checks import check_positions, unseen_labels
 from foveate.tasks.answers.label_texts import Decision, plot_decision
 from foveate.tasks.answers.labelling import check_labels, choose_label, label_baseline, label_metrics
-from foveate.tasks.baselines.match_rules import MEASURES, fit
-from foveate.tasks.examples.checks import check_positions, unseen_labels
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.examples.pair_text import split_pair
 from foveate.tasks.examples.text_task import TextExamples, TextTask, longest_first
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import ModelInputs, NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
-from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 
 FITTED_TO = 10_000

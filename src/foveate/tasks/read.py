@@ -11,23 +11,22 @@ import PIL.Image
 import torch
 import tyro
 
+from foveate.baselines.nearest_images import nearest_writing
 from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import read_image
 from foveate.data.images.word_images import WordImage, WordImageProcessor, check_line_of_text, word_images
 from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import UserError, at_least, one_line
+from foveate.forms.checks import unseen_labels
+from foveate.forms.image_files import image_files
+from foveate.metrics.classification import accuracy
+from foveate.metrics.error_rates import error_rate
 from foveate.sight import look
 from foveate.tasks.answers.word_reading import BATCH, Search, read_words
-from foveate.tasks.baselines.nearest_images import nearest_writing
-from foveate.tasks.examples.checks import unseen_labels
-from foveate.tasks.examples.image_files import image_files
-from foveate.tasks.metrics.classification import accuracy
-from foveate.tasks.metrics.error_rates import error_rate
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.start.parts import WholeRun
-from foveate.tasks.task import Examples, Task
-from foveate.training import Training
 from foveate.viewer.protocol import Input, LookResult
 
 ROW, COLUMN = 8, 4

@@ -14,11 +14,11 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.preferences import Preference, PreferenceProcessor, read_preferences
 from foveate.errors import UserError
 from foveate.tasks.examples.data_options import check_vocabulary
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.preferences import BradleyTerry
 
 MOST_TOKENS = 8192

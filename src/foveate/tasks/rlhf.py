@@ -18,12 +18,12 @@ from foveate.data.text.files import digest
 from foveate.data.tokens.tokenizer_processor import TokenizerProcessor
 from foveate.errors import UserError, at_least
 from foveate.tasks.examples.example_source import Examples
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.reward import check_rewards, rewards
 from foveate.tasks.tuning.common import MAX_TOKENS, Drawing, Tuning, first_words, load_reward
 from foveate.tasks.tuning.rollouts import RolloutBatches
-from foveate.training import Batches, Objective, Training
+from foveate.training import Batches, Objective
 from foveate.training.objectives.preferences import ClippedPolicyGradient, PolicyGradient
 
 JUDGED = 64

@@ -20,14 +20,14 @@ from foveate.data.sounds.speaking_processor import SpeakingProcessor
 from foveate.data.sounds.wav import check_wave_file, write_wave
 from foveate.data.tokens.character_tokens import SPECIAL, find_characters
 from foveate.errors import at_least, one_line
+from foveate.forms.sound_files import choose_log_mel
 from foveate.sight import look
+from foveate.tasks.answers.judges import recognised
 from foveate.tasks.answers.spoken_texts import BATCH, Drawing, say, split_words
-from foveate.tasks.examples.sound_files import choose_log_mel
-from foveate.tasks.metrics.judges import recognised
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import CrossEntropy, Objective, Training
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
+from foveate.training import CrossEntropy, Objective
 
 KNOWN = 1000
 """Different texts that are kept, at most."""

@@ -14,15 +14,14 @@ from foveate.data.text.scripts import split_words
 from foveate.data.text.tag_processor import PieceTagProcessor, TagProcessor
 from foveate.data.text.tagged import Tagged, tagged_text
 from foveate.errors import at_least, one_line
+from foveate.forms.checks import check_positions, unseen_labels
+from foveate.metrics.classification import accuracy, macro_f1
 from foveate.sight import look
-from foveate.tasks.examples.checks import check_positions, unseen_labels
 from foveate.tasks.examples.text_task import READ_AROUND, TextExamples, TextTask, longest_first
-from foveate.tasks.metrics.classification import accuracy, macro_f1
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
 from foveate.tasks.protocols import ModelInputs, NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.parts import FromLanguageModel, LanguageModel
-from foveate.training import Training
 from foveate.viewer import Alignment, plot_alignments
 
 PIECES = 8000

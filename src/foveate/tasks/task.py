@@ -1,148 +1,223 @@
-"""What every task does, whatever its page says: it finds its examples, trains a model of them and saves it.
+"""What a task is: a value that names its parts.
 
-A page subclasses `Task` and its `Examples`, and has one row in `foveate.tasks.TASKS`. What it can say is in
-`tasks/page.py`.
+A page of a task says what is read, what is written, and how models learn that. `classify_image.py` is the one to read
+first. `foveate.tasks.TASKS` lists the pages.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
-from rich.console import Console
-from torch import nn
+import tyro
 
-from foveate.data import Splits
+from foveate import models
+from foveate.config import from_dict
+from foveate.data import Splits, open_source
 from foveate.data.dataset import Dataset
+from foveate.data.text.files import as_paths
 from foveate.errors import UserError
-from foveate.tasks.examples.data_options import FEWEST, held_out_every
-from foveate.tasks.examples.example_source import Examples
-from foveate.tasks.page import Page
-from foveate.tasks.predictor import Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.training import Batches, Callback, Validation, main_process, train
-from foveate.training.identity import CONTENT, HELD_OUT
+from foveate.forms.form import InputForm, OutputForm, setting_names
+from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
+from foveate.tasks.start.parts import Body, Parts
+from foveate.training import Training
 
-__all__ = ["Examples", "Task"]
+if TYPE_CHECKING:
+    from foveate.tasks.skill import Skill
+
+CONFIG_HELP = """
+
+    `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
+    reads, writes, training, architecture, ...); a flag counts more than the file.
+    """
 
 
-@dataclass(kw_only=True)
-class Task(Page[Architecture]):
-    """The settings of a training, from which flags, config file and help are derived, and what the task does."""
+def _plain_skill() -> "type[Skill]":
+    from foveate.tasks.skill import Skill
 
-    def check_length(self, model: nn.Module) -> None:
-        """Only the data tells how long examples are."""
+    return Skill
 
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        given = (self.examples.data, self.examples.validation)
-        parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
-        self._read_for_digest.update((paths, self.read(paths)) for paths in parts)
-        return {", ".join(map(str, paths)): self._read_for_digest[paths].digest() for paths in parts}
 
-    @cached_property
-    def _read_for_digest(self) -> dict[Sequence[Path], Dataset[Any]]:
-        """The user's examples, which are not read a second time to learn from."""
-        return {}
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a task is made of."""
 
-    def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
-        return self._read_for_digest.pop(paths, None) or self.read(paths)
+    name: str
+    about: str
+    """What it trains, for the help."""
+    families: tuple[str, ...]
+    """The families of models that can be trained for it."""
+    head: str | None = None
+    """What these predict, where a family's `head` chooses."""
+    also: str = ""
+    """What the field calls the task, where it has another name."""
+    reads: InputForm
+    writes: OutputForm
+    objective: Any
+    """What is minimised: a callable dataclass, whose fields are settings."""
+    read: Callable[[Sequence[Path], Recipe], Dataset[Any]]
+    """Reads a user's files."""
+    arrange: Callable[[Any, Recipe], Dataset[Any]] | None = None
+    """Makes examples of a part of a source, where a source holds something else, such as prose."""
+    files: str
+    """What --data takes, in messages: "FOLDER"."""
+    layout: str = "Your own data."
+    """What --data takes, for the help."""
+    examples: Examples = field(default_factory=Examples)
+    model: str
+    """The preset to begin from, where none is named."""
+    training: Training = field(default_factory=Training)
+    """How models are trained, where the preset does not know better."""
+    architecture: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of a model's config that the task decides."""
+    start: Parts = field(default_factory=Body)
+    """What is taken of trained weights."""
+    unit: str = "tokens"
+    """What has a label, for people who watch the training."""
+    skill: "Callable[[], type[Skill]]" = _plain_skill
+    """The class of a model in use."""
 
-    def example_contents(self) -> dict[str, str]:
-        """A digest of the user's examples, as they are now."""
-        return self._digests
+    def presets(self) -> dict[str, models.Preset]:
+        """The presets that the task can train."""
+        return models.presets(self.families, self.head)
 
-    def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
-        """What to learn from and what to validate on. Raises UserError where there is nothing."""
-        chosen = self.examples
-        validation = self._read_once(chosen.validation) if chosen.validation else None
-        if chosen.source is not None:
-            splits = self.open_source(chosen.source)
-            return splits.train, validation or splits.dev
-        if not chosen.data:
-            raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {self.files}")
-        train = self._read_once(chosen.data)
-        if validation is not None:
-            return train, validation
-        if len(train) < FEWEST:
-            raise UserError(
-                f"{train.name} has {len(train)} {train.unit}, too few to hold some out; give --validation {self.files}"
-            )
-        return self.hold_out(train, held_out_every(len(train)))
+    def preset(self, model: str) -> models.Preset:
+        """A preset by name. Raises UserError where there is none, or it is for another task."""
+        preset, known = models.preset(model), self.presets()
+        if model not in known:
+            raise UserError(f"{model} is a model for another task; the task {self.name} takes {', '.join(known)}")
+        return preset
 
-    def learn(
-        self,
-        splits: Splits[Any] | None = None,
-        console: Console | None = None,
-        callbacks: Sequence[Callback] = (),
-    ) -> Predictor:
-        """Train the model on the task's data, or on the given `splits`, and save it in `out`.
+    def open_source(self, name: str, recipe: Recipe) -> Splits[Any]:
+        """The data by name."""
+        source, target = getattr(recipe.examples, "languages", ("en", "fr"))
+        splits = open_source(name, source, target, task=self.name)
+        if self.arrange is None:
+            return splits
+        return Splits(*(self.arrange(part, recipe) for part in (splits.train, splits.dev, splits.test)))
 
-        `callbacks` are called with each row of `metrics.jsonl`, a table of plain values.
+    def recipe(self, **settings: Any) -> Recipe:
+        """A recipe of the task. A setting may be a field of any part: `recipe(data="images", size=32, steps=300)`.
 
-        Raises UserError for anything in the settings or the data that cannot work, before the training.
+        Raises UserError, with the nearest names, for a setting that does not exist.
         """
-        console = self.console(console)
-        self.check()
-        train, validation = (splits.train, splits.dev) if splits else self.open()
-        for part in (train, validation):
-            console.print(part.report, markup=False, highlight=False)
-        self.check_examples(train, validation)
-        for line in self.advice(train):
-            console.print(line, markup=False, highlight=False)
-        trained = self.trained_processor()
-        processor = self.fit(train) if trained is None else self.grow(trained, train)
-        batches = self.batches(train, processor)
-        for report in (processor.report, getattr(batches, "report", "")):
-            if report:
-                console.print(report, markup=False, highlight=False)
-        model = self._model(processor.sizes())
-        console.print(self.summary(model, processor.summary), markup=False, highlight=False)
-        predictor = Predictor(self, model, processor, self.description(model))
-        self._try_first_batch(model, batches)
-        parts = () if self.examples.data else (train, validation)
-        by_name: dict[str, Any] = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
-        if self.examples.data and not self.examples.validation and splits is None:
-            by_name[HELD_OUT] = held_out_every(len(train) + len(validation))
-        validate = self.validation(predictor, validation, console)
-        self._train(predictor, batches, validate, by_name, console, callbacks)
-        return predictor
+        for name in {"data", "validation"} & settings.keys():
+            settings[name] = as_paths(settings[name])
+        direct = {name: settings.pop(name) for name in (*PARTS,) if name in settings}
+        known = {part: _names(getattr(self, part)) for part in PARTS}
+        others = {part.name for part in fields(Recipe)} - {"task", *PARTS}
+        found = distribute(known, settings, others)
+        for part in PARTS:
+            base = direct.get(part, getattr(self, part))
+            changes = found.pop(part, {})
+            if part == "training" and part not in direct:
+                if changes:
+                    found[part] = lambda usual, changes=changes: replace(usual, **changes)
+                continue
+            found[part] = changed(base, changes)
+        return self._settled(found)
 
-    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
-        """The model with the sizes of the data that its config has fields for, in the fastest layout for images."""
-        known = {part.name for part in fields(self.architecture)}  # type: ignore[arg-type]
-        model = self.build(**{name: size for name, size in sizes.items() if name in known})
-        return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    def from_json(self, values: Mapping[str, Any], where: str) -> Recipe:
+        """A recipe from plain values; what they leave out is as the task and the preset have it.
 
-    def _try_first_batch(self, model: nn.Module, batches: Batches) -> None:
-        """Raise UserError before the training where the model cannot read such examples."""
-        with torch.no_grad():
-            for batch in batches.epoch(0):
-                model.eval()(**batch.select(slice(0, 1)).inputs)
-                break
-        model.train()
+        Raises UserError with the nearest names for a field that does not exist.
+        """
+        from foveate.tasks.upgrade import upgrade_recipe
 
-    def _train(
-        self,
-        predictor: Predictor,
-        batches: Batches,
-        validation: Validation,
-        by_name: Mapping[str, Any],
-        console: Console,
-        callbacks: Sequence[Callback],
-    ) -> None:
-        objective, identity = self.objective(), self.identity() | dict(by_name)
-        told: dict[str, Any] = {"identity": identity, "console": console, "unit": self.unit, "callbacks": callbacks}
+        values = upgrade_recipe(dict(values), {part: _names(getattr(self, part)) for part in PARTS})
+        architecture = values.pop("architecture", None)
+        if architecture is not None and not isinstance(architecture, Mapping):
+            raise UserError(f"{where}: architecture is {architecture!r}, but must be a table of fields")
+        preset = self.preset(values["model"]) if isinstance(values.get("model"), str) else self.preset(self.model)
+        usual = {part: getattr(self, part) for part in PARTS} | {"training": self.usual_training(preset)}
+        for part, own in usual.items():
+            if isinstance(given := values.get(part), dict):
+                values[part] = {**_settings(own), **given}
+        shape = self._plain_type(usual)
+        plain = from_dict(shape, values, where)
+        found = {part.name: getattr(plain, part.name) for part in fields(plain)}
+        if not isinstance(values.get("training"), dict):
+            found.pop("training")
+        return self._settled({**found, "architecture": architecture})
 
-        def begin() -> None:
-            if self.usable_before_the_end:
-                predictor.save_unfinished(self.out)
+    def _plain_type(self, usual: Mapping[str, Any]) -> type[Any]:
+        """A dataclass with the fields of a recipe of this task, to check plain values by."""
+        rows: list[Any] = [
+            (part, type(own), field(default_factory=partial(replace, own))) for part, own in usual.items()
+        ]
+        rows += [
+            ("model", str, field(default=self.model)),
+            ("out", Path, field(default=self.out)),
+            ("start", Path | None, field(default=None)),
+            ("lora", int | None, field(default=None)),
+            ("lora_layers", tuple[str, ...], field(default=_default("lora_layers"))),
+        ]
+        return make_dataclass("Settings", rows)
 
-        def end() -> None:
-            self.finish(predictor.model)
-            if main_process():
-                predictor.save(self.out)
+    @property
+    def out(self) -> Path:
+        """Where models are saved, unless another folder is named."""
+        return Path("runs") / self.name
 
-        train(predictor.model, batches, objective, self.training, self.out, validation, **told, begin=begin, end=end)
+    def usual_training(self, preset: models.Preset) -> Training:
+        """How a preset is trained for the task."""
+        known = {part.name for part in fields(Training)}
+        return replace(self.training, **{name: value for name, value in preset.training.items() if name in known})
+
+    def _settled(self, found: dict[str, Any]) -> Recipe:
+        """A recipe whose sizes are all chosen, by the preset and by trained weights."""
+        from foveate.tasks.start.plan import settle
+
+        examples: Examples = found["examples"]
+        found["examples"] = replace(examples, data=as_paths(examples.data), validation=as_paths(examples.validation))
+        values = {"model": self.model, "out": self.out, "start": None, "architecture": None, **found}
+        for name in ("out", "start"):
+            values[name] = Path(values[name]) if values[name] is not None else None
+        return settle(self, values)
+
+    def as_flags(self, recipe: Recipe) -> Any:
+        """A recipe as a dataclass of its own, from which the flags of `foveate train` and their help are derived."""
+        family = models.config_class(self.preset(recipe.model).family)
+        data = Annotated[tuple[Path, ...], tyro.conf.arg(help=self.layout)]
+        examples = make_dataclass("Examples", [("data", data, field(default=()))], bases=(type(recipe.examples),))
+        start = Annotated[Path | None, tyro.conf.arg(name="from", help=self.start.help)]
+        kinds: Any = (examples, *(type(getattr(recipe, part)) for part in ("reads", "writes", "objective")), family)
+        kind: Any = make_dataclass(
+            "Flags",
+            [("start", start, field(default=None))],
+            bases=(Recipe[kinds],),  # type: ignore[misc]
+            kw_only=True,
+        )
+        kind.__doc__ = f"{self.about}{CONFIG_HELP}"
+        return kind(**{**_values(recipe), "examples": examples(**_values(recipe.examples))})
+
+    def of_flags(self, found: Any) -> Recipe:
+        """The recipe that flags say."""
+        examples = type(self.examples)(**_values(found.examples))
+        return Recipe(**{**{part.name: getattr(found, part.name) for part in fields(Recipe)}, "examples": examples})
+
+
+def changed(base: Any, changes: Mapping[str, Any]) -> Any:
+    """A part of a recipe with other values of some fields."""
+    return replace(base, **changes) if changes else replace(base)
+
+
+def _names(part: Any) -> tuple[str, ...]:
+    """The settings of a part of a recipe."""
+    if isinstance(part, InputForm | OutputForm):
+        return setting_names(type(part))
+    return tuple(one.name for one in fields(part)) if is_dataclass(part) else ()
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    values: dict[str, Any] = plain_values(part)
+    return values
+
+
+def _default(name: str) -> Any:
+    return next(part.default for part in fields(Recipe) if part.name == name)
+
+
+def _values(part: Any) -> dict[str, Any]:
+    return {one.name: getattr(part, one.name) for one in fields(part)}

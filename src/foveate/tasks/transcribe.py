@@ -15,6 +15,8 @@ from foveate.data.sounds.speech_processor import SpeechProcessor
 from foveate.data.sounds.stream import Read
 from foveate.data.tokens.character_tokens import find_characters
 from foveate.errors import at_least
+from foveate.forms.checks import unseen_labels
+from foveate.forms.sound_files import choose_log_mel, read_or_report, sound_files
 from foveate.tasks.answers.transcripts import (
     Search,
     TimedSearch,
@@ -28,13 +30,11 @@ from foveate.tasks.answers.transcripts import (
     transcripts_as_they_come,
     why_too_long,
 )
-from foveate.tasks.examples.checks import unseen_labels
-from foveate.tasks.examples.sound_files import choose_log_mel, read_or_report, sound_files
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
 from foveate.tasks.start.parts import WholeRun
-from foveate.tasks.task import Examples, Task
-from foveate.training import Objective, Training
+from foveate.training import Objective
 from foveate.training.objectives.joint_ctc import JointCTC
 from foveate.viewer.protocol import Input, LookResult
 

@@ -17,6 +17,8 @@ from foveate.data.text.pair_buckets import PairBuckets
 from foveate.data.text.pair_processor import PairProcessor
 from foveate.decoding import Decoding
 from foveate.errors import UserError
+from foveate.forms.checks import without_too_long
+from foveate.metrics.translation import quality, quality_by_length, signatures
 from foveate.tasks.answers.translations import (
     Measuring,
     Translating,
@@ -25,13 +27,11 @@ from foveate.tasks.answers.translations import (
     translations,
 )
 from foveate.tasks.answers.written import Written
-from foveate.tasks.examples.checks import without_too_long
 from foveate.tasks.examples.data_options import unknown_note
 from foveate.tasks.examples.pair_text import PairTask, PairText
-from foveate.tasks.metrics.translation import quality, quality_by_length, signatures
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture
 from foveate.tasks.protocols import Evaluation
-from foveate.tasks.recipe import Architecture
 from foveate.training import Batches, Validation
 from foveate.viewer import plot_alignments
 from foveate.viewer.protocol import Input, LookResult

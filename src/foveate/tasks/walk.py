@@ -14,10 +14,10 @@ from foveate.data.worlds.maps import ACTIONS, MapWorld, actions_between
 from foveate.data.worlds.routes import Route, RouteProcessor, fit_routes, mirrored, read_routes, words_of
 from foveate.decoding.beam import check_width
 from foveate.tasks.answers.walks import Walked, Walking, arrivals, follow, look_at_words
-from foveate.tasks.predictor import Measured, Predictor
-from foveate.tasks.recipe import Architecture
-from foveate.tasks.task import Examples, Task
-from foveate.training import Batches, Training
+from foveate.tasks.former.predictor import Measured, Predictor
+from foveate.tasks.former.recipe import Architecture, Training
+from foveate.tasks.former.task import Examples, Task
+from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 
 

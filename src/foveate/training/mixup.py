@@ -1,9 +1,9 @@
 """Mixup: images and their labels are mixed in pairs (Zhang et al. 2018, https://arxiv.org/abs/1710.09412)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from foveate.contracts import Batch, Output
-from foveate.training.objectives.objective import Loss, Objective
+from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
 
 
 class MixedLabels:
@@ -24,3 +24,11 @@ class MixedLabels:
         other = self.objective(output, replace(batch, targets={"labels": batch.targets["mixed_labels"]}))
         share = batch.targets["mixed_share"].mean()
         return Loss((1 - share) * loss.total + share * other.total, loss.log)
+
+
+@dataclass
+class MixedCrossEntropy(CrossEntropy):
+    """Cross-entropy, for labels that are mixed in too."""
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        return MixedLabels(super().__call__)(output, batch)

@@ -89,12 +89,6 @@ class Training:
     rate_factors: Annotated[dict[str, float], PAIRS] = field(default_factory=dict)
     """What the learning rate is multiplied by in parts of the model, by their place in it: `stack 0.1 head 2`. Of
     several places that hold a weight, the longest one counts."""
-    label_smoothing: float = 0.1
-    """Share of the target probability that is distributed evenly over the vocabulary."""
-    choice_weight: float = 0.1
-    """Hard attention: weight of the REINFORCE loss. A larger weight learns faster, but its gradient is noisier."""
-    entropy_bonus: float = 0.001
-    """Hard attention: weight of the entropy of choices, against early decisions."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of matrix products; weights stay in float32. Auto uses bfloat16 where it is faster: on GPUs that
     support it, and on CPUs that support it for models of width 64 or more."""
@@ -136,14 +130,14 @@ class Training:
         check_threads(1 if self.threads is None else self.threads)
         check_seed(self.seed)
         at_least(0, "warmup", 0 if self.warmup is None else self.warmup)
-        for name in ("weight_decay", "learning_rate", "choice_weight", "entropy_bonus"):
+        for name in ("weight_decay", "learning_rate"):
             at_least(0, name, getattr(self, name))
         for name in ("minutes", "clip", "epsilon"):
             if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise UserError(f"{name} is {getattr(self, name)}, but must be above 0")
-        for name, value in (("label_smoothing", self.label_smoothing), *(("betas", beta) for beta in self.betas)):
-            if not 0 <= value < 1:
-                raise UserError(f"{name} is {value}, but must be at least 0 and below 1")
+        for beta in self.betas:
+            if not 0 <= beta < 1:
+                raise UserError(f"betas is {beta}, but must be at least 0 and below 1")
         check_literals(self)
 
     @property

@@ -36,7 +36,7 @@ class LookResult:
     """A short description of the input."""
     notes: list[str] = field(default_factory=list)
     """Lines below the title: the model, its output, how it was run."""
-    picture: Callable[[], Picture] | None = None
+    picture: Callable[[], Picture | None] | None = None
     """Draws the input or the output once for each word; None for a model that has no such picture."""
 
     def document(self) -> Document:

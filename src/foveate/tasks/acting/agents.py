@@ -16,7 +16,7 @@ from foveate.decoding.acting import Episode, act
 from foveate.decoding.moving import move
 from foveate.errors import UserError, at_least, at_most, one_line
 from foveate.files import check_place
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 MOST_STEPS = 500
 """Actions of the longest episode; most levels end earlier."""

@@ -12,7 +12,7 @@ from foveate.data.worlds.routes import words_of
 from foveate.data.worlds.views import Views
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError, at_least
-from foveate.tasks.task import Examples
+from foveate.tasks.former.task import Examples
 
 LEVELS = 2000
 """Levels of an epoch of Q-learning."""

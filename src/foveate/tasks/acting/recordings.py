@@ -7,7 +7,7 @@ import numpy as np
 from foveate.data.worlds.actions import space_of
 from foveate.data.worlds.episodes import EpisodeProcessor, Recording
 from foveate.errors import UserError
-from foveate.tasks.predictor import Measured, Predictor
+from foveate.tasks.former.predictor import Measured, Predictor
 
 CLOSE = 0.1
 """How far each number of an action may be from the recorded one, of movements from -1 to 1."""

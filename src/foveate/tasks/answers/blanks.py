@@ -7,7 +7,7 @@ import numpy as np
 
 from foveate.data.text.masking import MASK
 from foveate.errors import TextError, at_least, one_line, quoted
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 
 def check_blanks(texts: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import PIL.Image
 from foveate.data.images.labelled import ImageFormat
 from foveate.errors import UserError
 from foveate.tasks.answers.word_maps import head_maps, word_maps
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.viewer.figures import WordRow, plot_word_strip
 
 SHOWN = 256

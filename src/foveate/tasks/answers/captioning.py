@@ -10,7 +10,7 @@ import torch
 
 from foveate.contracts import Hypothesis
 from foveate.decoding import Decoding, decode
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.protocols import Writing
 
 BATCH = 64

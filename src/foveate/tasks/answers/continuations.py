@@ -14,10 +14,10 @@ from foveate.data import text_batches
 from foveate.data.text.language_processor import LanguageProcessor
 from foveate.decoding import decode
 from foveate.errors import UserError, quoted, unknown
+from foveate.forms.checks import check_positions
 from foveate.tasks.answers.written import Written
-from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.examples.text_task import TOKENS_TOGETHER
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.protocols import Writing
 
 

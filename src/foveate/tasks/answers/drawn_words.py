@@ -13,7 +13,7 @@ from foveate.data.images.captions import CaptionedImage
 from foveate.errors import TextError
 from foveate.sight import look
 from foveate.tasks.answers.word_maps import area, share_in_box
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 SITES = ["blocks.*.text.cross"]
 """The attention of the words to the places of an image, in each block."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from foveate.errors import UserError, one_line
 from foveate.sight import look
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.viewer.figures import plot_image_attention
 
 BATCH = 128

@@ -7,7 +7,7 @@ import PIL.Image
 import torch
 
 from foveate.sight import look
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 BATCH = 128
 """Questions that are answered together."""

@@ -10,9 +10,9 @@ from foveate.contracts import Picture, Tokenizer
 from foveate.data import text_batches
 from foveate.data.text.batches import surroundings
 from foveate.errors import one_line
+from foveate.forms.checks import check_positions
 from foveate.sight import look
 from foveate.tasks.answers.labelling import choose_label
-from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.examples.text_task import TOKENS_TOGETHER
 from foveate.tasks.protocols import START_SIGN, ModelInputs
 from foveate.viewer import Alignment, plot_alignments

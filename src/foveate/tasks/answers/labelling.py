@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from foveate.errors import UserError
-from foveate.tasks.examples.checks import unseen_labels
-from foveate.tasks.metrics.classification import accuracy, macro_f1
+from foveate.forms.checks import unseen_labels
+from foveate.metrics.classification import accuracy, macro_f1
 from foveate.tasks.protocols import Evaluation
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from foveate.data.text.match_pairs import RIGHT
 from foveate.tasks.answers.translations import END_SIGN
 from foveate.tasks.examples.pair_text import split_pair
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 TOKENS_TOGETHER = 4096
 """Tokens on the longer side of the pairs that are judged together."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
-from foveate.tasks.examples.checks import unseen_labels
+from foveate.forms.checks import unseen_labels
+from foveate.metrics.classification import accuracy
 from foveate.tasks.examples.data_options import check_vocabulary
-from foveate.tasks.metrics.classification import accuracy
-from foveate.tasks.predictor import Predictor
-from foveate.tasks.task import Examples
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.task import Examples
 
 
 @dataclass

@@ -10,7 +10,7 @@ from foveate.data.sounds.speaking_processor import SpeakingProcessor
 from foveate.decoding import sample
 from foveate.decoding.sampling import check_sampling
 from foveate.errors import TextError, one_line
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.training.settings import check_seed
 
 BATCH = 100

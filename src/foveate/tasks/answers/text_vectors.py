@@ -11,7 +11,7 @@ from torch import Tensor
 from foveate.data import Passage, joined, sentences
 from foveate.decoding import Decoding
 from foveate.tasks.examples.text_task import TOKENS_TOGETHER
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 
 def passage_of(text: str) -> Passage:

@@ -20,10 +20,10 @@ from foveate.data.tokens.character_tokens import encode
 from foveate.decoding import beam, greedy
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError, one_line
+from foveate.metrics.error_rates import error_rate
 from foveate.sight import Sight, look
 from foveate.tasks.answers.word_times import TimedWord, most_decided, word_times
-from foveate.tasks.metrics.error_rates import error_rate
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 BATCH = 16_000
 """Frames, padding included, that are transcribed together."""

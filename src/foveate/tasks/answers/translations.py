@@ -10,12 +10,12 @@ from torch import Tensor
 from foveate.data import source_batches
 from foveate.decoding import batches_at_once, decode_all
 from foveate.errors import at_least
+from foveate.forms.checks import check_positions
 from foveate.inference.cpu import Precision
+from foveate.metrics.translation import check_tokenize
 from foveate.sight import look
 from foveate.tasks.answers.written import Written
-from foveate.tasks.examples.checks import check_positions
-from foveate.tasks.metrics.translation import check_tokenize
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.protocols import Writing
 from foveate.viewer import Alignment
 

@@ -14,7 +14,7 @@ from foveate.decoding.acting import Episode, act, stack_observations
 from foveate.decoding.beam import check_width
 from foveate.errors import UserError, one_line
 from foveate.sight import Sight, look
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 MOST_STEPS = 50
 """Actions of the longest walk."""

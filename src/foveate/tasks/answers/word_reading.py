@@ -9,7 +9,7 @@ import PIL.Image
 
 from foveate.decoding import beam, greedy
 from foveate.errors import at_least
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 BATCH = 128
 """Images that are read together."""

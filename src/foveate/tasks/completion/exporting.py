@@ -11,8 +11,8 @@ from foveate.data.tokens.tokenizers import SubwordTokenizer
 from foveate.errors import UserError
 from foveate.special_tokens import Role
 from foveate.tasks.completion.completer import Completer
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.language import Language
-from foveate.tasks.predictor import Predictor
 
 SILENT: tuple[Role, ...] = ("pad", "start", "end")
 """The special tokens that stand for no text."""

@@ -15,10 +15,10 @@ from foveate.data import TRAINERS, PairTokens, ParallelText, Splits, join_pieces
 from foveate.errors import TextError, UserError, at_least, quoted
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.examples.example_source import ExampleSource
-from foveate.tasks.recipe import Architecture, Recipe
+from foveate.tasks.former.recipe import Architecture, Recipe
+from foveate.tasks.former.task import Task
 from foveate.tasks.start.parts import WholeRun
 from foveate.tasks.start.weights import Start
-from foveate.tasks.task import Task
 
 LANGUAGE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)?")
 """What codes of languages look like."""

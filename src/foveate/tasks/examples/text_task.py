@@ -17,14 +17,14 @@ from foveate.data.dataset import Dataset
 from foveate.data.ragged import within_budget
 from foveate.data.text.strided_buckets import text_buckets
 from foveate.errors import UserError, at_least
+from foveate.forms.checks import without_too_long
 from foveate.nn import longest_sequence
-from foveate.tasks.examples.checks import without_too_long
 from foveate.tasks.examples.data_options import unknown_note
 from foveate.tasks.examples.example_source import ExampleSource
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Architecture, Recipe
+from foveate.tasks.former.task import Task
 from foveate.tasks.protocols import ModelInputs
-from foveate.tasks.recipe import Architecture, Recipe
-from foveate.tasks.task import Task
 from foveate.training import Batches
 from foveate.viewer.protocol import Input, LookResult
 

@@ -7,7 +7,7 @@ from foveate.errors import UserError
 from foveate.interop.public_folder import write_folder
 from foveate.tasks.completion.exporting import public_tokenizer
 from foveate.tasks.export.labels import write_bert
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 CLASSES = {"bert": "AutoModelForMaskedLM", "xlnet": "XLNetLMHeadModel"}
 """What transformers opens the models of each family with."""

@@ -16,7 +16,7 @@ from foveate.errors import UserError
 from foveate.interop.keys import bert
 from foveate.interop.public_folder import write_folder, write_tensors
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 CLASSES = {
     "classify": "AutoModelForSequenceClassification",

@@ -14,11 +14,12 @@ from foveate.interop.onnx import Sample, export_onnx
 from foveate.nn import longest_sequence
 from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.language import Language
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.public.bert import WordFiller
 from foveate.tasks.public.embedder import Embedder
 from foveate.tasks.public.labels import PublicClassifier, PublicPairs
+from foveate.tasks.skill import Skill
 
 MODEL, ABOUT = "model.onnx", "onnx.json"
 
@@ -74,7 +75,7 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
             "tokens": _tokens(task.model, rows, length, random),
             "lengths": torch.randint(1, length + 1, (rows,), generator=random),
         }
-    if isinstance(task, Predictor) and task.task.task == "classify-image":
+    if isinstance(task, Skill) and task.task.name == "classify-image":
         sizes = cast(dict[str, int], task.processor.sizes())
         shape = sizes["channels"], sizes["image_size"], sizes["image_size"]
         return lambda rows, length: {"pixels": torch.randn(rows, *shape, generator=random)}

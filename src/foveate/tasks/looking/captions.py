@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from foveate.forms.grids import grid_names
+from foveate.forms.inputs import check_length, require_file
+from foveate.forms.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.sight import look
 from foveate.tasks.answers.caption_pictures import word_strip
 from foveate.tasks.answers.captioning import describe
-from foveate.tasks.looking.grids import grid_names
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.images import open_image
-from foveate.tasks.looking.inputs import check_length, require_file
-from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 
 BEFORE = "[START]"

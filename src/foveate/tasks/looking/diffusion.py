@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from foveate.forms.inputs import check_length, make_title, require_text
 from foveate.interop.diffusion_pipelines import denoiser, load_pipeline
 from foveate.interop.huggingface import short_errors
 from foveate.sight import Sight, look
 from foveate.tasks.looking.diffusion_words import is_word_site, word_strip
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
 from foveate.tasks.looking.joint import grid_size, part_joint, parts_of, text_is_first
 from foveate.tasks.looking.texts import FolderTokenizer
 from foveate.training.hardware import choose_device

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from foveate.forms.grids import grid_names
+from foveate.forms.inputs import check_length, make_title, require_text
+from foveate.forms.naming import token_names
 from foveate.sight import look
-from foveate.tasks.looking.grids import grid_names
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
-from foveate.tasks.looking.naming import token_names
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair
 

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 
 from foveate.errors import unknown
+from foveate.forms.grids import grid_names
+from foveate.forms.inputs import check_length, make_title, require_text
+from foveate.forms.naming import single_input_names
 from foveate.sight import look
-from foveate.tasks.looking.grids import grid_names
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
-from foveate.tasks.looking.naming import single_input_names
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 
 

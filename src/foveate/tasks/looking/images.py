@@ -1,11 +1,9 @@
 """The viewer of transformers' image models, some of which generate text."""
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from foveate.data.images import jpeg_scans
-from foveate.data.images.decoding import flat, turn_upright
-from foveate.data.images.jpeg_scans import has_too_many_scans
 from foveate.errors import MOST, UserError, show_value
+from foveate.forms.inputs import check_length, open_image, require_file
+from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.interop.huggingface import (
     LOCAL_ONLY,
     import_transformers,
@@ -27,19 +24,11 @@ from foveate.interop.huggingface import (
     vision_configs,
 )
 from foveate.sight import Sight
-from foveate.tasks.looking.inputs import check_length, require_file
-from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.tasks.looking.one_pass import look_and_predict
 from foveate.tasks.looking.texts import FolderTokenizer, decoder_path, generate_and_look, generates
 from foveate.tasks.looking.windows import find_windows, has_windows, patch_size
-from foveate.viewer.protocol import File, Input, InputKind, LookResult
+from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import Image, SidePair
-
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-"""Accepted formats, which browsers support; each has one decoder."""
-
-MAX_PIXELS = 64_000_000
-"""Maximum number of pixels of a picture."""
 
 PROCESSOR = "preprocessor_config.json"
 
@@ -148,27 +137,6 @@ class Patches:
     @cached_property
     def whole(self) -> Image:
         return Image.of(self.picture, 1, 1)
-
-
-def open_image(file: File) -> PIL.Image.Image:
-    """The first picture of a file, upright, in RGB. Raises UserError for other files and for too many pixels."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the limit below is stricter
-            picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
-            if picture.width * picture.height > MAX_PIXELS:
-                raise UserError(
-                    f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
-                )
-            if picture.format in jpeg_scans.FORMATS and has_too_many_scans(file.data):
-                raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
-            return flat(turn_upright(picture)).convert("RGB")
-    except PIL.UnidentifiedImageError:
-        raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
-    except (UserError, MemoryError):
-        raise
-    except Exception as error:  # Pillow raises errors of many kinds for damaged files
-        raise UserError(f"{file.name} is damaged: {error}") from None
 
 
 def _processor(folder: Path) -> Any:

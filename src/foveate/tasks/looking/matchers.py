@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import torch
 
 from foveate.errors import UserError
+from foveate.forms.inputs import check_length, make_title, require_text
+from foveate.forms.naming import token_names
 from foveate.sight import look
 from foveate.tasks.answers.pair_reading import QUERY, pair_inputs
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
-from foveate.tasks.looking.naming import token_names
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import SidePair
 

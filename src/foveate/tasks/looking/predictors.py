@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from foveate import tasks
 from foveate.decoding import Decoding
+from foveate.forms.inputs import EXAMPLES
+from foveate.forms.naming import model_name
 from foveate.nn import longest_sequence
 from foveate.tasks.answers.continuations import Composing
-from foveate.tasks.looking.inputs import EXAMPLES
-from foveate.tasks.looking.naming import model_name
+from foveate.tasks.former.page import no_look
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.page import no_look
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Grown, Input, LookResult
 
 READS_TEXT = ("classify", "tag", "embed", "language", "translate", "reward")

@@ -10,13 +10,13 @@ from foveate import tasks
 from foveate.data.tokens.chat import ChatML, chat_template
 from foveate.decoding import Generation
 from foveate.errors import UserError
+from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
+from foveate.forms.naming import model_name, single_input_names
 from foveate.sight import look
 from foveate.tasks.completion.answers import Completing, Completion
 from foveate.tasks.completion.completer import Completer
-from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
-from foveate.tasks.looking.naming import model_name, single_input_names
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.tasks.protocols import AnyPredictor, ModelInputs
 from foveate.viewer.protocol import Grown, Input, InputKind, LookResult
 

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from foveate.data.images.word_images import check_line_of_text
+from foveate.forms.inputs import check_length, require_file
 from foveate.sight import look
 from foveate.tasks.answers.word_reading import Search, read_words
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.images import open_image
-from foveate.tasks.looking.inputs import check_length, require_file
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from foveate.data.sounds.files import Sound, decode_sound
 from foveate.errors import UserError
+from foveate.forms.inputs import check_length, require_file
+from foveate.forms.naming import single_input_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, read_optional_json, short_errors
 from foveate.tasks.looking.images import PROCESSOR
-from foveate.tasks.looking.inputs import check_length, require_file
-from foveate.tasks.looking.naming import single_input_names
 from foveate.tasks.looking.one_pass import look_and_predict
 from foveate.tasks.looking.texts import FolderTokenizer, generate_and_look, generates
 from foveate.viewer.protocol import Input, InputKind, LookResult

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from foveate.data.tokens.library_panics import UNREADABLE, told_in_one_line
 from foveate.errors import UserError
+from foveate.forms.inputs import EXAMPLES, check_length, make_title, require_text
+from foveate.forms.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.interop.huggingface import LOCAL_ONLY, import_transformers, short_errors
 from foveate.sight import Sight
-from foveate.tasks.looking.inputs import EXAMPLES, check_length, make_title, require_text
-from foveate.tasks.looking.naming import DecoderNames, Naming, encoder_decoder_names, single_input_names, token_names
 from foveate.tasks.looking.one_pass import DECODER_INPUT, look_and_predict, run_and_look
 from foveate.viewer.protocol import Input, InputKind, LookResult
 from foveate.viewer.sides import SidePair

@@ -8,12 +8,12 @@ from foveate.data.sounds.files import decode_sound
 from foveate.data.sounds.speech_processor import SpeechProcessor
 from foveate.data.tokens.character_tokens import encode
 from foveate.errors import UserError
+from foveate.forms.inputs import check_length, require_file
+from foveate.forms.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.sight import look
 from foveate.tasks.answers.transcripts import Search, transcribe_sounds
-from foveate.tasks.looking.inputs import check_length, require_file
-from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Audio
 

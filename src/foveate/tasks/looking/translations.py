@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from foveate.forms.inputs import check_length, make_title, require_text
+from foveate.forms.naming import DecoderNames, encoder_decoder_names, token_names
 from foveate.sight import look
 from foveate.tasks.answers.translations import END_SIGN, translation_inputs
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
-from foveate.tasks.looking.naming import DecoderNames, encoder_decoder_names, token_names
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.protocols import START_SIGN
 from foveate.viewer.protocol import Input, LookResult
 

@@ -1,7 +1,7 @@
 """What is said of a model that does not attend."""
 
 from foveate.errors import UserError
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.former.predictor import Predictor
 
 NAMED = 3
 """How many presets that attend are named, at most."""

@@ -12,11 +12,11 @@ from foveate.data.worlds.named import open_world
 from foveate.data.worlds.routes import words_of
 from foveate.decoding.acting import stack_observations
 from foveate.errors import UserError
+from foveate.forms.inputs import check_length, make_title, require_text
 from foveate.sight import Sight, look
 from foveate.tasks.answers.walks import Walking, look_at_words
-from foveate.tasks.looking.inputs import check_length, make_title, require_text
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.looking.unseen import nothing_to_see
-from foveate.tasks.predictor import Predictor
 from foveate.viewer.protocol import Input, LookResult
 from foveate.viewer.sides import Image, SidePair
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from foveate.data.text.masking import MASK
 from foveate.data.tokens.bert_tokenizer import BertTokenizer
 from foveate.errors import UserError
+from foveate.forms.checks import check_positions
 from foveate.tasks.answers.blanks import Blank, FilledText, Filling, check_blanks
-from foveate.tasks.examples.checks import check_positions
 from foveate.tasks.protocols import Evaluation, ModelInputs, NoOptions
 from foveate.tasks.public.reader import read_bert
 

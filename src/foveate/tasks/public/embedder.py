@@ -17,7 +17,7 @@ from foveate.data.text.batches import surroundings, text_batches
 from foveate.data.text.files import read_sentences
 from foveate.errors import UserError, at_least, one_line
 from foveate.files import read_json, read_json_value
-from foveate.tasks.examples.checks import check_positions
+from foveate.forms.checks import check_positions
 from foveate.tasks.protocols import Evaluation, ModelInputs
 from foveate.tasks.start.weights import open_start
 from foveate.training.hardware import choose_device

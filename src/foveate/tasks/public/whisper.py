@@ -21,14 +21,14 @@ from foveate.data.tokens.public_tokenizer import PublicTokenizer
 from foveate.decoding import Generation, generate
 from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.sound_files import read_or_report, sound_files
 from foveate.inference.cpu import optimize_for_cpu
 from foveate.interop.public_folder import header_of, read_folder
 from foveate.models.speech.whisper import Whisper
 from foveate.sight import look
 from foveate.tasks.answers.transcripts import Transcript, check_raw, text_metrics, transcripts_as_they_come
 from foveate.tasks.answers.word_times import TimedWord, most_decided, word_times
-from foveate.tasks.examples.sound_files import read_or_report, sound_files
-from foveate.tasks.predictor import evaluation_rows
+from foveate.tasks.former.predictor import evaluation_rows
 from foveate.tasks.protocols import Evaluation
 from foveate.tasks.public.whisper_generator import SoundGenerator
 from foveate.tasks.public.whisper_tokens import Spoken, WhisperTokens, plain_words

@@ -12,7 +12,7 @@ from foveate import models
 from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
-from foveate.tasks.recipe import AS_USUAL, Architecture, Recipe, has_all_sizes
+from foveate.tasks.former.recipe import AS_USUAL, Architecture, Recipe, Training, has_all_sizes
 from foveate.tasks.start.parts import FromRun, Parts, WholeRun
 from foveate.tasks.start.weights import HEADS, Start, open_start
 from foveate.tensor_files import write_tensors
@@ -46,7 +46,8 @@ class Beginning(Recipe[Architecture]):
         if self.start is not None and left_open and not has_all_sizes(self.architecture, self.model):
             self.start_parts.complete(self)
         if self.start is not None and self.training is AS_USUAL:
-            self.training = self.start_parts.training(self) or AS_USUAL
+            tuned = self.start_parts.training(self)
+            self.training = AS_USUAL if tuned is None else Training(**vars(tuned), label_smoothing=0.0)
         super().__post_init__()
         if not isinstance(self.architecture, models.config_class(self.preset.family)):
             raise UserError(f"{self.start} has another architecture than {self.model}: name another --model")

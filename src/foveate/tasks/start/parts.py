@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 import tyro
 from torch import nn
 
 from foveate import bundle, models
-from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.models.vision.image_encoder import encoder_of
 from foveate.tasks.run_folder import Description
@@ -17,16 +16,12 @@ from foveate.tasks.start.image_encoder import encoder_path, fill_image_encoder
 from foveate.tasks.start.shared_parts import PARTS_OF, part_sizes
 from foveate.training import Training
 
-if TYPE_CHECKING:
-    from foveate.tasks.start.beginning import Beginning
-
 FINE_TUNING = Training(
     usual_epochs=3,
     least_steps=200,
     learning_rate=1e-4,
     schedule="linear",
     usual_warmup=50,
-    label_smoothing=0.0,
     validate_every=100,
     save_every=100,
     average=1,
@@ -36,33 +31,56 @@ FINE_TUNING = Training(
 
 def usual_model(recipe: Any) -> str:
     """The preset that a task begins from where none is named."""
-    usual: str = type(recipe).model
+    usual: str = getattr(recipe, "usual_model", None) or type(recipe).model
     return usual
 
 
+RUN_HELP = (
+    "Begin with all weights of this run of the same task, and with what it reads by, such as its vocabulary. Without "
+    "--model, the preset and its sizes are the run's."
+)
+BODY_HELP = (
+    "Begin from the trained weights of this folder, with a new head. Without --model, the preset and its sizes are "
+    "the folder's."
+)
+LANGUAGE_MODEL_HELP = (
+    "Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language` "
+    "(a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model "
+    "names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or "
+    "from the embedding of a BERT."
+)
+IMAGE_ENCODER_HELP = (
+    "Begin with the image encoder of these trained weights: a run of classify-image, caption or answer, or "
+    "efficientnet-lite0. The model must have such an encoder."
+)
+
+
 class Parts:
-    """What is taken. Each method is given the settings of the training, whose `weights` are opened when they are first
+    """What is taken. Each method is given a `Plan`, whose `weights` are opened when they are first
     asked for."""
 
-    def complete(self, recipe: "Beginning[Any]") -> None:
+    help: ClassVar[str] = RUN_HELP
+    """What `--from` takes."""
+
+    def complete(self, recipe: Any) -> None:
         """Choose what the settings leave open, a preset and its sizes, as the trained model has them."""
 
-    def training(self, recipe: "Beginning[Any]") -> Training | None:
+    def training(self, recipe: Any) -> Training | None:
         """How to train, where the settings do not say; None for what is usual for the task."""
         return None
 
-    def check(self, recipe: "Beginning[Any]") -> None:
+    def check(self, recipe: Any) -> None:
         """Raise UserError for weights that cannot be taken, before any data is read."""
 
-    def sizes(self, recipe: "Beginning[Any]") -> dict[str, int]:
+    def sizes(self, recipe: Any) -> dict[str, int]:
         """The sizes that the trained weights decide, and no data."""
         return {}
 
-    def processor(self, recipe: "Beginning[Any]", kind: type[SavedProcessor]) -> SavedProcessor | None:
+    def processor(self, recipe: Any, kind: Any) -> Any:
         """What the trained model reads examples by, if that is taken too."""
         return None
 
-    def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
+    def fill(self, recipe: Any, model: nn.Module) -> None:
         """Give a model the weights. Raises UserError where they do not fit."""
         raise NotImplementedError
 
@@ -80,28 +98,31 @@ class WholeRun(Parts):
     examples: tuple[str, ...] = ()
     """The settings of the examples that are the run's, unless others are given."""
 
-    def complete(self, recipe: "Beginning[Any]") -> None:
+    def complete(self, recipe: Any) -> None:
         run, start = self._run(recipe), recipe.weights
         if recipe.model == usual_model(recipe):
             recipe.model = start.preset
         if recipe.preset.family == start.family:
             recipe.architecture = {**run.architecture, **(recipe.architecture or {})}
+        if hasattr(recipe, "take_settings"):
+            recipe.take_settings(run.recipe, self.examples)
+            return
         learned = run.recipe.get("examples", {})
         recipe.examples = replace(recipe.examples, **{name: learned[name] for name in self.examples if name in learned})
 
-    def training(self, recipe: "Beginning[Any]") -> Training | None:
+    def training(self, recipe: Any) -> Training | None:
         return replace(FINE_TUNING) if self.fine_tuned else None
 
-    def check(self, recipe: "Beginning[Any]") -> None:
+    def check(self, recipe: Any) -> None:
         self._run(recipe)
         start = recipe.weights
         if start.family != recipe.preset.family:
             raise UserError(f"{recipe.start} is a {start.family}, but {recipe.model} is a {recipe.preset.family}")
 
-    def processor(self, recipe: "Beginning[Any]", kind: type[SavedProcessor]) -> SavedProcessor | None:
+    def processor(self, recipe: Any, kind: Any) -> Any:
         return kind.load(recipe.weights.folder) if self.of is None else None
 
-    def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
+    def fill(self, recipe: Any, model: nn.Module) -> None:
         """Rows of what the run does not know stay random."""
         start, config = recipe.weights, model.config
         tensors = dict(start.tensors)
@@ -113,7 +134,7 @@ class WholeRun(Parts):
                     tensors[name] = torch.cat([given, own[known[0] :]])
         bundle.fill(model, tensors, str(recipe.start), "it has other sizes: leave them out")
 
-    def _run(self, recipe: "Beginning[Any]") -> Description:
+    def _run(self, recipe: Any) -> Description:
         start = recipe.weights
         wanted = self.of or recipe.task
         if start.run is None or start.run.task != wanted:
@@ -125,18 +146,20 @@ class WholeRun(Parts):
 class Body(Parts):
     """All but the head, of a model of the same family."""
 
-    def complete(self, recipe: "Beginning[Any]") -> None:
+    help = BODY_HELP
+
+    def complete(self, recipe: Any) -> None:
         if recipe.model == usual_model(recipe):
             self._take_sizes(recipe)
 
-    def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
+    def fill(self, recipe: Any, model: nn.Module) -> None:
         start, own = recipe.weights, recipe.preset.family
         if start.family != own:
             raise UserError(f"{recipe.start} is a {start.family}, which no {own} can begin from")
         start.fill(model)
 
     @staticmethod
-    def _take_sizes(recipe: "Beginning[Any]") -> None:
+    def _take_sizes(recipe: Any) -> None:
         start = recipe.weights
         if recipe.model == usual_model(recipe) and start.family in recipe.families:
             recipe.model = start.preset
@@ -148,36 +171,38 @@ class LanguageModel(Body):
     """The body and the tokenizer of a language model; or the words and layers that a model of another family has too,
     which then is trained as usual."""
 
-    def complete(self, recipe: "Beginning[Any]") -> None:
+    def complete(self, recipe: Any) -> None:
         self._take_sizes(recipe)
         if self._shared(recipe):
             start, given = recipe.weights, dict(recipe.architecture or {})
             recipe.architecture = part_sizes(start.family, start.config, recipe.preset.values | given) | given
 
-    def training(self, recipe: "Beginning[Any]") -> Training | None:
+    def training(self, recipe: Any) -> Training | None:
         return None if self._shared(recipe) else replace(FINE_TUNING)
 
-    def sizes(self, recipe: "Beginning[Any]") -> dict[str, int]:
+    def sizes(self, recipe: Any) -> dict[str, int]:
         return {"vocabulary": recipe.weights.config.vocabulary}
 
-    def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
+    def fill(self, recipe: Any, model: nn.Module) -> None:
         if shared := self._shared(recipe):
             recipe.weights.fill_parts(model, shared)
         else:
             super().fill(recipe, model)
 
     @staticmethod
-    def _shared(recipe: "Beginning[Any]") -> tuple[str, ...]:
+    def _shared(recipe: Any) -> tuple[str, ...]:
         return PARTS_OF.get((recipe.weights.family, recipe.preset.family), ())
 
 
 class ImageEncoder(Parts):
     """The image encoder, of a model that has one or is one."""
 
-    def check(self, recipe: "Beginning[Any]") -> None:
+    help = IMAGE_ENCODER_HELP
+
+    def check(self, recipe: Any) -> None:
         _ = recipe.weights  # a folder that is not there is told before any data is read
 
-    def fill(self, recipe: "Beginning[Any]", model: nn.Module) -> None:
+    def fill(self, recipe: Any, model: nn.Module) -> None:
         start = recipe.weights
         encoder: Any = encoder_of(model)
         if encoder is None:
@@ -194,21 +219,7 @@ class ImageEncoder(Parts):
         start.fill(encoder)
 
 
-FromRun = Annotated[Path | None, tyro.conf.arg(name="from", help=(
-    "Begin with all weights of this run of the same task, and with what it reads by, such as its vocabulary. Without "
-    "--model, the preset and its sizes are the run's."
-))]  # fmt: skip
-FromBody = Annotated[Path | None, tyro.conf.arg(name="from", help=(
-    "Begin from the trained weights of this folder, with a new head. Without --model, the preset and its sizes are "
-    "the folder's."
-))]  # fmt: skip
-FromLanguageModel = Annotated[Path | None, tyro.conf.arg(name="from", help=(
-    "Begin from trained weights, with a new head: a run of `foveate train cloze` (a BERT) or `foveate train language` "
-    "(a GPT), a Hugging Face folder of a BERT or RoBERTa, or minilm. Tokenizer and sizes are theirs, unless --model "
-    "names others. A recurrent classifier begins from the embedding and the layers of a recurrent language model, or "
-    "from the embedding of a BERT."
-))]  # fmt: skip
-FromImageEncoder = Annotated[Path | None, tyro.conf.arg(name="from", help=(
-    "Begin with the image encoder of these trained weights: a run of classify-image, caption or answer, or "
-    "efficientnet-lite0. The model must have such an encoder."
-))]  # fmt: skip
+FromRun = Annotated[Path | None, tyro.conf.arg(name="from", help=RUN_HELP)]
+FromBody = Annotated[Path | None, tyro.conf.arg(name="from", help=BODY_HELP)]
+FromLanguageModel = Annotated[Path | None, tyro.conf.arg(name="from", help=LANGUAGE_MODEL_HELP)]
+FromImageEncoder = Annotated[Path | None, tyro.conf.arg(name="from", help=IMAGE_ENCODER_HELP)]

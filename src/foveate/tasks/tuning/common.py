@@ -13,13 +13,13 @@ from torch import nn
 
 from foveate import tasks
 from foveate.errors import UserError
-from foveate.tasks.examples.checks import check_positions
-from foveate.tasks.predictor import Predictor
+from foveate.forms.checks import check_positions
+from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.former.recipe import Architecture
+from foveate.tasks.former.task import Task
 from foveate.tasks.protocols import NoOptions
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.reward import rewards
 from foveate.tasks.start.parts import WholeRun
-from foveate.tasks.task import Task
 from foveate.tasks.tuning.rollouts import distinct, write
 from foveate.training.settings import check_seed
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
 from foveate.contracts import IGNORE, Batch, Choices, Output
+from foveate.errors import UserError, at_least
 from foveate.training.objectives.cross_entropy import smoothed_cross_entropy
 
 
@@ -28,6 +29,7 @@ Objective = Callable[[Output, Batch], Loss]
 """Compares the output of a model with the labels."""
 
 
+@dataclass
 class CrossEntropy:
     """Label-smoothed cross-entropy in nats, plus REINFORCE for hard attention.
 
@@ -41,9 +43,19 @@ class CrossEntropy:
     but noisy, so a small weight learns faster with Adam. With several choices of each step the loss is their mean.
     """
 
-    def __init__(self, label_smoothing: float = 0.0, choice_weight: float = 0.1, entropy_bonus: float = 0.001) -> None:
-        self.label_smoothing = label_smoothing
-        self.choice_weight, self.entropy_bonus = choice_weight, entropy_bonus
+    label_smoothing: float = 0.0
+    """Share of the target probability that is distributed evenly over the vocabulary."""
+    choice_weight: float = 0.1
+    """Hard attention: weight of the REINFORCE loss. A larger weight learns faster, but its gradient is noisier."""
+    entropy_bonus: float = 0.001
+    """Hard attention: weight of the entropy of choices, against early decisions."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("choice_weight", "entropy_bonus"):
+            at_least(0, name, getattr(self, name))
+        if not 0 <= self.label_smoothing < 1:
+            raise UserError(f"label_smoothing is {self.label_smoothing}, but must be at least 0 and below 1")
 
     def __call__(self, output: Output, batch: Batch) -> Loss:
         samples = 1 if output.choices is None else output.choices.samples

@@ -12,9 +12,9 @@ from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.captions import CaptionedImage
 from foveate.tasks.answers.drawings import BATCH, draw
+from foveate.tasks.answers.judges import load_judge
+from foveate.tasks.former.predictor import Predictor
 from foveate.tasks.match_image import AMONG, caption_ranks, embed_captions, embed_images, recall
-from foveate.tasks.metrics.judges import load_judge
-from foveate.tasks.predictor import Predictor
 
 DRAWN = 500
 """Captions that are drawn to be judged, at most."""

@@ -1,17 +1,29 @@
 """Reads and checks the input of a model."""
 
 import sys
+import warnings
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from foveate.data import utf8
 from foveate.errors import UserError
 from foveate.viewer.protocol import File, Input, InputKind
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 MAX_BYTES = 64 * 2**20
 """Maximum size of an input file in bytes."""
 
 MAX_TITLE = 70
 """Maximum number of characters of a title."""
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""Accepted formats, which browsers support; each has one decoder."""
+
+MAX_PIXELS = 64_000_000
+"""Maximum number of pixels of a picture."""
 
 EXAMPLES = (
     "The animal did not cross the street because it was too tired.",
@@ -84,6 +96,33 @@ def check_length(count: int, max_length: int, what: str, unit: str = "tokens") -
     """Raise UserError for an input that is too long."""
     if count > max_length:
         raise UserError(f"{what} has {count:,} {unit}, but the limit is {max_length:,}; --max-tokens raises it")
+
+
+def open_image(file: File) -> "PIL.Image.Image":
+    """The first picture of a file, upright, in RGB. Raises UserError for other files and for too many pixels."""
+    import PIL.Image
+
+    from foveate.data.images import jpeg_scans
+    from foveate.data.images.decoding import flat, turn_upright
+    from foveate.data.images.jpeg_scans import has_too_many_scans
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)  # the limit below is stricter
+            picture = PIL.Image.open(BytesIO(file.data), formats=FORMATS)
+            if picture.width * picture.height > MAX_PIXELS:
+                raise UserError(
+                    f"{file.name} has {picture.width:,} x {picture.height:,} pixels; the limit is {MAX_PIXELS:,}"
+                )
+            if picture.format in jpeg_scans.FORMATS and has_too_many_scans(file.data):
+                raise UserError(f"{file.name} has more than {jpeg_scans.MOST} scans: save it again")
+            return flat(turn_upright(picture)).convert("RGB")
+    except PIL.UnidentifiedImageError:
+        raise UserError(f"{file.name} is no picture; supported formats are {', '.join(FORMATS)}") from None
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:  # Pillow raises errors of many kinds for damaged files
+        raise UserError(f"{file.name} is damaged: {error}") from None
 
 
 _FILES = {

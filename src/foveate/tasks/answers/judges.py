@@ -6,13 +6,14 @@ from typing import Any
 
 from foveate import tasks
 from foveate.errors import UserError
-from foveate.tasks.predictor import Predictor
+from foveate.tasks.skill import Skill
 
 
-def load_judge(folder: Path, task: str, flag: str) -> Predictor:
+def load_judge(folder: Path, task: str, flag: str) -> Any:
     """The model of a run of `task`, which `flag` named. Raises UserError for another model."""
     judge = tasks.load(folder)
-    if not isinstance(judge, Predictor) or judge.task.task != task:
+    name = judge.task.name if isinstance(judge, Skill) else getattr(getattr(judge, "task", None), "task", None)
+    if name != task:
         raise UserError(f"{folder} cannot judge; {flag} takes a run of {task}")
     return judge
 
@@ -24,8 +25,8 @@ def recognised(folder: Path, task: str, made: Sequence[Any], labels: Sequence[st
     know.
     """
     judge = load_judge(folder, task, "--judge")
-    if unknown := sorted(set(labels) - set(judge.processor.labels)):
+    forms = judge.processor
+    if unknown := sorted(set(labels) - set(forms.writes.labels)):
         raise UserError(f"{folder} does not know the label '{unknown[0]}'")
-    page: Any = judge.task
-    decisions = page.decide(judge, made, [""] * len(made))
+    decisions = judge.answer_prepared([forms.reads.prepare(one) for one in made], forms.writes.run_options())
     return 100 * sum(one.label == label for one, label in zip(decisions, labels, strict=True)) / len(labels)

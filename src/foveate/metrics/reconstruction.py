@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.contracts import Tokenizer
-from foveate.tasks.metrics.translation import quality
+from foveate.metrics.translation import quality
 
 
 @dataclass(frozen=True)

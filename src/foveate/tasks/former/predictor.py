@@ -20,7 +20,7 @@ from foveate.tasks.run_folder import describe, load_run, recipe_value
 from foveate.training.folder_lock import lock_to_save
 
 if TYPE_CHECKING:
-    from foveate.tasks.task import Task
+    from foveate.tasks.former.task import Task
 
 
 @dataclass

@@ -20,9 +20,9 @@ from foveate.data.processor import SavedProcessor
 from foveate.errors import UserError
 from foveate.nn import attends
 from foveate.tasks.examples.example_source import Examples
-from foveate.tasks.predictor import Measured, Predictor, compare_ways
+from foveate.tasks.former.predictor import Measured, Predictor, compare_ways
+from foveate.tasks.former.recipe import Architecture
 from foveate.tasks.protocols import Evaluation, NoOptions, Prediction
-from foveate.tasks.recipe import Architecture
 from foveate.tasks.start.beginning import Beginning
 from foveate.training import Batches, CrossEntropy, Objective, Validation
 from foveate.viewer.protocol import Input, InputKind, LookResult

@@ -1,0 +1,403 @@
+"""What a form is: a kind of value that a model reads or writes, with all that belongs to it.
+
+    reads    a value is opened, learned from, turned into tensors, named and drawn
+    writes   a value is a target of training, decided from a model's output, printed, measured and drawn
+
+B batch    T targets of an example    S places of an input
+"""
+
+import math
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
+
+import numpy as np
+import tyro
+from torch import Tensor, nn
+
+from foveate.config import from_dict
+from foveate.contracts import Picture
+from foveate.data.dataset import Dataset
+from foveate.errors import UserError, one_line
+from foveate.files import read_json
+from foveate.forms.grids import GridFinder
+from foveate.forms.naming import DecoderNames, Naming
+from foveate.viewer.protocol import Input, InputKind
+
+if TYPE_CHECKING:
+    from foveate.sight import Sight
+
+Value = TypeVar("Value")
+
+LEARNED = tyro.conf.Suppress
+"""Marks a field that the training data fills: it is no flag, and a recipe does not hold it."""
+
+Learned: TypeAlias = Annotated[Value, LEARNED]
+
+Own = TypeVar("Own", bound="Form")
+
+
+@dataclass
+class NoOptions:
+    """The options of a form that leaves no choice."""
+
+    def check(self) -> None:
+        """There is nothing that could be wrong."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that could not be read."""
+
+    given: str
+    """The input as it was given."""
+    reason: str
+
+    line: ClassVar[str] = ""
+    """What `foveate run` prints for it, so that each input has a line."""
+
+    def json_values(self) -> dict[str, Any]:
+        """The reason, as `error`."""
+        return {"error": self.reason}
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """The answer to one input. Each form that is written adds what it decided."""
+
+    given: str = ""
+    """The input as it was given."""
+    prefix: tuple[str, ...] = ()
+    """What stands before the answer in a line, such as the file that was read."""
+    long: bool = False
+    """Whether the input is longer than any that the model was trained on."""
+
+    @property
+    def cells(self) -> list[str]:
+        """What was decided, as the cells of a line; none for an empty input."""
+        return []
+
+    @property
+    def line(self) -> str:
+        """What `foveate run` prints: cells with tabs between them."""
+        cells = self.cells
+        return "\t".join(map(one_line, [*self.prefix, *cells])) if cells else ""
+
+    @property
+    def title(self) -> str:
+        """What stands above a picture."""
+        return " ".join(self.cells)
+
+    def json_values(self) -> dict[str, Any]:
+        """The answer as JSON values."""
+        hidden = {part.name for part in fields(Answer)}
+        own = [part for part in fields(self) if part.name not in hidden and part.repr]
+        return {part.name: getattr(self, part.name) for part in own}
+
+
+class Row(NamedTuple):
+    """Where a model looked for a part of its answer, such as a word of it."""
+
+    name: str
+    weights: Any
+    """Weights over the places of the input (S,)."""
+
+
+@dataclass
+class Changes:
+    """How the inputs of a batch were changed at random in training, for targets that have to follow."""
+
+    flips: Sequence[bool] = ()
+    """Whether each image was flipped from left to right."""
+    partners: np.ndarray | None = None
+    """The example of the batch that was mixed into each one (B,)."""
+    share: float = 0.0
+    """The share of what was mixed in."""
+
+
+class Form:
+    """A kind of value. A subclass is a dataclass of settings and of what was learned."""
+
+    saved_apart: ClassVar[Mapping[str, str]] = {}
+    """Fields that are no JSON, such as a tokenizer, and the file of each; `load_part` reads them."""
+
+    def check(self) -> None:
+        """Raise UserError for a setting that cannot be."""
+
+    def check_learned(self) -> None:
+        """Raise UserError for something learned that cannot be: a file may hold any values of the right types."""
+
+    def sizes(self) -> Mapping[str, int]:
+        """The fields of a model's config that the data decides, such as `classes`."""
+        return {}
+
+    @property
+    def summary(self) -> str:
+        """What was learned from the examples, for the user."""
+        return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
+
+    @property
+    def report(self) -> str:
+        """Lines for the user: what a vocabulary was not learned from."""
+        return "\n".join(dict.fromkeys(line for part in vars(self).values() if (line := getattr(part, "report", ""))))
+
+    def with_settings(self: Own, other: "Form") -> Own:
+        """This form, as it was learned, with the settings of another of its kind."""
+        found = copy(self)
+        for name in setting_names(type(self)):
+            setattr(found, name, getattr(other, name))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Settings and what was learned, without what is saved apart."""
+        from dataclasses import asdict
+
+        bare = copy(self)
+        for name in self.saved_apart:
+            setattr(bare, name, None)
+        values = asdict(bare)  # type: ignore[call-overload]
+        return {name: value for name, value in values.items() if name not in self.saved_apart}
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        """The files beside processor.json, and what writes each."""
+        parts = ((file, getattr(self, name)) for name, file in self.saved_apart.items())
+        return {file: part.save for file, part in parts if part is not None}
+
+    @classmethod
+    def load(cls: type[Own], values: Any, folder: Path, where: str) -> Own:
+        """A form from the values of `as_json`, and the files of `files`. Raises UserError for what is damaged."""
+        found = from_dict(cls, values, where)
+        for name, file in cls.saved_apart.items():
+            if (folder / file).is_file():
+                setattr(found, name, cls.load_part(name, folder / file))
+        return found
+
+    @classmethod
+    def load_part(cls, name: str, path: Path) -> Any:
+        """What is saved apart. Raises UserError for a damaged file."""
+        return read_json(path)
+
+
+def setting_names(kind: Any) -> tuple[str, ...]:
+    """The fields of a form that are settings: those that nothing has to be learned for."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(part.name for part in fields(kind) if LEARNED not in getattr(hints[part.name], "__metadata__", ()))
+
+
+class InputForm(Form):
+    """A kind of value that a model reads.
+
+    An input is *opened*: an argument becomes a value, such as an image. A value is *prepared*: it gets the numbers that
+    are computed once, such as its pixels. Prepared values become *tensors* of a batch.
+    """
+
+    kind: ClassVar[InputKind] = "text"
+    """What `foveate look` gives to `receive`."""
+    name: ClassVar[str] = "text"
+    """One value, in messages."""
+    worth_optimizing: ClassVar[float] = math.inf
+    """Values from which on it is worth to lay the model out for the CPU."""
+
+    def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
+        """This form with the sizes and the vocabulary of the examples."""
+        return self
+
+    def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
+        """This form as a trained one has it, with what new examples add."""
+        return trained.with_settings(self)
+
+    def expand(self, given: Sequence[str]) -> list[str]:
+        """The inputs for the arguments of `foveate run`, such as the files of a folder."""
+        return list(given)
+
+    def open(self, given: str) -> Any:
+        """The value of an argument; None for an empty one. Raises UserError for one that cannot be read."""
+        raise NotImplementedError
+
+    def receive(self, given: Input, name: str) -> Any:
+        """The value of an input of a look. Raises UserError for one of another kind; `name` is the model's."""
+        raise NotImplementedError
+
+    def value(self, example: Any) -> Any:
+        """The value of an example of a dataset."""
+        return example.read()
+
+    def group(self, example: Any) -> Hashable:
+        """What examples have in common that must be on one side of a split: their content."""
+        return example.content()
+
+    def prepare(self, value: Any) -> Any:
+        """What is computed once for a value. By default the value itself."""
+        return value
+
+    def prepare_all(self, dataset: Dataset[Any]) -> "Prepared":
+        """The prepared values of a dataset."""
+        return Prepared([self.prepare(self.value(example)) for example in dataset], range(len(dataset)))
+
+    def cost(self, prepared: Any) -> int:
+        """What a value takes of a batch's budget in training: tokens, frames. By default 1."""
+        return 1
+
+    def places(self, prepared: Any) -> int:
+        """The places that a model keeps for a value: what a batch in use is bounded by. By default as the cost."""
+        return self.cost(prepared)
+
+    def tensors(
+        self, prepared: Sequence[Any], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        """The inputs of a model, and how they were changed at random by `generator`, where one is given."""
+        raise NotImplementedError
+
+    def longer_than_training(self, prepared: Any) -> bool:
+        """Whether a value is longer than any that the model was trained on."""
+        return False
+
+    def prefix(self, given: str) -> tuple[str, ...]:
+        """What stands before the answer in a line: the file that was read."""
+        return ()
+
+    def axis(self, value: Any, prepared: Any, grid: GridFinder) -> Naming:
+        """The names of a side of a map whose places are those of the value; `grid` is how the model lays them out."""
+        return lambda count: None
+
+    def before(self, places: int, grid: GridFinder) -> int:
+        """How many of the places that a model attends to are tokens before those of the value."""
+        return 0
+
+    def title(self, given: Input) -> str:
+        """The title of a look's page."""
+        return given if isinstance(given, str) else given.name
+
+    def usable(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        """The examples without those that are damaged, which a note of the dataset names."""
+        return dataset
+
+    def draw(self, value: Any, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        """The value with the places that each row looked at."""
+        return None
+
+
+@dataclass
+class Prepared(Sequence[Any]):
+    """Prepared values, and the number of the example of each: one that is damaged has none."""
+
+    values: Any
+    """A sequence, or an array."""
+    examples: Sequence[int]
+    report: str = ""
+    """Names what was left out."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.values[number]
+
+
+class OutputForm(Form):
+    """A kind of value that a model writes."""
+
+    options: ClassVar[type[Any]] = NoOptions
+    """The flags of `foveate run`: a dataclass with a method `check`."""
+    eval_options: ClassVar[type[Any]] = NoOptions
+    """The flags of `foveate eval`."""
+    metric: ClassVar[str] = "accuracy"
+    """The metric that chooses the best checkpoint."""
+    higher_is_better: ClassVar[bool] = True
+
+    def learn(self: Own, train: Dataset[Any], reads: Any, architecture: Any) -> Own:
+        """This form with the labels or the vocabulary of the examples."""
+        return self
+
+    def extend(self: Own, trained: Any, train: Dataset[Any]) -> Own:
+        """This form as a trained one has it, with what new examples add."""
+        return trained.with_settings(self)
+
+    def kinds(self, example: Any) -> Collection[Hashable]:
+        """What an example is a case of, such as its label: the last case of a kind is never held out."""
+        return ()
+
+    def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
+        """Raise UserError for examples that cannot be learned; an `example` is an "image"."""
+
+    def prepare(self, example: Any) -> list[Any]:
+        """The targets of an example: one, or several, each of which makes a row of a batch."""
+        raise NotImplementedError
+
+    def cost(self, prepared: Any) -> int:
+        """What a target takes of a batch's budget, beside the input. By default nothing."""
+        return 0
+
+    def tensors(
+        self, prepared: Sequence[Any], changes: Changes, generator: np.random.Generator | None
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Inputs of the model that come from the targets, the targets (with `labels`), and the weight of each row."""
+        raise NotImplementedError
+
+    def run_options(self) -> Any:
+        """The options of `foveate run`, with the defaults of these settings."""
+        return self.options()
+
+    def measure_options(self) -> Any:
+        """The options of `foveate eval`, likewise."""
+        return self.eval_options()
+
+    def decide(
+        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
+    ) -> Sequence[Answer]:
+        """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
+        raise NotImplementedError
+
+    def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
+        """How good the answers to examples are."""
+        raise NotImplementedError
+
+    def baselines(
+        self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
+    ) -> dict[str, dict[str, float]]:
+        """The same metrics of trivial ways to answer, by name; `train` opens what was learned from."""
+        return {}
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        """Lines below the table of `foveate eval`."""
+        return []
+
+    def teach(self, answer: Any) -> dict[str, Tensor]:
+        """The inputs that have a model read its own answer, so that a look shows how it was written."""
+        return {}
+
+    def axis(self, answer: Any) -> DecoderNames | None:
+        """The names of what was written, for a model with a decoder; None for one that only reads."""
+        return None
+
+    def rows(self, sight: "Sight", model: nn.Module, answer: Any, before: int) -> list[Row]:
+        """Where the model looked in its input for each part of the answer; none if it does not attend.
+
+        `before` is the number of tokens, such as a class token, before the places of the input.
+        """
+        return []
+
+
+def not_a(kind: str, given: object) -> UserError:
+    """The error for an input of a wrong type, such as None."""
+    return UserError(f"{type(given).__name__} is not {kind}: give a text or a path")
+
+
+__all__ = [
+    "Answer",
+    "Changes",
+    "Failure",
+    "Form",
+    "InputForm",
+    "Learned",
+    "Naming",
+    "NoOptions",
+    "OutputForm",
+    "Prepared",
+    "Row",
+    "field",
+    "not_a",
+    "setting_names",
+]

@@ -1,0 +1,65 @@
+"""Places of a grid over an image, and looks at models whose maps are windows of one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import nn
+
+from foveate.forms.naming import Naming
+from foveate.nn import WindowAttention
+from foveate.sight import Sight, Windows, look
+from foveate.viewer.sides import Image
+
+GridFinder: TypeAlias = Callable[[int], tuple[int, int, int]]
+"""Rows and columns of the grid that a number of places is, and how many tokens are before it."""
+
+
+def grid_of(places: int) -> tuple[int, int, int]:
+    """Rows and columns of a square grid of so many places, and how many places, at most one, are before it."""
+    for first in (0, 1):
+        side = round((places - first) ** 0.5)
+        if side * side == places - first:
+            return side, side, first
+    return 1, places, 0
+
+
+def find_grid(model: Any, inputs: Mapping[str, Any]) -> GridFinder:
+    """How a model lays out the places of its input `pixels`: by its method `grid_size`, or as a square."""
+    if "pixels" not in inputs or not hasattr(model, "grid_size"):
+        return grid_of
+    rows, columns = model.grid_size(*inputs["pixels"].shape[-2:])
+    return lambda places: (
+        (rows, columns, places - rows * columns) if 0 <= places - rows * columns <= 2 else grid_of(places)
+    )
+
+
+def grid_names(picture: np.ndarray, grid: GridFinder = grid_of) -> Naming:
+    """Names for sides whose places are a grid over a picture (h, w, channels), perhaps behind a class token."""
+
+    def names(count: int) -> Image | None:
+        rows, columns, first = grid(count)
+        return Image.of(picture, rows, columns, ["[CLASS]"] * first) if rows > 1 else None
+
+    return names
+
+
+def look_at_maps(model: nn.Module, run: Callable[[], Any], sites: Sequence[str] | None = None) -> Sight:
+    """A sight of a model that runs, with windows of a feature map put back in place."""
+    windows: dict[str, Windows] = {}
+
+    def note(name: str, layer: WindowAttention, inputs: tuple[torch.Tensor, ...]) -> None:
+        height, width = inputs[0].shape[1:3]
+        windows[f"{name}.attention"] = Windows(height, width, *layer.layout(height, width))
+
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, WindowAttention)}
+    hooks = [layer.register_forward_pre_hook(partial(note, name)) for name, layer in layers.items()]
+    try:
+        with torch.inference_mode(), look(model, sites=sites) as sight:
+            run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return sight.merge_windows({name: of for name, of in windows.items() if name in sight.sites})

@@ -1,0 +1,183 @@
+"""A label: one of several for a whole example."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from operator import itemgetter
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from foveate.data.dataset import Dataset
+from foveate.errors import UserError, at_least
+from foveate.forms.checks import unseen_labels
+from foveate.forms.form import Answer, Changes, Learned, OutputForm, Row
+from foveate.metrics.classification import accuracy, macro_f1
+
+
+@dataclass
+class ShowLabels:
+    """How labels are shown."""
+
+    top: int = 1
+    """How many of the most probable labels to show, each with its probability."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        at_least(1, "top", self.top)
+
+
+@dataclass(kw_only=True)
+class LabelAnswer(Answer):
+    """The label of an input."""
+
+    label: str = ""
+    """The most probable label; empty for an empty input."""
+    probability: float = 0.0
+    probabilities: dict[str, float] = field(default_factory=dict)
+    """Those of all labels."""
+    top: int = field(default=1, repr=False)
+    """How many labels are shown."""
+
+    @property
+    def cells(self) -> list[str]:
+        """The label and its probability, and those of further labels."""
+        return [cell for label, share in self._best().items() for cell in (label, f"{share:.3f}")] if self.label else []
+
+    def json_values(self) -> dict[str, Any]:
+        """Label and probability, and the probabilities of the most probable labels."""
+        if not self.label:
+            return {"label": None}
+        return {"label": self.label, "probability": self.probability, "probabilities": self._best()}
+
+    @property
+    def title(self) -> str:
+        return f"{self.label} {self.probability:.2f}"
+
+    def _best(self) -> dict[str, float]:
+        return dict(nlargest(self.top, self.probabilities.items(), key=itemgetter(1)))
+
+
+@dataclass
+class Label(OutputForm):
+    """One of several labels: targets `labels` (B, 1), and outputs with logits (B, N) or (B, 1, N)."""
+
+    options: ClassVar[type[Any]] = ShowLabels
+
+    labels: Learned[dict[str, int]] = field(default_factory=dict)
+    """How often each label occurs in training; the classes of the model in their order."""
+
+    def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "Label":
+        return Label(count_labels(example.label for example in train))
+
+    def extend(self, trained: "Label", train: Dataset[Any]) -> "Label":
+        """With new labels behind the known ones."""
+        found = count_labels(example.label for example in train)
+        return Label(dict.fromkeys(trained.labels, 0) | found)
+
+    def sizes(self) -> dict[str, int]:
+        return {"classes": len(self.labels)}
+
+    def kinds(self, example: Any) -> tuple[str, ...]:
+        return (example.label,)
+
+    def check_examples(self, train: Dataset[Any], validation: Dataset[Any], example: str) -> None:
+        labels, others = ([one.label for one in part] for part in (train, validation))
+        check_labels(train.name, labels, validation.name, others, example)
+
+    def prepare(self, example: Any) -> list[int]:
+        return [self._numbers[example.label]]
+
+    @property
+    def _numbers(self) -> dict[str, int]:
+        if len(found := self.__dict__.get("_by_label", {})) != len(self.labels):
+            found = self.__dict__["_by_label"] = {label: number for number, label in enumerate(self.labels)}
+        return found
+
+    def tensors(
+        self, prepared: Sequence[int], changes: Changes, generator: np.random.Generator | None
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        labels = torch.tensor(prepared)[:, None]
+        targets = {"labels": labels}
+        if changes.partners is not None:
+            targets |= {
+                "mixed_labels": labels[changes.partners],
+                "mixed_share": torch.full((len(labels),), changes.share),
+            }
+        return {}, targets, torch.ones(len(labels), dtype=torch.long)
+
+    def decide(
+        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
+    ) -> list[LabelAnswer]:
+        logits = model(**inputs).logits
+        shares = (logits if logits.ndim == 2 else logits[:, 0]).float().softmax(-1).tolist()
+        found = []
+        for row in shares:
+            label, probability, by_label = choose_label(self.labels, row)
+            found.append(
+                LabelAnswer(
+                    label=label, probability=probability, probabilities=by_label, top=getattr(options, "top", 1)
+                )
+            )
+        return found
+
+    def metrics(self, answers: Sequence[LabelAnswer], examples: Sequence[Any]) -> dict[str, float]:
+        return label_metrics([one.label for one in answers], [one.label for one in examples])
+
+    def baselines(
+        self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
+    ) -> dict[str, dict[str, float]]:
+        """Always the label that is most frequent in training."""
+        return label_baseline(self.labels, [one.label for one in examples])
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        return [f"{len(self.labels)} labels", *unseen_labels("labels", [one.label for one in examples], self.labels)]
+
+    def rows(self, sight: Any, model: nn.Module, answer: LabelAnswer, before: int) -> list[Row]:
+        """The last site: where the token that decides looked, or the mean of all places where there is none."""
+        if not sight.sites:
+            return []
+        heads = sight[sight.sites[-1]].weights()[0].float().mean(0).cpu()
+        first = before > 0 or getattr(model.config, "pooling", None) == "first"
+        return [Row(answer.title, heads[0] if first else heads.mean(0))]
+
+
+def count_labels(labels: Iterable[str]) -> dict[str, int]:
+    """How often each label occurs, in alphabetical order."""
+    counts = Counter(labels)
+    return {label: counts[label] for label in sorted(counts)}
+
+
+def check_labels(
+    train_name: str, train: Sequence[str], validation_name: str, validation: Sequence[str], example: str
+) -> None:
+    """Raise UserError if there is nothing to decide, or a label that cannot be learned.
+
+    `train` and `validation` are the labels of the data that these names stand for; an `example` is a "text".
+    """
+    labels = set(train)
+    if len(labels) < 2:
+        raise UserError(f"{train_name}: every {example} has the label '{train[0]}'; deciding takes two labels")
+    if others := set(validation) - labels:
+        raise UserError(f"{validation_name} has the label '{min(others)}', which {train_name} does not have")
+
+
+def choose_label(labels: Iterable[str], probabilities: Sequence[float]) -> tuple[str, float, dict[str, float]]:
+    """The most probable label, its probability, and that of every label."""
+    by_label = dict(zip(labels, probabilities, strict=True))
+    best = max(by_label, key=by_label.__getitem__)
+    return best, by_label[best], by_label
+
+
+def label_metrics(found: Sequence[str], right: Sequence[str]) -> dict[str, float]:
+    """Accuracy and macro F1 of labels, from 0 to 100."""
+    return {"accuracy": accuracy(found, right), "macro_f1": macro_f1(found, right)}
+
+
+def label_baseline(labels: Mapping[str, int], right: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The metrics of always giving the label that is most frequent in training; `labels` say how often each is."""
+    majority = max(labels, key=labels.__getitem__)
+    return {f"always {majority}": label_metrics([majority] * len(right), right)}

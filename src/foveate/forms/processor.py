@@ -1,0 +1,118 @@
+"""What turns the examples of a task into tensors: a form that is read and one that is written."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from foveate.contracts import Batch
+from foveate.data.dataset import Dataset
+from foveate.data.processor import PROCESSOR
+from foveate.data.processor import Processor as BatchMaker
+from foveate.errors import UserError
+from foveate.files import read_json
+from foveate.forms.form import InputForm, OutputForm, Prepared
+
+
+class PreparedExample(NamedTuple):
+    """What is computed once for an example: of what is read, and of one of its targets."""
+
+    input: Any
+    target: Any
+
+
+class PreparedExamples(Sequence[PreparedExample]):
+    """The examples of a dataset. One with several targets, such as captions of an image, has a row for each."""
+
+    def __init__(self, inputs: Prepared, targets: Sequence[Sequence[Any]]) -> None:
+        """`targets` are those of each input."""
+        self.report = inputs.report
+        self._inputs = inputs
+        self._rows = [(row, target) for row, own in enumerate(targets) for target in own]
+
+    @cached_property
+    def examples(self) -> list[int]:
+        """The number of each row's example."""
+        return [self._inputs.examples[row] for row, _ in self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        row, target = self._rows[number]
+        return PreparedExample(self._inputs[row], target)
+
+
+@dataclass
+class Processor(BatchMaker[Any]):
+    """The forms of a task, as its training data made them. It is saved with the model."""
+
+    reads: Any
+    """An `InputForm`."""
+    writes: Any
+    """An `OutputForm`."""
+
+    def prepare(self, dataset: Dataset[Any]) -> PreparedExamples:
+        inputs = self.reads.prepare_all(dataset)
+        return PreparedExamples(inputs, [self.writes.prepare(dataset[number]) for number in inputs.examples])
+
+    def cost(self, prepared: PreparedExample) -> int:
+        return max(self.reads.cost(prepared.input), self.writes.cost(prepared.target))
+
+    def batch(self, prepared: Sequence[PreparedExample], generator: np.random.Generator | None) -> Batch:
+        inputs, changes = self.reads.tensors([one.input for one in prepared], generator)
+        more, targets, weight = self.writes.tensors([one.target for one in prepared], changes, generator)
+        return Batch({**inputs, **more}, targets, weight, "examples")
+
+    def sizes(self) -> dict[str, int]:
+        return {**self.reads.sizes(), **self.writes.sizes()}
+
+    @property
+    def summary(self) -> str:
+        return ", ".join(part for part in (self.writes.summary, self.reads.summary) if part)
+
+    @property
+    def report(self) -> str:
+        return "\n".join(dict.fromkeys(part for part in (self.reads.report, self.writes.report) if part))
+
+    def check(self) -> None:
+        for form in (self.reads, self.writes):
+            form.check()
+            form.check_learned()
+
+    def files(self) -> dict[str, Callable[[Path], object]]:
+        values = {"reads": self.reads.as_json(), "writes": self.writes.as_json()}
+        text = json.dumps(values, ensure_ascii=False)
+        return {
+            **self.reads.files(),
+            **self.writes.files(),
+            PROCESSOR: lambda path: path.write_text(text, encoding="utf-8"),
+        }
+
+
+def load_processor(
+    reads: type[InputForm],
+    writes: type[OutputForm],
+    folder: Path,
+    upgrade: Callable[[Path], Mapping[str, Any]],
+) -> Processor:
+    """The processor of a run folder. Raises UserError for whatever is missing or damaged.
+
+    `upgrade` gives the values of a folder that an earlier version wrote.
+    """
+    where = folder / PROCESSOR
+    values = read_json(where) if where.is_file() else {}
+    if not isinstance(values, dict) or not {"reads", "writes"} <= values.keys():
+        values = dict(upgrade(folder))
+    processor = Processor(
+        reads.load(values["reads"], folder, str(where)), writes.load(values["writes"], folder, str(where))
+    )
+    try:
+        processor.check()
+    except UserError as error:
+        raise UserError(f"{where} is damaged: {error}") from None
+    return processor

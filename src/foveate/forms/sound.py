@@ -1,0 +1,170 @@
+"""Sounds that are read, as log-mel spectrograms.
+
+    Sound       of any length
+    SoundClip   of one length, which a model reads as an image
+
+B batch    S frames    F bands
+"""
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+from foveate.contracts import Picture
+from foveate.data.dataset import Dataset
+from foveate.data.sounds.files import Sound as Samples
+from foveate.data.sounds.files import decode_sound, read_sound
+from foveate.data.sounds.spectrograms import LogMel, SpecAugment, normalize
+from foveate.errors import UserError
+from foveate.forms.form import Changes, InputForm, Learned, Naming, Prepared, Row
+from foveate.forms.grids import GridFinder
+from foveate.forms.inputs import require_file
+from foveate.forms.sound_files import choose_log_mel, sound_files
+from foveate.viewer.figures import plot_image_attention
+from foveate.viewer.protocol import Input, InputKind
+from foveate.viewer.sides import Image
+
+MULTIPLE = 16
+"""Spectrograms of one length have a multiple of this many frames, which patches and strides divide."""
+
+LONGEST = 10.0
+"""Seconds of spectrograms of one length, where sounds are longer and no length is given."""
+
+
+@dataclass
+class Sound(InputForm):
+    """A sound as its spectrogram."""
+
+    kind: ClassVar[InputKind] = "audio"
+    name: ClassVar[str] = "sound"
+
+    rate: int | None = None
+    """Sampling rate that sounds are resampled to. By default that of the first sound, at most 16,000 Hz."""
+    bands: int | None = None
+    """Bands of the spectrogram. By default 40 up to 8,000 Hz, else 80."""
+    log_mel: Learned[LogMel | None] = None
+    """What makes the spectrograms."""
+
+    def check_learned(self) -> None:
+        self.mel.check()
+
+    @property
+    def mel(self) -> LogMel:
+        """What makes the spectrograms, once it is learned."""
+        if self.log_mel is None:
+            raise UserError("the sampling rate and the bands of sounds are missing")
+        return self.log_mel
+
+    def learn(self, train: Dataset[Any], architecture: Any) -> "Sound":
+        found = copy(self)
+        found.log_mel = choose_log_mel(train[0].rate, self.rate, self.bands)
+        return found
+
+    def expand(self, given: Sequence[str]) -> list[str]:
+        return sound_files(given)
+
+    def open(self, given: str) -> Samples:
+        return read_sound(Path(given))
+
+    def receive(self, given: Input, name: str) -> Samples:
+        file = require_file(given, name, "audio")
+        return decode_sound(file.data, file.name)
+
+    def group(self, example: Any) -> Hashable:
+        return hashlib.blake2b(example.path.read_bytes(), digest_size=8).digest()
+
+    def prefix(self, given: str) -> tuple[str, ...]:
+        return (given,)
+
+
+@dataclass
+class SoundClip(Sound):
+    """A sound of one length: inputs `pixels` (B, 1, F, S).
+
+    Longer sounds are cropped, shorter ones padded by zeros: in the middle, in training at random.
+    """
+
+    seconds: float | None = None
+    """Length that sounds are cropped or padded to. By default that of the longest but one in twenty, at most 10."""
+    augment: bool = True
+    """Shift sounds and mask bands and stretches of time in training, at random."""
+    frames: Learned[int] = 0
+    """Frames of that length."""
+
+    def check(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds <= 600:
+            raise UserError(f"seconds is {self.seconds}, but must be above 0 and at most 600")
+
+    def learn(self, train: Dataset[Any], architecture: Any) -> "SoundClip":
+        found: Any = super().learn(train, architecture)
+        usual = min(LONGEST, float(np.quantile([one.seconds for one in train], 0.95)))
+        seconds = usual if self.seconds is None else self.seconds
+        found.frames = MULTIPLE * max(1, round(seconds / found.mel.step / MULTIPLE))
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        return {"channels": 1, "bands": self.mel.bands, "frames": self.frames}
+
+    def prepare(self, value: Samples) -> Float32[np.ndarray, "S F"]:
+        """The normalized spectrogram, of any length."""
+        return normalize(self.mel(value), each_band=False)
+
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
+        """In half precision, which takes half of the memory."""
+        return Prepared([self.prepare(one.read()).astype(np.float16) for one in dataset], range(len(dataset)))
+
+    def places(self, prepared: np.ndarray) -> int:
+        return self.frames // 4
+
+    def tensors(
+        self, prepared: Sequence[np.ndarray], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        chosen = generator if self.augment else None
+        fitted = np.stack([self._fit(one.astype(np.float32), chosen) for one in prepared])
+        return {"pixels": torch.from_numpy(fitted).mT.unsqueeze(1).contiguous()}, Changes()
+
+    def _fit(
+        self, spectrogram: Float32[np.ndarray, "S F"], generator: np.random.Generator | None
+    ) -> Float32[np.ndarray, "Z F"]:
+        """A spectrogram cropped or padded to `frames`, and masked, where a generator is given."""
+        if generator is not None:
+            spectrogram = SpecAugment()(spectrogram, generator)
+        free = abs(self.frames - len(spectrogram))
+        start = free // 2 if generator is None else int(generator.integers(0, free + 1))
+        if len(spectrogram) > self.frames:
+            return spectrogram[start : start + self.frames]
+        return np.pad(spectrogram, ((start, free - start), (0, 0)))
+
+    def _shown(self, prepared: np.ndarray) -> np.ndarray:
+        """The spectrogram as a grey picture, low frequencies at the bottom."""
+        bands = self._fit(prepared.astype(np.float32), None).T[::-1]
+        return (255 * (bands - bands.min()) / (np.ptp(bands) + 1e-6)).astype(np.uint8)
+
+    def before(self, places: int, grid: GridFinder) -> int:
+        return grid(places)[2]
+
+    def axis(self, value: Samples, prepared: np.ndarray, grid: GridFinder) -> Naming:
+        """A picture of the spectrogram, the lowest band at the top: the order in which the model reads its patches."""
+        picture = self._shown(prepared)[::-1]
+
+        def names(count: int) -> Image | None:
+            down, across, before = grid(count)
+            return Image.of(picture, down, across, ["[CLASS]", "[DISTILL]"][:before]) if down > 1 else None
+
+        return names
+
+    def draw(self, value: Samples, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        """The spectrogram beside where it was looked at."""
+        if not rows:
+            return None
+        down, across, before = grid(len(rows[0].weights))
+        weights = rows[0].weights[before:].reshape(down, across)
+        return plot_image_attention(self._shown(self.prepare(value))[..., None], np.asarray(weights)[::-1], title)

@@ -1,0 +1,293 @@
+"""Trains what a recipe says: opens the examples, learns the forms, builds the model and saves it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from foveate import models
+from foveate.bundle import CHECKPOINTS, WEIGHTS
+from foveate.data import Splits
+from foveate.data.dataset import Dataset
+from foveate.data.text.files import check_readable_again
+from foveate.errors import UserError
+from foveate.forms.processor import Processor, load_processor
+from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
+from foveate.tasks import task_class
+from foveate.tasks.examples.data_options import FEWEST, held_out_every
+from foveate.tasks.examples.hub_data import local_paths
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.run_folder import Description
+from foveate.tasks.skill import Skill
+from foveate.tasks.start.plan import Plan
+from foveate.tasks.start.weights import HEADS
+from foveate.tasks.task import Task
+from foveate.tasks.upgrade import upgrade_processor
+from foveate.tensor_files import write_tensors
+from foveate.training import Batches, Callback, main_process, train
+from foveate.training.checkpoints import Checkpoints
+from foveate.training.folder_lock import METRICS, check_folder
+from foveate.training.hardware import choose_device
+from foveate.training.identity import CONTENT, HELD_OUT
+from foveate.training.parallel.strategy import check_memory
+from foveate.training.rates import freeze
+
+ADAPTER = "adapter.safetensors"
+"""The low-rank updates of a run, beside the weights that they are merged into."""
+
+WRITTEN = (
+    *(METRICS, WEIGHTS, "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"),
+    *(ADAPTER, "conditions.json", "labels.json", "lexicon.json", "processor.json", "rules.json"),
+)
+"""What is written into the folder of a training, whichever its task is."""
+
+
+def learn(
+    recipe: Recipe,
+    splits: Splits[Any] | None = None,
+    console: Console | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Skill:
+    """Train what a recipe says on its data, or on the given `splits`; what `foveate.load` would give.
+
+    `callbacks` are called with each row of `metrics.jsonl`, a table of plain values. Raises UserError for anything in
+    the settings or the data that cannot work, before the training.
+    """
+    return Lesson(task_class(recipe.task), recipe).learn(splits, console, callbacks)
+
+
+@dataclass
+class Lesson:
+    """The training of one recipe."""
+
+    task: Task
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        self.plan = Plan(self.task, self.recipe)
+        self._read: dict[Sequence[Path], Dataset[Any]] = {}
+        self._digests: dict[str, str] | None = None
+
+    def learn(
+        self,
+        splits: Splits[Any] | None = None,
+        console: Console | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Skill:
+        """Train the model on the recipe's data, or on the given `splits`, and save it in its folder `out`.
+
+        Raises UserError for anything in the settings or the data that cannot work, before the training.
+        """
+        console = console or Console(stderr=True, soft_wrap=True, quiet=not main_process())
+        self.check()
+        train_part, validation = (splits.train, splits.dev) if splits else self.open()
+        for part in (train_part, validation):
+            console.print(part.report, markup=False, highlight=False)
+        self.task.writes.check_examples(train_part, validation, self.task.reads.name)
+        processor = self._processor(train_part)
+        model = self._model(processor.sizes())
+        skill = self.task.skill()(self.task, self.recipe, model, processor, self.description(model))
+        batches = skill.batches(train_part)
+        for report in (processor.report, getattr(batches, "report", "")):
+            if report:
+                console.print(report, markup=False, highlight=False)
+        console.print(summary(self.recipe.model, model, processor.summary), markup=False, highlight=False)
+        self._try_first_batch(model, batches)
+        parts = () if self.recipe.examples.data else (train_part, validation)
+        by_name: dict[str, Any] = {f"examples{CONTENT}{part.name})": part.digest() for part in parts}
+        if self.recipe.examples.data and not self.recipe.examples.validation and splits is None:
+            by_name[HELD_OUT] = held_out_every(len(train_part) + len(validation))
+        self._train(skill, batches, validation, by_name, console, callbacks)
+        return skill
+
+    # -- before the training
+
+    def check(self) -> None:
+        """Report what cannot work before any data is read, which may take long. Data sets of the hub are fetched."""
+        recipe = self.recipe
+        for part in (recipe.examples, recipe.reads, recipe.writes, recipe.objective, recipe.training):
+            if hasattr(part, "check"):
+                part.check()
+        if recipe.lora is not None and recipe.start is None:
+            raise UserError("lora adapts trained weights: name them with --from, or train all weights without it")
+        if recipe.start is not None:
+            self.task.start.check(self.plan)
+        languages = getattr(recipe.examples, "languages", None)
+        data, validation = (
+            local_paths(paths, self.task.name, languages)
+            for paths in (recipe.examples.data, recipe.examples.validation)
+        )
+        recipe.examples = replace(recipe.examples, data=data, validation=validation)
+        for path in (*data, *validation):
+            check_readable_again(path)
+        check_folder(recipe.out, WRITTEN)
+        begun = any((recipe.out / CHECKPOINTS).glob("step-*.safetensors"))
+        if recipe.out == Path() and not begun:
+            raise UserError("out is empty, or the current folder: name one for the training alone")
+        device = choose_device(recipe.training.device)
+        with torch.device("meta"):
+            model = self.build(**dict.fromkeys(models.sizes_of_data(self.plan.preset.family), 1))
+        check_memory(model, device, recipe.training.parallel)
+        if begun:
+            Checkpoints(recipe.out / CHECKPOINTS, recipe.training, self.identity()).check()
+
+    def open(self) -> tuple[Dataset[Any], Dataset[Any]]:
+        """What to learn from and what to validate on. Raises UserError where there is nothing."""
+        chosen, files = self.recipe.examples, self.task.files
+        validation = self._read_once(chosen.validation) if chosen.validation else None
+        if chosen.source is not None:
+            splits = self.task.open_source(chosen.source, self.recipe)
+            return splits.train, validation or splits.dev
+        if not chosen.data:
+            raise UserError(f"nothing to learn from: name a source (see `foveate data`) or give --data {files}")
+        found = self._read_once(chosen.data)
+        if validation is not None:
+            return found, validation
+        if len(found) < FEWEST:
+            raise UserError(
+                f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
+            )
+        return found.hold_out(held_out_every(len(found)), self.task.reads.group, self.task.writes.kinds)
+
+    def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
+        """A user's examples, which were read for their digest and are not read a second time."""
+        return self._read.pop(paths, None) or self.task.read(paths, self.recipe)
+
+    def _processor(self, train_part: Dataset[Any]) -> Processor:
+        recipe, architecture = self.recipe, self.recipe.architecture
+        reads = recipe.reads.learn(train_part, architecture)
+        writes = recipe.writes.learn(train_part, reads, architecture)
+        trained = None
+        if recipe.start is not None:
+            trained = self.task.start.processor(self.plan, ProcessorOf(self.task))
+        if trained is not None:
+            reads = reads.extend(trained.reads, train_part)
+            writes = writes.extend(trained.writes, train_part)
+        return Processor(reads, writes)
+
+    # -- the model
+
+    def build(self, **sizes: int) -> nn.Module:
+        """The model with the random weights of the recipe's seed, or with trained weights; the data decided `sizes`."""
+        recipe = self.recipe
+        if recipe.start is not None:
+            sizes |= self.task.start.sizes(self.plan)
+        torch.manual_seed(recipe.training.seed)
+        model = models.build(self.plan.preset.family, replace(recipe.architecture, **sizes))
+        freeze(model, recipe.training)
+        if recipe.start is not None and next(model.parameters()).device.type != "meta":
+            self.task.start.fill(self.plan, model)
+        if recipe.lora is not None:
+            add_low_rank(model, recipe.lora, recipe.lora_layers)
+            for name, parameter in model.named_parameters():
+                parameter.requires_grad_(parameter.requires_grad or name.startswith(HEADS))
+        return model
+
+    def _model(self, sizes: Mapping[str, int]) -> nn.Module:
+        """The model with the sizes of the data that its config has fields for, in the fastest layout for images."""
+        known = {part.name for part in fields(self.recipe.architecture)}
+        model = self.build(**{name: size for name, size in sizes.items() if name in known})
+        return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def finish(self, model: nn.Module) -> None:
+        """Merge low-rank updates, so that the folder holds a plain model; keep them in a file of their own too."""
+        updates = low_rank_updates(model)
+        if updates and main_process():
+            write_tensors(self.recipe.out / ADAPTER, updates)
+        merge_low_rank(model)
+        model.eval()
+
+    # -- the training
+
+    def description(self, model: nn.Module) -> dict[str, Any]:
+        """What `config.json` says of the trained model."""
+        config: Any = model.config
+        family = self.plan.preset.family
+        return asdict(Description(self.task.name, family, asdict(config), self.recipe.as_json(), self.contents()))
+
+    def contents(self) -> dict[str, str]:
+        """Digests of all that is learned from, as it is now, and of the weights to begin from."""
+        if self._digests is None:
+            given = (self.recipe.examples.data, self.recipe.examples.validation)
+            parts = [paths for paths in given if paths and all(path.exists() for path in paths)]
+            self._read.update((paths, self.task.read(paths, self.recipe)) for paths in parts)
+            self._digests = {", ".join(map(str, paths)): self._read[paths].digest() for paths in parts}
+        start = {} if self.recipe.start is None else {str(self.recipe.start): self.plan.weights.digest}
+        return self._digests | start
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same when a training is resumed, beside the settings of training."""
+        values = self.recipe.as_json()
+        names = ("examples", "reads", "writes", "objective", "model", "architecture")
+        chosen = {name: values[name] for name in names}
+        contents = {f"examples{CONTENT}{path})": digest for path, digest in self.contents().items()}
+        start = {} if self.recipe.start is None else {"start": str(self.recipe.start)}
+        lora = {} if self.recipe.lora is None else {"lora": self.recipe.lora, "lora_layers": values["lora_layers"]}
+        return {"task": self.task.name, **chosen, **contents, **start, **lora}
+
+    def _try_first_batch(self, model: nn.Module, batches: Batches) -> None:
+        """Raise UserError before the training where the model cannot read such examples."""
+        with torch.no_grad():
+            for batch in batches.epoch(0):
+                model.eval()(**batch.select(slice(0, 1)).inputs)
+                break
+        model.train()
+
+    def _train(
+        self,
+        skill: Skill,
+        batches: Batches,
+        validation: Dataset[Any],
+        by_name: Mapping[str, Any],
+        console: Console,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        recipe = self.recipe
+
+        def begin() -> None:
+            if recipe.lora is None:  # updates are merged in the end
+                skill.save_unfinished(recipe.out)
+
+        def end() -> None:
+            self.finish(skill.model)
+            if main_process():
+                skill.save(recipe.out)
+
+        train(
+            skill.model,
+            batches,
+            skill.objective(),
+            recipe.training,
+            recipe.out,
+            skill.validation(validation, console),
+            identity=self.identity() | dict(by_name),
+            console=console,
+            unit=self.task.unit,
+            callbacks=callbacks,
+            begin=begin,
+            end=end,
+        )
+
+
+@dataclass
+class ProcessorOf:
+    """Loads the processor of a run of a task."""
+
+    task: Task
+
+    def load(self, folder: Path) -> Processor:
+        """The processor of a run folder. Raises UserError for whatever is missing or damaged."""
+        upgrade: Callable[[Path], Mapping[str, Any]] = lambda place: upgrade_processor(self.task.name, place)  # noqa: E731
+        return load_processor(type(self.task.reads), type(self.task.writes), folder, upgrade)
+
+
+def summary(preset: str, model: nn.Module, learned: str) -> str:
+    """One line for the user: what is about to be trained."""
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    of_them = f" ({trained:,} of them trained)" if trained < parameters else ""
+    return f"{preset}: {parameters:,} parameters{of_them}, {learned}"

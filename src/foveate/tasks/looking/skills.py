@@ -1,0 +1,32 @@
+"""The viewer of a run: what `foveate look` and `foveate explore` ask of a skill."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from foveate import tasks
+from foveate.forms.inputs import EXAMPLES
+from foveate.nn import longest_sequence
+from foveate.tasks.skill import Skill, nothing_to_see
+from foveate.viewer.protocol import Input, LookResult
+
+
+class SkillViewer:
+    """A skill that can be looked at."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        """Raises UserError for a model that is known not to attend."""
+        self.skill: Any = cast(Skill, tasks.load(folder, device))
+        self.takes, self.name = self.skill.takes, self.skill.name
+        reads_text = self.skill.processor.reads.name == "text"
+        longest = longest_sequence(self.skill.model) if reads_text else math.inf
+        self.max_length = int(longest) if longest < math.inf else None
+        self.examples = EXAMPLES if reads_text else ()
+        if not self.skill.attends():
+            raise nothing_to_see(self.skill)
+
+    def look(self, given: Input, max_length: int, sites: Sequence[str] | None = None) -> LookResult:
+        """Look at the model while it reads an input."""
+        found: LookResult = self.skill.look(given, max_length, sites)
+        return found

@@ -1,0 +1,380 @@
+"""A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from foveate import bundle, models
+from foveate.contracts import Output, Picture
+from foveate.data.buckets import BucketedBatches, OneBucket
+from foveate.data.dataset import Dataset
+from foveate.data.ragged import within_budget
+from foveate.errors import UserError, unknown
+from foveate.forms.form import Answer, Failure
+from foveate.forms.grids import GridFinder, find_grid, look_at_maps
+from foveate.forms.inputs import check_length, make_title
+from foveate.forms.naming import encoder_decoder_names, single_input_names
+from foveate.forms.processor import Processor
+from foveate.inference.cpu import Precision, optimize_for_cpu
+from foveate.nn import attends
+from foveate.sight import Sight
+from foveate.tasks.protocols import Evaluation
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.run_folder import recipe_value
+from foveate.tasks.task import Task
+from foveate.training import Batches, Objective, Validation
+from foveate.training.folder_lock import lock_to_save
+from foveate.viewer.protocol import Input, InputKind, LookResult
+
+PLACES = {"cpu": 4096}
+"""Places, such as tokens or patches of 16 x 16 pixels, that are answered about together on each type of device."""
+
+OTHER_DEVICES = 65_536
+"""The same on a device that has many cores."""
+
+MEASURED = 256
+"""Examples that are opened together when a model is measured."""
+
+NAMED = 3
+"""How many presets that attend are named, at most, where a model does not."""
+
+HEADINGS = {"macro_f1": "macro F1", "roc_auc": "ROC AUC", "tokens": "tokens in place", "whole": "whole texts"}
+"""Headings of metrics whose names say less."""
+
+
+@dataclass(repr=False)
+class Skill:
+    """A model with the forms that it reads and writes.
+
+    `skill("text")` gives one answer, `skill(["a", "b"])` a list of them, with a `Failure` for an input that cannot be
+    read.
+    """
+
+    task: Task
+    recipe: Recipe
+    model: nn.Module
+    processor: Processor
+    description: dict[str, Any]
+    """What `config.json` of its folder says."""
+    folder: Path | None = None
+    """The folder that it was loaded from; None while it is trained."""
+    _optimized: dict[Precision, nn.Module] = field(default_factory=dict, init=False, repr=False)
+
+    # -- what it is
+
+    @property
+    def name(self) -> str:
+        """The preset and the folder, for messages and pages."""
+        return f"{self.recipe.model} from {self.folder or self.recipe.out}"
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def takes(self) -> InputKind:
+        """What `look` reads."""
+        kind: InputKind = self.processor.reads.kind
+        return kind
+
+    def __repr__(self) -> str:
+        return f"<{self.task.name}: {self.name}>"
+
+    # -- answers
+
+    def __call__(self, given: Any, **changes: Any) -> Any:
+        """The answer to one input, or a list with the answer to each of several. See `run` for `changes`."""
+        if isinstance(given, str | Path):
+            return self.run(given, **changes)
+        if not isinstance(given, Iterable):
+            raise UserError(f"{type(given).__name__} is not an input: give a text, a path, or a list of them")
+        return list(self.answer(list(given), self._options(None, changes)))
+
+    def run(self, given: str | Path, options: Any = None, **changes: Any) -> Any:
+        """The answer to one input. Keyword arguments replace fields of the options, or of their `decoding`.
+
+        Raises UserError for an input that cannot be read.
+        """
+        if not isinstance(given, str | Path):
+            raise UserError(f"{type(given).__name__} is not one input: give a text or a path; a list goes to the skill")
+        (answer,) = self.answer([given], self._options(options, changes))
+        if isinstance(answer, Failure):
+            raise UserError(answer.reason)
+        return answer
+
+    def answer(self, given: Sequence[str | Path], options: Any = None) -> Sequence[Any]:
+        """The answer to each input, in their order; a `Failure` for one that cannot be read."""
+        options = self._options(options, {})
+        options.check()
+        found: list[Any] = [self._open(one) for one in given]
+        rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
+        for row, answer in zip(rows, self.answer_prepared([found[row] for row in rows], options), strict=True):
+            text = str(given[row])
+            if isinstance(answer, Answer):
+                answer.given, answer.prefix = text, self.processor.reads.prefix(text)
+                answer.long = self.processor.reads.longer_than_training(found[row])
+            found[row] = replace(answer, given=text) if isinstance(answer, Failure) else answer
+        return found
+
+    def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
+        """The answers to prepared inputs: those with the most places first, so that too little memory shows at once."""
+        reads = self.processor.reads
+        places = np.array([reads.places(one) for one in prepared], np.int64)
+        model = self._in_use(len(prepared))
+        found: list[Any] = [None] * len(prepared)
+        budget = PLACES.get(self.device.type, OTHER_DEVICES)
+        for group in within_budget(np.argsort(-places, kind="stable"), places, budget):
+            own = [prepared[row] for row in group.tolist()]
+            inputs = self.on_device(reads.tensors(own)[0])
+            with torch.inference_mode():
+                answers = self.processor.writes.decide(model, inputs, own, options)
+            for row, answer in zip(group.tolist(), answers, strict=True):
+                found[row] = answer
+        return found
+
+    def expand(self, given: Sequence[str]) -> list[str]:
+        """The inputs for the arguments of `foveate run`, such as the files of a folder."""
+        expanded: list[str] = self.processor.reads.expand(given)
+        return expanded
+
+    def _open(self, given: str | Path) -> Any:
+        """The prepared value of an input, an empty answer for an empty one, or a failure."""
+        reads = self.processor.reads
+        if not isinstance(given, str | Path):
+            return Failure(str(given), f"{type(given).__name__} is not a text and not a path")
+        try:
+            value = reads.open(str(given))
+            return Answer(given=str(given)) if value is None else reads.prepare(value)
+        except UserError as error:
+            return Failure(str(given), str(error))
+
+    def _options(self, options: Any, changes: Mapping[str, Any]) -> Any:
+        return with_changes(options or self.processor.writes.run_options(), changes)
+
+    # -- running the model
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Output:
+        """The model's output for a batch of inputs, without gradients."""
+        with torch.inference_mode():
+            return self.model(**self.on_device(inputs))
+
+    def on_device(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The inputs on the model's device."""
+        return {name: value.to(self.device) for name, value in inputs.items()}
+
+    def optimized(self, precision: Precision = "float32") -> nn.Module:
+        """The model as it runs fastest on a CPU, with the weights that it has when this is first asked for."""
+        if precision not in self._optimized:
+            self._optimized[precision] = optimize_for_cpu(self.model, precision)
+        return self._optimized[precision]
+
+    def _in_use(self, count: int) -> nn.Module:
+        """The model for this many inputs: where they are many, laid out for the CPU."""
+        if self.device.type != "cpu" or self.model.training or count < self.processor.reads.worth_optimizing:
+            return self.model
+        return optimize_for_cpu(self.model) if self.folder is None else self.optimized()
+
+    # -- looking
+
+    def attends(self) -> bool:
+        """False for a model that has nothing to look at, whatever it reads."""
+        return attends(self.model)
+
+    def look(self, given: Input, max_length: int = 4096, sites: Sequence[str] | None = None) -> LookResult:
+        """A look at the model while it reads an input. Raises UserError where it does not attend."""
+        reads, writes = self.processor.reads, self.processor.writes
+        value = reads.receive(given, self.name)
+        prepared = reads.prepare(value)
+        check_length(reads.places(prepared), max_length, f"the {reads.name}", "places")
+        (answer,) = self.answer_prepared([prepared], writes.run_options())
+        answer.prefix = ()
+        inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
+        sight = self.watch(inputs, sites)
+        if not sight.sites:
+            raise nothing_to_see(self)
+        check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, f"the {reads.name}", "places")
+        grid = find_grid(self.model, inputs)
+        along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
+        names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
+        notes = [self.name, f"Answer: {answer.line.replace(chr(9), ' ')}", *sight.notes]
+        return LookResult(
+            sight, names, make_title(reads.title(given)), notes, self._picture_of(value, answer, sight, grid)
+        )
+
+    def watch(self, inputs: Mapping[str, Tensor], sites: Sequence[str] | None = None) -> Sight:
+        """A sight of the model while it reads these inputs."""
+        return look_at_maps(self.model, lambda: self.forward(inputs), sites)
+
+    def picture(self, answer: Any) -> Picture | None:
+        """Where the model looked for one of its answers; None if it does not attend."""
+        reads, writes = self.processor.reads, self.processor.writes
+        value = reads.open(answer.given)
+        inputs = {**reads.tensors([reads.prepare(value)])[0], **writes.teach(answer)}
+        found = self._picture_of(value, answer, self.watch(inputs), find_grid(self.model, inputs))
+        return None if found is None else found()
+
+    def _picture_of(
+        self, value: Any, answer: Any, sight: Sight, grid: GridFinder
+    ) -> Callable[[], Picture | None] | None:
+        """Draws the input with the places that the model looked at; None where it does not attend."""
+        if not sight.sites:
+            return None
+        reads, writes = self.processor.reads, self.processor.writes
+        before = reads.before(sight[sight.sites[-1]].shape[-1], grid)
+
+        def draw() -> Picture | None:
+            rows = writes.rows(sight, self.model, answer, before)
+            return reads.draw(value, rows, answer.title, grid) if rows else None
+
+        return draw
+
+    # -- measuring
+
+    def evaluate(self, data: Sequence[Path], options: Any = None, console: Console | None = None) -> Evaluation:
+        """The metrics of the model on a user's data, or on the test part of its source, beside simple baselines.
+
+        Raises UserError where there is nothing to measure on.
+        """
+        options = options or self.processor.writes.measure_options()
+        options.check()
+        recipe_value(self.description, "examples")  # without it defaults would stand for what was trained
+        dataset = self.processor.reads.usable(self.test_examples(data, options))
+        if console is not None:
+            console.print(dataset.report, markup=False, highlight=False)
+        return self.compare(dataset, options)
+
+    def compare(self, dataset: Dataset[Any], options: Any) -> Evaluation:
+        """The metrics of the model on a dataset beside those of the baselines."""
+        examples = list(dataset)
+        answers, metrics = self.measure(examples, options)
+        ways = {self.recipe.model: metrics, **self.baselines(examples, options)}
+        names, rows = evaluation_rows(ways)
+        return Evaluation(
+            answers=answers,
+            figures={dataset.unit: len(examples), "ways": ways},
+            headings=["answers by", *names],
+            rows=rows,
+            notes=[f"{len(examples):,} {dataset.unit}", *self.notes(examples)],
+        )
+
+    def measure(self, examples: Sequence[Any], options: Any) -> tuple[list[str], dict[str, float]]:
+        """A line for the answer to each example, and metrics of the answers."""
+        answers = self.answer_examples(examples, options)
+        return [one.line for one in answers], self.processor.writes.metrics(answers, examples)
+
+    def answer_examples(self, examples: Sequence[Any], options: Any) -> list[Any]:
+        """The answers to the examples of a dataset."""
+        reads, answers = self.processor.reads, []
+        for begin in range(0, len(examples), MEASURED):
+            group = examples[begin : begin + MEASURED]
+            found = self.answer_prepared([reads.prepare(reads.value(one)) for one in group], options)
+            for answer, example in zip(found, group, strict=True):
+                answer.given = example.place
+                answer.prefix = reads.prefix(example.place)
+            answers += found
+        return answers
+
+    def baselines(self, examples: Sequence[Any], options: Any) -> dict[str, dict[str, float]]:
+        """The same metrics of trivial ways to answer, by name."""
+        found: dict[str, dict[str, float]] = self.processor.writes.baselines(
+            self.processor.reads, examples, self.train_examples
+        )
+        return found
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        """Lines below the table of `foveate eval`."""
+        found: list[str] = self.processor.writes.notes(examples)
+        return found
+
+    def test_examples(self, data: Sequence[Path], options: Any) -> Dataset[Any]:
+        """What to measure on: a user's data, or the test part of the source that was learned from."""
+        source = self.recipe.examples.source
+        if not data and source is None:
+            raise UserError(f"this model was trained on files: give --data {self.task.files} to measure it on")
+        return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
+
+    def train_examples(self) -> Dataset[Any]:
+        """What was learned from, as it is now."""
+        chosen = self.recipe.examples
+        if chosen.source:
+            return self.task.open_source(chosen.source, self.recipe).train
+        return self.task.read(chosen.data, self.recipe)
+
+    # -- training
+
+    def batches(self, train: Dataset[Any]) -> Batches:
+        """The batches to learn from; their `report`, if they have one, says what was left out."""
+        return BucketedBatches(OneBucket(train, self.processor), self.recipe.examples.batch, self.recipe.training.seed)
+
+    def objective(self) -> Objective:
+        """What is minimised: that of the recipe, fitted to the model where it depends on it."""
+        chosen = self.recipe.objective
+        fit = getattr(chosen, "fit", None)
+        found: Objective = chosen if fit is None else fit(self.recipe.architecture)
+        return found
+
+    def validation(self, validation: Dataset[Any], console: Console) -> Validation:
+        """What is measured during training, and decides which weights are kept."""
+        examples = self.examples_to_validate(validation, console)
+        writes = self.processor.writes
+        options = writes.measure_options()
+        return Validation(lambda _: self.measure(examples, options)[1], writes.metric, writes.higher_is_better)
+
+    def examples_to_validate(self, validation: Dataset[Any], console: Console) -> Sequence[Any]:
+        """The examples that each validation during training decides about, without those that are damaged."""
+        some = validation.some(self.recipe.examples.validation_examples)
+        chosen = Dataset(validation.name, some, validation.unit)
+        usable: Dataset[Any] = self.processor.reads.usable(chosen)
+        if len(usable) < len(chosen):
+            console.print(usable.report, markup=False, highlight=False)
+        return [*usable]
+
+    # -- saving
+
+    def save_unfinished(self, folder: Path | str) -> None:
+        """Write what a checkpoint lacks of a model in use, before the training."""
+        bundle.save_unfinished(folder, self.description, self.processor.files())
+
+    def save(self, folder: Path | str) -> None:
+        """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
+        with lock_to_save(Path(folder)):
+            bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
+
+
+def with_changes(options: Any, changes: Mapping[str, Any]) -> Any:
+    """Options with other values of some fields, which may be fields of their `decoding`. Raises UserError."""
+    own, decoding = {one.name for one in fields(options)}, getattr(options, "decoding", None)
+    of_decoding = {one.name for one in fields(decoding)} if decoding else set()
+    for name in changes:
+        if name not in own | of_decoding:
+            raise unknown("option", name, own | of_decoding)
+    if inner := {name: value for name, value in changes.items() if name not in own}:
+        options = replace(options, decoding=replace(options.decoding, **inner))
+    return replace(options, **{name: value for name, value in changes.items() if name in own})
+
+
+def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """The names of all metrics and a row of them for each way to answer."""
+    names: Iterable[str] = dict.fromkeys(name for metrics in ways.values() for name in metrics)
+    rows = [
+        [way, *(f"{metrics[name]:.2f}" if name in metrics else "" for name in names)] for way, metrics in ways.items()
+    ]
+    return [HEADINGS.get(name, name.replace("_", " ")) for name in names], rows
+
+
+def nothing_to_see(skill: Skill) -> UserError:
+    """The error for a model that does not attend; it names presets of the task that do, first those of its family."""
+    known: dict[str, models.Preset] = skill.task.presets()
+    family = known[skill.recipe.model].family if skill.recipe.model in known else ""
+    found = sorted(
+        (one for one in known.values() if one.attends), key=lambda one: (one.family != family, one.parameters)
+    )
+    named = [preset.name for preset in found[:NAMED]]
+    hint = f"; presets of {skill.task.name} that do: {', '.join(named)}" if named else ""
+    return UserError(f"{skill.name} does not attend: there is nothing to see{hint}")

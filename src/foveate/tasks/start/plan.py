@@ -1,0 +1,131 @@
+"""A recipe with what the names in it mean: its task, its preset, and the trained weights that it begins from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from foveate import models
+from foveate.config import from_dict
+from foveate.errors import UserError
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.start.weights import Start, open_start
+from foveate.training import Training
+
+if TYPE_CHECKING:
+    from foveate.tasks.task import Task
+
+
+class Plan:
+    """A recipe of a task. The parts that are taken of trained weights (`start/parts.py`) are given one."""
+
+    def __init__(self, page: "Task", recipe: Recipe) -> None:
+        self.page, self.recipe = page, recipe
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return self.page.name
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return self.page.families
+
+    @property
+    def usual_model(self) -> str:
+        """The preset that the task begins from where none is named."""
+        return self.page.model
+
+    @property
+    def start(self) -> Any:
+        return self.recipe.start
+
+    @property
+    def preset(self) -> models.Preset:
+        """The preset that `model` names. Raises UserError where there is none, or it is for another task."""
+        return self.page.preset(self.recipe.model)
+
+    @property
+    def model(self) -> str:
+        return self.recipe.model
+
+    @model.setter
+    def model(self, name: str) -> None:
+        self.recipe.model = name
+
+    @property
+    def architecture(self) -> Any:
+        return self.recipe.architecture
+
+    @architecture.setter
+    def architecture(self, values: Any) -> None:
+        self.recipe.architecture = values
+
+    @cached_property
+    def weights(self) -> Start:
+        """What `start` names. Raises UserError where there is no model."""
+        assert self.start is not None, "there is nothing to begin from"
+        return open_start(self.start)
+
+    def take_settings(self, run: Mapping[str, Any], names: Sequence[str]) -> None:
+        """Give the forms the settings of these names that the recipe of a trained run has."""
+        tables = [table for part in ("examples", "reads", "writes") if isinstance(table := run.get(part), dict)]
+        learned = {name: table[name] for table in tables for name in names if name in table}
+        for part in ("reads", "writes"):
+            form = getattr(self.recipe, part)
+            known = {one.name for one in fields(form)}
+            own = {name: value for name, value in learned.items() if name in known}
+            setattr(self.recipe, part, replace(form, **own))
+
+
+def has_all_sizes(architecture: Any, model: Any) -> bool:
+    """Whether a mapping has every size of a preset's model, as that of a trained run: then nothing decides any."""
+    if not isinstance(architecture, Mapping) or model not in models.presets():
+        return False
+    return {part.name for part in fields(models.config_class(models.preset(model).family))} <= architecture.keys()
+
+
+def settle(page: "Task", values: Mapping[str, Any]) -> Recipe:
+    """The recipe with these values, in which the preset and trained weights decide what is left open.
+
+    `training` may be a function of the training that is usual. Raises UserError for what does not fit.
+    """
+    training = values.get("training")
+    given = values["architecture"]
+    recipe = Recipe(task=page.name, **{**values, "training": Training(), "architecture": given})
+    plan = Plan(page, recipe)
+    left_open = given is None or isinstance(given, Mapping)
+    if recipe.start is not None and left_open and not has_all_sizes(given, recipe.model):
+        page.start.complete(plan)
+    recipe.training = _plain(training) if isinstance(training, Training) else _usual_training(plan, training)
+    preset, given = plan.preset, recipe.architecture
+    if given is None or isinstance(given, Mapping):
+        recipe.architecture = _architecture(page, preset, given or {}, recipe.model)
+    if not isinstance(recipe.architecture, models.config_class(preset.family)):
+        raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
+    predicts = getattr(recipe.architecture, "head", page.head)
+    if page.head is not None and predicts != page.head:
+        raise UserError(f"architecture.head is {predicts!r}, but the task {page.name} needs {page.head!r}")
+    return recipe
+
+
+def _usual_training(plan: Plan, changes: Any) -> Training:
+    page = plan.page
+    tuned = None if plan.start is None else page.start.training(plan)
+    usual = page.usual_training(plan.preset) if tuned is None else _plain(tuned)
+    found: Training = usual if changes is None else changes(usual)
+    return found
+
+
+def _plain(training: Training) -> Training:
+    return Training(**{part.name: getattr(training, part.name) for part in fields(Training)})
+
+
+def _architecture(page: "Task", preset: models.Preset, given: Mapping[str, Any], model: str) -> Any:
+    """The config of a preset with the values given; the sizes that data decides are 0."""
+    left_open = dict.fromkeys(models.sizes_of_data(preset.family, required=True), 0)
+    kind = models.config_class(preset.family)
+    known = {part.name for part in fields(kind)}
+    head = {"head": page.head} if page.head is not None and "head" in known else {}
+    own = {name: value for name, value in page.architecture.items() if name in known}
+    return from_dict(kind, {**left_open, **preset.values, **head, **own, **given}, model)

@@ -1,0 +1,77 @@
+"""Opens run folders of version 0.2 and earlier. It goes with version 0.4.
+
+Their recipes had one table, `examples`, for the data and for the settings of what is now a form, and each task had a
+file of its own for what it learned.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from foveate.data.processor import PROCESSOR
+from foveate.errors import UserError
+from foveate.files import read_json
+
+OLD_NAMES = {
+    "batch_tokens": "batch",
+    "validation_texts": "validation_examples",
+    "validation_sentences": "validation_examples",
+    "validation_pairs": "validation_examples",
+    "validation_passages": "validation_examples",
+}
+"""Settings that had other names."""
+
+
+def upgrade_recipe(values: dict[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """The recipe with each setting in the part that has a field of its name now, as `known` says."""
+    if {"reads", "writes"} & values.keys():
+        return values
+    direct = ("model", "out", "start", "lora", "lora_layers", "architecture")
+    found = {name: values.pop(name) for name in direct if name in values}
+    tables = {name: table for name in ("training", "examples") if isinstance(table := values.pop(name, None), dict)}
+    loose = {**values}
+    for given in (*tables.values(), loose):
+        for name, value in given.items():
+            now = OLD_NAMES.get(name, name)
+            part = next((part for part, names in known.items() if now in names), None)
+            if part is None and given is loose:
+                found[name] = value  # reported as unknown
+            elif part is not None:
+                found.setdefault(part, {})[now] = value
+            elif given is tables.get("training"):
+                continue  # of another objective
+            else:
+                found.setdefault("examples", {})[name] = value
+    return found
+
+
+Values = dict[str, Any]
+
+UPGRADES: dict[str, Callable[[Values], Values]] = {
+    "classify-image": lambda old: {
+        "reads": {**_without(old, "labels", "format"), "format": old["format"]},
+        "writes": {"labels": old["labels"]},
+    },
+    "classify-sound": lambda old: {
+        "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
+        "writes": {"labels": old["labels"]},
+    },
+}
+"""What of an old `processor.json` (and of the files beside it, by their names) each form has now."""
+
+
+def upgrade_processor(task: str, folder: Path) -> Values:
+    """What processor.json says in this version, from the files of an earlier one. Raises UserError for damaged ones."""
+    names = (PROCESSOR, "labels.json", "lexicon.json", "conditions.json", "rules.json")
+    files = {name: read_json(folder / name) for name in names if (folder / name).is_file()}
+    old = files.pop(PROCESSOR, {})
+    if task not in UPGRADES or not isinstance(old, dict):
+        raise UserError(f"{folder / PROCESSOR} is damaged: it has no forms")
+    try:
+        return UPGRADES[task]({**old, **files})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder / PROCESSOR} is damaged: {error}") from None
+
+
+def _without(values: Values, *names: str) -> Values:
+    return {name: value for name, value in values.items() if name not in names}
