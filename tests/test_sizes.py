@@ -10,7 +10,7 @@ import grimp
 
 SOURCE = Path(__file__).parent.parent / "src" / "foveate"
 
-FILE, MEDIAN, FUNCTION = 250, 150, 60
+FILE, MEDIAN, FUNCTION = 450, 150, 60
 """Lines that a file, half of the files, and a function have at most."""
 
 

@@ -122,9 +122,11 @@ def test_images_to_classify(fails: Fails, classifier: Path, tmp_path: Path, caps
     told = f"{large} has more than 50,000,000 pixels: too many to decode"
     assert fails("run", classifier, large) == told
     assert fails("run", classifier, tmp_path / "gone.png") == f"there is no file {tmp_path / 'gone.png'}"
-    assert fails("run", classifier, large, tmp_path / "gone.png") == "none of the 2 images can be read"
-    main(["run", str(classifier), str(large), str(draw(tmp_path / "tiny.png", (1, 1)))])
+    assert fails("run", classifier, large, tmp_path / "gone.png") == f"there is no file {tmp_path / 'gone.png'}"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(classifier), str(large), str(draw(tmp_path / "tiny.png", (1, 1)))])
     out, err = capsys.readouterr()
+    assert ended.value.code == 2
     assert told in err
     assert "tiny.png\t" in out
 

@@ -4,6 +4,7 @@ import pytest
 
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.training import CrossEntropy
 from foveate.training.progress import Progress, learning_rate
 from foveate.training.settings import Training
 
@@ -70,7 +71,9 @@ def test_defaults_pass_and_nonsense_is_named():
     with pytest.raises(UserError, match=r"betas is 1.0, but must be at least 0 and below 1"):
         Training(betas=(0.9, 1.0)).check()
     with pytest.raises(UserError, match="label_smoothing is 1"):
-        Training(label_smoothing=1.0).check()
+        CrossEntropy(label_smoothing=1.0).check()
+    with pytest.raises(UserError, match=r"entropy_bonus is -1, but must be at least 0"):
+        CrossEntropy(entropy_bonus=-1).check()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from foveate.attention.autocast import without_autocast
 from foveate.attention.selection import Attended, Selection, no_choice
 
 
@@ -45,7 +46,7 @@ class Monotonic(nn.Module, Selection):
             return Attended(exact.to(values.dtype) @ values, choice=choice, weights=exact, state=before)
         if self.training:
             noise = torch.empty_like(exact).normal_(generator=generator)
-            with torch.autocast(exact.device.type, enabled=False):  # rounding errors would add up over the queries
+            with without_autocast(exact.device):  # rounding errors would add up over the queries
                 weights, state = _expected(exact + self.noise * noise, before)
             return Attended(weights.to(values.dtype) @ values, weights=weights, state=state)
         weights, state = _first(exact > 0, before)

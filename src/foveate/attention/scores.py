@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from foveate.attention import scratch
+from foveate.attention.autocast import without_autocast
 from foveate.attention.shapes import broadcast
 
 
@@ -158,7 +159,7 @@ class _AdditiveTanh(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, direction)
         ctx.r = r = _reciprocals(queries, keys)
         direction = direction.to(r.dtype)
-        with torch.autocast(r.device.type, enabled=False):  # the two terms nearly cancel
+        with without_autocast(r.device):  # the two terms nearly cancel
             return (direction.sum() - 2 * (r @ direction)).to(queries.dtype)
 
     @staticmethod

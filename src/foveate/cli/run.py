@@ -69,15 +69,17 @@ def main(arguments: Sequence[str]) -> None:
     if asked.text == ("-",) and (hear := _hearer(task)) is not None:
         _hear(hear, asked)
         return
-    lines, empty, long, failed, drawn = 0, 0, 0, 0, asked.picture is None
+    lines, empty, long, drawn = 0, 0, 0, asked.picture is None
+    failure: Failure | None = None
     expand = getattr(task, "expand", list)
     streams = _streams(task, asked)
     for given in _chunks(asked):
         sentences = expand(given)
         for sentence, prediction in _answers(task, sentences, asked, lines):
             if isinstance(prediction, Failure):
-                print(one_line(_reason(prediction)), file=sys.stderr)
-                failed += 1
+                if failure is not None:
+                    print(one_line(_reason(failure)), file=sys.stderr)
+                failure = prediction  # the last one ends the command
             elif not drawn and prediction.line and not getattr(prediction, "error", None):
                 _draw(task, prediction, asked.picture)
                 drawn = True
@@ -92,10 +94,10 @@ def main(arguments: Sequence[str]) -> None:
         print(f"{empty:,} empty lines stay empty", file=sys.stderr)
     if long:
         print(f"{long:,} lines are longer than any the model learned from; they may be poor", file=sys.stderr)
+    if failure is not None:
+        raise UserError(_reason(failure))
     if not drawn:
         raise UserError(f"no picture to draw into {asked.picture}: there was nothing to answer")
-    if failed:
-        sys.exit(UserError.status)
 
 
 def _reason(failure: Failure) -> str:

@@ -15,6 +15,7 @@ from foveate.errors import UserError, at_least, at_most, one_of, unknown
 from foveate.experiments.scaling_table import PETAFLOP_DAY, TABLE, count
 from foveate.experiments.size import Size, measure_part, measure_preset
 from foveate.files import check_place, written
+from foveate.nn import longest_sequence
 
 GPUS = {
     "p100": (16e9, 18.7e12),
@@ -26,6 +27,22 @@ GPUS = {
     "b200": (192e9, 2250e12),
 }
 """Memory in bytes and operations a second in half precision, as their makers state them."""
+
+USUAL = {
+    "classes": 1000,
+    "conditions": 1,
+    "spellings": 2**14,
+    "codes": 512,
+    "side": 16,
+    "bands": 80,
+    "frames": 1024,
+    "features": 64,
+    "actions": 8,
+}
+"""Sizes that data decides, where they are no vocabulary and none are given."""
+
+TRANSFORMER_LENGTH, OTHER_LENGTH = 1024, 128
+"""Tokens of a sequence, where the model has positions for as many. A recurrent model takes a step for each."""
 
 TENSOR_PARALLEL = 8
 """Devices of one machine, which share a layer at most."""
@@ -42,8 +59,9 @@ class SizeOptions:
     """Size of each vocabulary, where the model has one."""
     batch: int = 1
     """Sequences or images of a batch on one device."""
-    length: int = 1024
-    """Tokens of a sequence."""
+    length: int | None = None
+    """Tokens of a sequence. By default 1,024 of a Transformer and 128 of other models, or as many as the model has
+    positions for."""
     gpus: int = 1
     """Number of devices."""
     gpu: str = "h100"
@@ -61,8 +79,9 @@ class SizeOptions:
 
     def check(self) -> None:
         """Raise UserError for a value that cannot be."""
-        for name in ("vocabulary", "batch", "length", "gpus"):
+        for name in ("vocabulary", "batch", "gpus"):
             at_least(1, name, getattr(self, name))
+        at_least(1, "length", 1 if self.length is None else self.length)
         if self.gpu not in GPUS:
             raise unknown("device", self.gpu, GPUS)
         for name in ("tokens", "price"):
@@ -107,12 +126,15 @@ def _scaling() -> tuple[list[str], list[list[str]]]:
 
 def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     preset = models.preset(name)
-    known = {"classes": 1000, "channels": 3, "image_size": 224, "conditions": 1, **options.sizes}
+    known = {**USUAL, **options.sizes}
     decided = models.sizes_of_data(preset.family)
     for given in options.sizes:
         one_of(f"size of {name} that data decides", given, decided)
     sizes = {size: known.get(size, options.vocabulary) for size in decided}
-    size = measure_preset(name, sizes, options.batch, options.length)
+    model: Any = models.create(name, device="meta", **sizes)
+    usual = TRANSFORMER_LENGTH if hasattr(model.config, "heads") else OTHER_LENGTH
+    length = options.length or int(min(usual, longest_sequence(model)))
+    size = measure_preset(name, sizes, options.batch, length)
     memory, speed = GPUS[options.gpu]
     unit = "a token" if size.tokens > options.batch else "an example"
     rows = [
@@ -125,11 +147,11 @@ def _one(options: SizeOptions, name: str) -> tuple[list[str], list[list[str]]]:
     ]
     if size.cache:
         rows.append(["keys and values of a batch, half precision", _gigabytes(size.cache / 2)])
-    config: Any = models.create(name, device="meta", **sizes).config
+    config = model.config
     heads = getattr(config, "key_value_heads", None) or getattr(config, "heads", None) or 1
     for layout, (shards, parts) in _layouts(options.gpus, int(heads)).items():
         try:
-            part = measure_part(name, sizes, options.batch, options.length, parts)
+            part = measure_part(name, sizes, options.batch, length, parts)
         except UserError as error:
             rows.append([layout, str(error)])
         else:

@@ -17,12 +17,20 @@ from torch.overrides import TorchFunctionMode
 from foveate import models
 from foveate.errors import UserError
 from foveate.experiments.flops import flops
-from foveate.nn import StackConfig
+from foveate.models.multimodal.text_to_image import TextToImage
+from foveate.models.vision.image_encoder import encoder_of
+from foveate.nn import StackConfig, WordEmbedding
 from foveate.training.parallel.plan import sliced_layers
+
+NEEDS_NUMBERS = ("hierarchical-autoencoder",)
+"""Families whose shapes depend on the numbers in their inputs, so that they are run and not only traced."""
 
 OPTIMIZER = 8
 """Bytes of AdamW's two moments for each parameter."""
 
+
+PARTS = 16
+"""Sentences of a paragraph, and characters of a word."""
 
 IMAGE_SIZE = 224
 """Pixels of a side, for models that read images of any size."""
@@ -138,6 +146,8 @@ def measure_preset(
     as `measure_size` and `models.create` do.
     """
     model = model or models.create(name, device="meta", **sizes)
+    if models.preset(name).family in NEEDS_NUMBERS:
+        return measure_size(models.create(name, **sizes), batch, length, slices)
     config: Any = model.config
     layers = getattr(config, "layers", None)
     if not isinstance(layers, int) or layers <= 4 or layers % 2:
@@ -190,27 +200,46 @@ def measure_part(name: str, sizes: Mapping[str, Any], batch: int, length: int, p
 
 
 def _inputs(model: nn.Module, batch: int, length: int) -> tuple[dict[str, Tensor], int]:
-    """Inputs of these sizes by the names of the model's forward, and how many tokens or examples they are."""
-    names = inspect.signature(model.forward).parameters
+    """Inputs of these sizes on the model's device, by the shapes in the annotations of its forward, and how many tokens
+    or examples they are."""
+    sizes, device = _dimensions(model, batch, length), next(model.parameters()).device
+    found: dict[str, Tensor] = {}
+    for name, parameter in inspect.signature(model.forward).parameters.items():
+        shape = getattr(parameter.annotation, "dim_str", None)
+        if name == "spellings" and isinstance(getattr(model, "embedding", None), WordEmbedding):
+            found[name] = torch.zeros(batch, length, 1, dtype=torch.long, device=device)
+        if parameter.default is not inspect.Parameter.empty or shape is None:
+            continue
+        dims = [int(one) if one.isdecimal() else sizes[one] for one in shape.split()]
+        kind = torch.float32 if "Float" in str(parameter.annotation) else torch.long
+        fill = sizes["K" if name == "paragraph_lengths" else "T"] if name.endswith("lengths") else 0
+        found[name] = torch.full(dims, fill, dtype=kind, device=device)
+    reads_tokens = any(not one.is_floating_point() and one.ndim == 2 for one in found.values())
+    return found, batch * length if reads_tokens and "pixels" not in found else batch
+
+
+def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:
+    """The size of each dimension that an annotation names."""
     config: Any = model.config
-    tokens = torch.zeros(batch, length, dtype=torch.long, device="meta")
-    if "pixels" in names:
-        side = getattr(config, "image_size", IMAGE_SIZE)
-        shape = batch, config.channels, side, side
-        return {"pixels": torch.zeros(shape, device="meta")}, batch
-    if "target" in names and hasattr(config, "src_vocab"):
-        known = {"source": tokens, "source_lengths": tokens[:, 0] + length, "target": tokens}
-        return {name: known[name] for name in known if name in names}, batch * length
-    if "tokens" in names:
-        return {"tokens": tokens}, batch * length
-    raise UserError(f"{type(model).__name__} reads {', '.join(names)}, for which no sizes are known")
+    part: Any = encoder_of(model)
+    image = getattr(config, "image_size", None) or getattr(getattr(part, "config", None), "image_size", None)
+    side = getattr(config, "side", None)  # of an image that is read as tokens
+    images = {"h": image or IMAGE_SIZE, "w": image or IMAGE_SIZE, "c": getattr(config, "channels", 3)}
+    if isinstance(model, TextToImage):
+        return {"B": batch, "T": side * side, "S": length}
+    bands = getattr(config, "bands", 80)
+    frames = getattr(config, "frames", length)
+    others = {"K": PARTS, "F": getattr(config, "features", bands), "S": frames, "P": batch * PARTS}
+    return {"B": batch, "A": batch, "I": batch, "T": length, **images, **others}
 
 
 def _cache(model: nn.Module, batch: int, length: int) -> int:
     """Keys and values of all blocks in single precision."""
     config: Any = model.config
-    if not hasattr(model, "prefill") or not hasattr(config, "heads"):
+    layers = getattr(config, "layers", None) or getattr(config, "decoder_layers", None)
+    if not hasattr(model, "prefill") or not hasattr(config, "heads") or not isinstance(layers, int):
         return 0
     heads = getattr(config, "key_value_heads", None) or config.heads
     head_width = getattr(config, "head_width", None) or config.width // config.heads
-    return 2 * 4 * batch * length * config.layers * heads * head_width
+    both = 2 if hasattr(config, "decoder_layers") else 1  # attention to the source keeps as much again
+    return both * 2 * 4 * batch * length * layers * heads * head_width

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from foveate.attention import Bias, Gaussian, Mask, around
+from foveate.attention.autocast import without_autocast
 
 
 class PlacedWindow(NamedTuple):
@@ -136,5 +137,5 @@ def _exact(layer: nn.Module, queries: Float[Tensor, "R T C"]) -> Float[Tensor, "
     """A layer's number for each query, in single precision at least: half cannot represent positions of a long
     source."""
     exact = torch.promote_types(queries.dtype, torch.float32)
-    with torch.autocast(queries.device.type, enabled=False):
+    with without_autocast(queries.device):
         return layer(queries.to(next(layer.parameters()).dtype)).squeeze(-1).to(exact)

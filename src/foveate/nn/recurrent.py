@@ -49,7 +49,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], RecurrentState]:
         """The outputs of all steps and the state after the last step, by `lengths` for each sequence."""
         start = None if state is None else (state if isinstance(self.layer, nn.LSTM) else state[0])
-        if lengths is None:
+        if lengths is None or lengths.device.type == "meta":  # which has no numbers: all steps count
             outputs, end = self.layer(x, start)
         else:
             packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)

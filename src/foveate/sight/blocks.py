@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from foveate.attention import scratch
+from foveate.attention.autocast import without_autocast
 from foveate.attention.call import Call
 from foveate.attention.selection import quick_weights
 
@@ -88,7 +89,7 @@ def compute_dtype(call: Call) -> torch.dtype:
 @contextmanager
 def measurement_context(call: Call) -> Iterator[None]:
     """Disable gradients and autocast, and let successive blocks use the same memory."""
-    with torch.no_grad(), torch.autocast(call.queries.device.type, enabled=False), scratch.reuse():
+    with torch.no_grad(), without_autocast(call.queries.device), scratch.reuse():
         yield
 
 

@@ -22,7 +22,7 @@ from foveate.tasks.examples.data_options import FEWEST, held_out_every
 from foveate.tasks.examples.hub_data import local_paths
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import Description
-from foveate.tasks.skill import Skill
+from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.start.plan import Plan
 from foveate.tasks.start.weights import HEADS
 from foveate.tasks.task import Task
@@ -90,7 +90,7 @@ class Lesson:
         self.task.writes.check_examples(train_part, validation, self.task.reads.name)
         processor = self._processor(train_part)
         model = self._model(processor.sizes())
-        skill = self.task.skill()(self.task, self.recipe, model, processor, self.description(model))
+        skill = skill_class(self.task)(self.task, self.recipe, model, processor, self.description(model))
         batches = skill.batches(train_part)
         for report in (processor.report, getattr(batches, "report", "")):
             if report:

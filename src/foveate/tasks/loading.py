@@ -15,7 +15,7 @@ from foveate.tasks import TASKS, task_class
 from foveate.tasks.learning import ProcessorOf, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import describe, load_run
-from foveate.tasks.skill import Skill
+from foveate.tasks.skill import Skill, skill_class
 from foveate.tasks.task import Task as Page
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Skills:
                     f"probably they are of two different models"
                 )
         model = found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        kind = self.task.skill()
+        kind = skill_class(self.task)
         return kind(self.task, recipe, model, processor, found.files.description, Path(folder))
 
 

@@ -378,3 +378,8 @@ def nothing_to_see(skill: Skill) -> UserError:
     named = [preset.name for preset in found[:NAMED]]
     hint = f"; presets of {skill.task.name} that do: {', '.join(named)}" if named else ""
     return UserError(f"{skill.name} does not attend: there is nothing to see{hint}")
+
+
+def skill_class(task: Task) -> type[Skill]:
+    """The class of a task's models in use."""
+    return Skill if task.skill is None else task.skill()

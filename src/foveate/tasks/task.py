@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -21,22 +21,15 @@ from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
 from foveate.tasks.start.parts import Body, Parts
+from foveate.tasks.start.plan import settle
+from foveate.tasks.upgrade import upgrade_recipe
 from foveate.training import Training
-
-if TYPE_CHECKING:
-    from foveate.tasks.skill import Skill
 
 CONFIG_HELP = """
 
     `--config FILE` takes settings from a TOML or JSON file, in the tables of a trained model's config.json (examples,
     reads, writes, training, architecture, ...); a flag counts more than the file.
     """
-
-
-def _plain_skill() -> "type[Skill]":
-    from foveate.tasks.skill import Skill
-
-    return Skill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +68,8 @@ class Task:
     """What is taken of trained weights."""
     unit: str = "tokens"
     """What has a label, for people who watch the training."""
-    skill: "Callable[[], type[Skill]]" = _plain_skill
-    """The class of a model in use."""
+    skill: Callable[[], type[Any]] | None = None
+    """Gives the subclass of `Skill` of a task that is irregular."""
 
     def presets(self) -> dict[str, models.Preset]:
         """The presets that the task can train."""
@@ -123,8 +116,6 @@ class Task:
 
         Raises UserError with the nearest names for a field that does not exist.
         """
-        from foveate.tasks.upgrade import upgrade_recipe
-
         values = upgrade_recipe(dict(values), {part: _names(getattr(self, part)) for part in PARTS})
         architecture = values.pop("architecture", None)
         if architecture is not None and not isinstance(architecture, Mapping):
@@ -167,8 +158,6 @@ class Task:
 
     def _settled(self, found: dict[str, Any]) -> Recipe:
         """A recipe whose sizes are all chosen, by the preset and by trained weights."""
-        from foveate.tasks.start.plan import settle
-
         examples: Examples = found["examples"]
         found["examples"] = replace(examples, data=as_paths(examples.data), validation=as_paths(examples.validation))
         values = {"model": self.model, "out": self.out, "start": None, "architecture": None, **found}

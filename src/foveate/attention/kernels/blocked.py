@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from foveate.attention import scratch
+from foveate.attention.autocast import without_autocast
 from foveate.attention.call import Call
-from foveate.attention.kernels.recompute import SavedCall, without_autocast
+from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.selection import Attended
 
 BLOCK = 2**21
@@ -97,6 +98,8 @@ class _Blocks:
 
     def keep(self, rows: range, columns: range, like: Tensor) -> Tensor:
         """The dropout factors of one block, 0 or 1 / (1 - dropout); the same in both passes."""
+        if like.device.type == "meta":  # which has no random numbers
+            return torch.empty_like(like)
         seed = self.seed + rows.start * (self.call.keys.shape[-2] + 1) + columns.start
         generator = torch.Generator(like.device).manual_seed(seed)
         kept = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator) >= self.call.dropout

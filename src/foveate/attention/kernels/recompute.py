@@ -8,10 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from foveate.attention.autocast import WITH_AUTOCAST
 from foveate.attention.call import Call
-
-WITH_AUTOCAST = tuple(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "mps", "xpu")))
-"""Types of devices that have autocast, found here because torch 2.11 cannot compile the question."""
 
 
 @dataclass
@@ -39,10 +37,3 @@ class SavedCall:
 
     def with_tensors(self, queries: Tensor, keys: Tensor, values: Tensor) -> Call:
         return replace(self.call, queries=queries, keys=keys, values=values)
-
-
-def without_autocast(device: torch.device) -> AbstractContextManager:
-    """Inside, operations on a device run in the types that they are given."""
-    if device.type not in WITH_AUTOCAST:
-        return nullcontext()
-    return torch.autocast(device.type, enabled=False)

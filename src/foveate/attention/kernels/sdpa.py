@@ -15,8 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from foveate.attention.autocast import WITH_AUTOCAST
 from foveate.attention.call import Call
-from foveate.attention.kernels.recompute import WITH_AUTOCAST, SavedCall
+from foveate.attention.kernels.recompute import SavedCall
 from foveate.attention.masks import Causal
 from foveate.attention.selection import Attended
 

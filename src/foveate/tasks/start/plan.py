@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foveate import models
 from foveate.config import from_dict
@@ -12,14 +12,11 @@ from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.weights import Start, open_start
 from foveate.training import Training
 
-if TYPE_CHECKING:
-    from foveate.tasks.task import Task
-
 
 class Plan:
-    """A recipe of a task. The parts that are taken of trained weights (`start/parts.py`) are given one."""
+    """A recipe of a `Task`, the page. The parts that are taken of trained weights (`start/parts.py`) are given one."""
 
-    def __init__(self, page: "Task", recipe: Recipe) -> None:
+    def __init__(self, page: Any, recipe: Recipe) -> None:
         self.page, self.recipe = page, recipe
 
     @property
@@ -85,7 +82,7 @@ def has_all_sizes(architecture: Any, model: Any) -> bool:
     return {part.name for part in fields(models.config_class(models.preset(model).family))} <= architecture.keys()
 
 
-def settle(page: "Task", values: Mapping[str, Any]) -> Recipe:
+def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     """The recipe with these values, in which the preset and trained weights decide what is left open.
 
     `training` may be a function of the training that is usual. Raises UserError for what does not fit.
@@ -121,7 +118,7 @@ def _plain(training: Training) -> Training:
     return Training(**{part.name: getattr(training, part.name) for part in fields(Training)})
 
 
-def _architecture(page: "Task", preset: models.Preset, given: Mapping[str, Any], model: str) -> Any:
+def _architecture(page: Any, preset: models.Preset, given: Mapping[str, Any], model: str) -> Any:
     """The config of a preset with the values given; the sizes that data decides are 0."""
     left_open = dict.fromkeys(models.sizes_of_data(preset.family, required=True), 0)
     kind = models.config_class(preset.family)
