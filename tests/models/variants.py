@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from foveate import models
 from foveate.attention import Monotonic
 from foveate.contracts import Generator
+from foveate.models.idle_settings import idle_settings
 from foveate.models.vision.detr import DETR
 from foveate.nn import FeatureMapAttention, Proposals
 
@@ -78,21 +79,6 @@ NEEDED = {
 }
 """What else a choice needs: one vocabulary, one width of words and states, norms before parallel layers."""
 
-IDLE = [
-    ("score_activation", {"score": ["none", "dot", "scaled-dot", "biaffine"]}),
-    ("fixed_vector", {"score": ["additive", "dot", "scaled-dot", "biaffine"]}),
-    *((name, {"score": ["none"]}) for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")),
-    ("input_feeding", {"score_from": ["before"]}),
-    *((name, {"maxout": [500]}) for name in ("tie", "score_from")),
-    ("position_join", {"positions": ["none", "relative", "rotary"]}),
-    ("tie", {"head": ["tokens", "text", "pair", "none"]}),
-    ("class_position", {"positions": ["none", "sinusoidal"]}),
-    *((name, {"pooling": ["last", "mean", "first"]}) for name in ("score", "query", "score_activation")),
-    *((name, {"head": ["tokens"]}) for name in ("score", "query", "score_activation")),
-    ("pooling", {"head": ["words", "tokens", "none"]}),
-]
-"""Fields that do nothing where another has one of these values."""
-
 LENGTHS = torch.tensor([7, 4, 1])
 
 READ = torch.tensor([[4, 5, 6, 7, 8, 9, 2], [9, 16, 5, 2, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0]])
@@ -137,7 +123,7 @@ AS_THEY_ARE = {"roberta-base", "roberta-large"}
 
 PRESETS = models.presets()
 
-_kinds = cache(get_type_hints)
+field_types = cache(get_type_hints)
 
 
 @dataclass(frozen=True)
@@ -158,7 +144,7 @@ class Variant:
         values = {
             **defaults,
             **preset.values,
-            **{name: value for name, value in SMALL.items() if name in _kinds(kind)},
+            **{name: value for name, value in SMALL.items() if name in field_types(kind)},
         }
         if values.get("cnn"):
             values["cnn"] = "cnn-tiny"
@@ -192,7 +178,7 @@ class Variant:
         """What the model is given, to change."""
         names = inspect.signature(self.model.forward).parameters
         examples = {**EXAMPLES, "pixels": IMAGES.get(PRESETS[self.preset].family, EXAMPLES["pixels"])}
-        if "bands" in _kinds(type(self.config)):
+        if "bands" in field_types(type(self.config)):
             examples.update(SOUNDS)
         if getattr(self.config, "head", None) != "tokens":
             del examples["spellings"]
@@ -263,16 +249,12 @@ def variants() -> tuple[Variant, ...]:
             continue
         changes: list[tuple] = [()]
         for part in fields(models.config_class(preset.family)) if preset.name not in AS_THEY_ARE else ():
-            kind = _kinds(models.config_class(preset.family))[part.name]
+            kind = field_types(models.config_class(preset.family))[part.name]
             options = get_args(kind) if get_origin(kind) is Literal else (False, True) if kind is bool else ()
             changes += [((part.name, option),) for option in options]
         for change in changes:
             variant = Variant(preset.name, change)
-            if not any(_idle(change, variant.config, *rule) for rule in IDLE):
+            refused = getattr(variant.config, "maxout", None) and dict(change).keys() & {"tie", "score_from"}
+            if not refused and not dict(change).keys() & idle_settings(variant.config).keys():
                 found.setdefault(repr(variant.config), variant)
     return tuple(found.values())
-
-
-def _idle(changes: tuple, config: Any, name: str, where: dict[str, list[str]]) -> bool:
-    others_say_so = all(getattr(config, other, None) in values for other, values in where.items())
-    return name in dict(changes) and others_say_so

@@ -74,7 +74,7 @@ def settings(task: str, arguments: Sequence[str]) -> Any:
     _file, flags = _taken(arguments, "--config")
     page = task_class(task)
     parsed = parse(kind, flags, f"train {task}", default)
-    found = _one_text(page.of_flags(parsed) if isinstance(page, Task) else parsed, default.examples)
+    found = _one_text(page.of_flags(parsed, default) if isinstance(page, Task) else parsed, default.examples)
     if any(flag.partition("=")[0] in BATCH_FLAGS for flag in flags):
         found.training.keep_batches = True
     return found

@@ -9,6 +9,7 @@ from torch import nn
 from foveate.config import from_dict
 from foveate.errors import UserError, at_least, check_literals, out_of_memory
 from foveate.models import config_class, family_module, preset
+from foveate.models.idle_settings import check_settings_act
 
 
 def build(family: str, config: Any) -> nn.Module:
@@ -33,11 +34,14 @@ _MOST, _MOST_LAYERS = 2**31, 10_000
 def create(name: str, device: torch.device | str | None = None, **values: Any) -> nn.Module:
     """A preset's model with random weights; `values` fill or replace fields of its config.
 
-    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field, and as `build`.
+    On `device="meta"` it has shapes and no memory. UserError for an unknown preset or field, for a value that nothing
+    would read, and as `build`.
     """
     chosen = preset(name)
     kind = config_class(chosen.family)
     config = from_dict(kind, {**chosen.values, **values}, name)
+    usual = {**{part.name: part.default for part in fields(kind)}, **chosen.values}
+    check_settings_act(config, [part for part, value in values.items() if value != usual[part]])
     with torch.device(device or torch.get_default_device()):
         return build(chosen.family, config)
 

@@ -19,6 +19,7 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
+from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
 from foveate.tasks.start.parts import Body, Parts
 from foveate.tasks.start.plan import settle
@@ -181,8 +182,9 @@ class Task:
         kind.__doc__ = f"{self.about}{CONFIG_HELP}"
         return kind(**{**_values(recipe), "examples": examples(**_values(recipe.examples))})
 
-    def of_flags(self, found: Any) -> Recipe:
-        """The recipe that flags say."""
+    def of_flags(self, found: Any, default: Recipe) -> Recipe:
+        """The recipe that flags say. Raises UserError for a changed field of the architecture that nothing reads."""
+        check_settings_act(found.architecture, changed_fields(found.architecture, default.architecture))
         examples = type(self.examples)(**_values(found.examples))
         return Recipe(**{**{part.name: getattr(found, part.name) for part in fields(Recipe)}, "examples": examples})
 

@@ -41,7 +41,7 @@ def test_the_vector_of_a_text(side: str) -> None:
     tokens, lengths = (TOKENS if side == "right" else TOKENS.flip(1)), torch.tensor([5, 3])
     real = [slice(0, 5), slice(0, 3) if side == "right" else slice(2, 5)]
     for pooling in ("first", "mean"):
-        model = foveate.create("bert-tiny", **SMALL, pooling=pooling).eval()
+        model = foveate.create("bert-tiny", **SMALL, head="vector", pooling=pooling).eval()
         found = model.vector(tokens, lengths, padding_side=side)
         for row, span in enumerate(real):
             alone = model.encode(tokens[row : row + 1, span])[0]

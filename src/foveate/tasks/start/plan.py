@@ -8,6 +8,7 @@ from typing import Any
 from foveate import models
 from foveate.config import from_dict
 from foveate.errors import UserError
+from foveate.models.idle_settings import changed_fields, check_settings_act
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.start.weights import Start, open_start
 from foveate.training import Training
@@ -98,6 +99,10 @@ def settle(page: Any, values: Mapping[str, Any]) -> Recipe:
     preset, given = plan.preset, recipe.architecture
     if given is None or isinstance(given, Mapping):
         recipe.architecture = _architecture(page, preset, given or {}, recipe.model)
+    asked = values["architecture"]
+    if isinstance(asked, Mapping) and not has_all_sizes(asked, recipe.model):
+        usual = _architecture(page, preset, {}, recipe.model)
+        check_settings_act(recipe.architecture, asked.keys() & {*changed_fields(recipe.architecture, usual)})
     if not isinstance(recipe.architecture, models.config_class(preset.family)):
         raise UserError(f"{recipe.start or 'the recipe'} has another architecture than {recipe.model}: name a --model")
     predicts = getattr(recipe.architecture, "head", page.head)

@@ -1,0 +1,88 @@
+"""Settings of a model that nothing reads, because of another setting: to change one is a mistake that is reported."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from foveate.errors import UserError, show_value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A field that acts only where another field has some values."""
+
+    field: str
+    other: str
+    acts: tuple[Any, ...] = ()
+    """The values of the other field where it acts."""
+    idle: tuple[Any, ...] = ()
+    """The values where it does nothing; all others let it act."""
+    without: str = ""
+    """A field that the config does not have, where the rule holds."""
+
+    def is_idle(self, config: Any) -> bool:
+        """Whether a config has both fields, and the field does nothing."""
+        both = hasattr(config, self.other) and hasattr(config, self.field)
+        if not both or (self.without and hasattr(config, self.without)):
+            return False
+        value = getattr(config, self.other)
+        return value in self.idle if self.idle else value not in self.acts
+
+
+SCORED = ("additive", "dot", "scaled-dot", "biaffine")
+
+RULES = (
+    Rule("score_activation", "score", acts=("additive",)),
+    Rule("fixed_vector", "score", acts=("none",)),
+    *(
+        Rule(name, "score", idle=("none",))
+        for name in ("select", "score_from", "input_feeding", "window", "gate", "coverage")
+    ),
+    Rule("input_feeding", "score_from", idle=("before",)),
+    Rule("maxout", "score", idle=("none",)),
+    *(Rule(name, "select", idle=("soft", "monotonic")) for name in ("samples", "mean_share")),
+    Rule("window_radius", "window", idle=("none",)),
+    Rule("window_radius", "select", acts=("local",), without="window"),
+    Rule("window_every", "window", idle=(None,)),
+    *(Rule(name, "positions", acts=("rotary",)) for name in ("rotary_width", "rotary_base")),
+    Rule("position_offset", "positions", acts=("learned",)),
+    Rule("position_join", "positions", acts=("learned", "sinusoidal")),
+    Rule("class_position", "positions", idle=("none", "sinusoidal")),
+    Rule("tie", "head", idle=("tokens", "text", "pair", "none")),
+    Rule("label_bias", "head", idle=("words", "none")),
+    Rule("pooling", "head", idle=("words", "tokens", "none")),
+    *(Rule(name, "pooling", acts=("attention",)) for name in ("score", "query", "score_activation")),
+    *(Rule(name, "head", idle=("tokens",)) for name in ("score", "query", "score_activation")),
+    Rule("condition_dropout", "condition", idle=(None,)),
+    Rule("auxiliary_dropout", "auxiliary", idle=(False,)),
+    Rule("depth_dropout", "shortcut", idle=("none",)),
+    Rule("feature_width", "stages", acts=(7,)),
+    *(Rule(name, "glimpses", idle=(None,)) for name in ("hidden", "stacked", "score")),
+)
+"""All that is known of such fields. `tests/models/test_idle_settings.py` tries each field of each preset."""
+
+
+def idle_settings(config: Any) -> dict[str, Rule]:
+    """The fields of a config that do nothing, and why."""
+    found: dict[str, Rule] = {}
+    for rule in RULES:
+        if rule.is_idle(config):
+            found.setdefault(rule.field, rule)
+    return found
+
+
+def check_settings_act(config: Any, changed: Iterable[str]) -> None:
+    """Raise UserError where one of the fields that a user changed does nothing."""
+    idle = idle_settings(config)
+    for name in changed:
+        if name in idle:
+            other = idle[name].other
+            raise UserError(
+                f"architecture.{name} does nothing where {other} is {show_value(getattr(config, other))}: "
+                f"leave it out, or change {other} too"
+            )
+
+
+def changed_fields(config: Any, before: Any) -> list[str]:
+    """The fields in which two configs of one family differ."""
+    return [part.name for part in fields(config) if getattr(config, part.name) != getattr(before, part.name, None)]
