@@ -236,7 +236,7 @@ def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:
 def _cache(model: nn.Module, batch: int, length: int) -> int:
     """Keys and values of all blocks in single precision."""
     config: Any = model.config
-    layers = getattr(config, "layers", None) or getattr(config, "decoder_layers", None)
+    layers: Any = getattr(config, "layers", None) or getattr(config, "decoder_layers", None)
     if not hasattr(model, "prefill") or not hasattr(config, "heads") or not isinstance(layers, int):
         return 0
     heads = getattr(config, "key_value_heads", None) or config.heads
