@@ -63,7 +63,7 @@ ALONE = {
     },
     "MultiheadAttention": set(),
     "multi_head_attention_forward": set(),
-    "Softmax": {"tasks/detect.py", "training/objectives/set_matching.py"},  # SoftmaxClasses, an objective
+    "Softmax": {"training/objectives/set_matching.py"},  # SoftmaxClasses, an objective
     "softmax": {
         "attention/selection.py",
         # Over the words of a vocabulary or over classes, not over keys:
@@ -83,7 +83,7 @@ ALONE = {
         "forms/label.py",
         "tasks/completion/choices.py",
         "tasks/completion/measures.py",
-        "tasks/detect.py",
+        "forms/boxes.py",
         "tasks/answers/pair_reading.py",
         "tasks/pair.py",
         "tasks/public/bert.py",

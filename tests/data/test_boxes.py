@@ -9,10 +9,13 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from foveate.contracts import IGNORE
-from foveate.data.images.box_processor import BoxProcessor
+from foveate.contracts import IGNORE, Batch
+from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import BoxedImage, boxed_images
 from foveate.errors import UserError
+from foveate.forms.boxes import Boxes
+from foveate.forms.image import FittedImage
+from foveate.forms.processor import Processor
 
 
 def voc(name: str, *objects: tuple[str, int, int, int, int]) -> str:
@@ -155,7 +158,8 @@ def test_images_that_metadata_turn(folder: Path, claimed: tuple[int, int] | None
     (folder / "all.json").write_text(json.dumps(table))
     example = boxed_images([folder / "all.json"])[0]
     assert example.read().size == size
-    inputs = BoxProcessor(40, {"cell": 1}, (0.5, 0.5, 1, 1), denoising=None).inputs([example.read()])
+    form = FittedImage(size=40)
+    inputs, _ = form.tensors([form.prepare(example.read())])
     assert inputs["sizes"].tolist() == [[size[1], size[0]]]
     assert inputs["pixels"][0, :, 10, 10].tolist() == [2, 2, 2]  # white, where it is transparent
 
@@ -167,11 +171,15 @@ def image() -> BoxedImage:
     return BoxedImage("x", ((0, 0, 10, 5), (5, 0, 20, 10)), ("white", "new"), lambda: PIL.Image.fromarray(pixels))
 
 
+def batch_of(processor: Processor, *images: BoxedImage, generator: np.random.Generator | None = None) -> Batch:
+    return processor.batch([*processor.prepare(Dataset("some", images))], generator)
+
+
 def test_tensors() -> None:
     """Images are padded to a square; boxes are shares of the image. Classes that were not learned are left out."""
-    processor = BoxProcessor(40, {"black": 1, "white": 3}, (0.5, 0.5, 1, 1), denoising=None)
+    processor = Processor(FittedImage(size=40), Boxes({"black": 1, "white": 3}))
     alone = BoxedImage("y", (), (), lambda: PIL.Image.new("L", (5, 40)))
-    batch = processor.batch([image(), alone], None)
+    batch = batch_of(processor, image(), alone)
     assert batch.inputs["pixels"].shape == (2, 3, 40, 40)
     assert batch.inputs["sizes"].tolist() == [[20, 40], [40, 5]]
     assert batch.targets["labels"].tolist() == [[1, IGNORE], [IGNORE, IGNORE]]
@@ -184,10 +192,10 @@ def test_tensors() -> None:
 
 
 def test_augmented_boxes_stay_on_what_they_are_around() -> None:
-    processor = BoxProcessor(40, {"white": 3}, (0.5, 0.5, 1, 1), denoising=3)
+    processor = Processor(FittedImage(size=40), Boxes({"white": 3}, denoising=3))
     flipped = 0
     for seed in range(13):
-        batch = processor.batch([image()], np.random.default_rng(seed))
+        batch = batch_of(processor, image(), generator=np.random.default_rng(seed))
         height, width = batch.inputs["sizes"][0].tolist()
         assert 28 <= width <= 40
         pixels = batch.inputs["pixels"][0, 0, :height, :width] > 0

@@ -18,10 +18,16 @@ from foveate.data.images.boxes import BoxedImage
 from foveate.data.images.scenes import Drawing, Scenes
 from foveate.data.sources.emoji_scenes import BoxedScenes
 from foveate.errors import UserError
+from foveate.forms.boxes import ShowObjects
 from foveate.interop.pretrained import efficientnet
-from foveate.tasks.detect import BoxedImages, Detect, Detecting
-from foveate.tasks.former.predictor import Predictor
-from foveate.tasks.former.recipe import Training
+from foveate.tasks import task_class
+from foveate.tasks.learning import Lesson, learn
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.looking import open_model
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.skill import Skill
+from foveate.training import Training
+from foveate.viewer.protocol import File
 
 CONSOLE = Console(file=StringIO())
 
@@ -37,17 +43,21 @@ def scenes(count: int, first: int, *names: str) -> Dataset[BoxedImage]:
     return Dataset("scenes", BoxedScenes(Scenes(drawings, first, count, 64, (20, 32), 2), by_group=False), "images")
 
 
-def recipe(out: Path, **changes: object) -> Detect:
+def recipe(out: Path, **changes: object) -> Recipe:
     training = Training(steps=4, learning_rate=1e-3, warmup=1, validate_every=4, save_every=4, precision="float32")
-    examples = BoxedImages(source="emoji-scenes", batch=4, size=64)
-    return Detect(examples=examples, out=out, training=training, architecture={**SIZES, **changes})
+    chosen = {"source": "emoji-scenes", "batch": 4, "size": 64, "architecture": {**SIZES, **changes}}
+    return make_recipe("detect", **chosen, out=out, training=training)
 
 
 @pytest.fixture(scope="module")
-def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
     out = tmp_path_factory.mktemp("detect") / "run"
-    recipe(out).learn(Splits(scenes(16, 0), scenes(4, 50), scenes(4, 80)), CONSOLE)
+    learn(recipe(out), Splits(scenes(16, 0), scenes(4, 50), scenes(4, 80)), CONSOLE)
     return foveate.load(out)
+
+
+def lesson(chosen: Recipe) -> Lesson:
+    return Lesson(task_class("detect"), chosen)
 
 
 def save_red(folder: Path) -> Path:
@@ -66,10 +76,12 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_run_gives_a_line_for_each_image_and_goes_on_after_a_damaged_one(
-    predictor: Predictor, files: Path, capsys: pytest.CaptureFixture[str]
+    skill: Skill, files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = str(predictor.task.out)
-    main(["run", folder, str(files), "--threshold", "0", "--json", "--picture", str(files.parent / "look.png")])
+    folder = str(skill.folder)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", folder, str(files), "--threshold", "0", "--json", "--picture", str(files.parent / "look.png")])
+    assert ended.value.code == 2
     out, err = capsys.readouterr()
     first, _, wide, damaged = out.split("\n")[:4]
     found = json.loads(first)
@@ -81,8 +93,11 @@ def test_run_gives_a_line_for_each_image_and_goes_on_after_a_damaged_one(
         left, top, right, bottom = one["box"]
         assert 0 <= left <= right <= 90
         assert 0 <= top <= bottom <= 30
-    assert (json.loads(damaged)["size"], json.loads(damaged)["objects"]) == ([0, 0], [])
+    assert "3.png cannot be read as an image" in json.loads(damaged)["error"]
     assert "3.png cannot be read as an image" in err
+    with pytest.raises(SystemExit):
+        main(["run", folder, str(files / "3.png"), str(files / "0.png"), "--threshold", "1"])
+    assert capsys.readouterr().out == f"\n{files / '0.png'}\tnothing\n"
     with PIL.Image.open(files.parent / "look.png") as picture:
         assert picture.width > 300
     with pytest.raises(SystemExit):
@@ -92,14 +107,15 @@ def test_run_gives_a_line_for_each_image_and_goes_on_after_a_damaged_one(
     assert capsys.readouterr().out == f"{files / '0.png'}\tnothing\n"
 
 
-def test_boxes_are_where_the_model_says(predictor: Predictor) -> None:
+def test_boxes_are_where_the_model_says(skill: Skill) -> None:
     """In pixels of the image, also of one that is padded to a square."""
     image = PIL.Image.new("RGB", (200, 50))
-    inputs = predictor.processor.inputs([image])
+    reads = skill.processor.reads
+    inputs, _ = reads.tensors([reads.prepare(image)])
     assert inputs["sizes"].tolist() == [[16, 64]]
-    output = predictor.forward(inputs)
+    output = skill.forward(inputs)
     (example,) = [BoxedImage("x", ((0, 0, 9, 9),), ("red",), lambda: image)]
-    line = predictor.task.measure(predictor, [example], Detecting(threshold=0)).answers[0]
+    line = skill.measure([example], ShowObjects(threshold=0))[0][0]
     _, *objects = line.split("\t")
     best = int(output.logits[0].max(-1).values.argmax())
     x, y, w, h = output.boxes[0, best].tolist()
@@ -107,29 +123,28 @@ def test_boxes_are_where_the_model_says(predictor: Predictor) -> None:
     assert [float(side) for side in objects[0].split(" ")[2:]] == pytest.approx(expected, abs=0.6)
 
 
-def test_measured_beside_trivial_ways(predictor: Predictor) -> None:
+def test_measured_beside_trivial_ways(skill: Skill) -> None:
     """A box around the whole image fits an object that fills it, and nothing else."""
     image = PIL.Image.new("RGB", (40, 40))
     filled = BoxedImage("x", ((0, 0, 40, 38),), ("red",), lambda: image)
     empty = BoxedImage("y", (), (), lambda: image)
     other = BoxedImage("z", ((0, 0, 4, 4),), ("unknown",), lambda: image)
-    usual = max(predictor.processor.labels, key=predictor.processor.labels.__getitem__)
-    ways = predictor.task.baselines(predictor, [filled, empty], Detecting())
+    labels = skill.processor.writes.labels
+    usual = max(labels, key=labels.__getitem__)
+    ways = skill.baselines([filled, empty], ShowObjects())
     whole = ways[f"the whole image, always {usual}"]
     assert whole["AP50_any_class"] == pytest.approx(100)
     assert ways[f"a mean box, always {usual}"]["AP50"] == 0
-    assert set(predictor.task.measure(predictor, [filled, empty], Detecting()).metrics) == set(whole)
-    assert "1 of 2 have classes that the model did not learn: unknown" in predictor.task.notes(
-        predictor, [filled, other]
-    )
+    assert set(skill.measure([filled, empty], ShowObjects())[1]) == set(whole)
+    assert "1 of 2 have classes that the model did not learn: unknown" in skill.notes([filled, other])
 
 
-def test_eval_of_a_users_files(predictor: Predictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_of_a_users_files(skill: Skill, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image = {"id": 1, "file_name": save_red(tmp_path).name}
     box = {"image_id": 1, "category_id": 5, "bbox": [0, 0, 64, 64]}
     table = {"images": [image], "annotations": [box], "categories": [{"id": 5, "name": "red"}]}
     (tmp_path / "all.json").write_text(json.dumps(table))
-    main(["eval", str(predictor.task.out), "--data", str(tmp_path / "all.json"), "--json"])
+    main(["eval", str(skill.folder), "--data", str(tmp_path / "all.json"), "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["images"] == 1
     whole = [name for name in found["ways"] if name.startswith("the whole image")]
@@ -138,11 +153,11 @@ def test_eval_of_a_users_files(predictor: Predictor, tmp_path: Path, capsys: pyt
 
 def test_the_papers_model_learns_too(tmp_path: Path) -> None:
     """Whole boxes and softmax, on images some of which have no object."""
-    task = recipe(tmp_path / "run", boxes="direct", no_object=True, denoising=None, norm="post")
+    chosen = recipe(tmp_path / "run", boxes="direct", no_object=True, denoising=None, norm="post")
     empty = BoxedImage("empty", (), (), lambda: PIL.Image.new("RGB", (64, 64)))
-    learn = Dataset("some", [*scenes(8, 0), *[empty] * 8], "images")
-    predictor = task.learn(Splits(learn, scenes(2, 50), scenes(2, 80)), CONSOLE)
-    (found,) = predictor.answer([str(save_red(tmp_path))], Detecting(threshold=0))
+    some = Dataset("some", [*scenes(8, 0), *[empty] * 8], "images")
+    skill = learn(chosen, Splits(some, scenes(2, 50), scenes(2, 80)), CONSOLE)
+    (found,) = skill.answer([str(save_red(tmp_path))], ShowObjects(threshold=0))
     assert len(found.objects) == 7
     assert sum(one.score for one in found.objects) < 7
 
@@ -150,9 +165,9 @@ def test_the_papers_model_learns_too(tmp_path: Path) -> None:
 def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
     red, both = scenes(16, 0, "red"), scenes(4, 0)
     with pytest.raises(UserError, match="scenes has the class 'blue', which scenes does not have"):
-        recipe(tmp_path / "a").learn(Splits(red, both, both), CONSOLE)
+        learn(recipe(tmp_path / "a"), Splits(red, both, both), CONSOLE)
     with pytest.raises(UserError, match=r"has 2 objects, but the model finds 1 at most: raise architecture.queries"):
-        recipe(tmp_path / "b", queries=1).learn(Splits(scenes(16, 0), both, both), CONSOLE)
+        learn(recipe(tmp_path / "b", queries=1), Splits(scenes(16, 0), both, both), CONSOLE)
     with pytest.raises(SystemExit):
         main(["train", "detect", "--data", str(tmp_path / "none.json"), "--out", str(tmp_path / "c")])
 
@@ -160,12 +175,39 @@ def test_what_cannot_be_learned_is_said_before_training(tmp_path: Path) -> None:
 def test_the_backbone_begins_with_trained_weights(tmp_path: Path) -> None:
     trained = foveate.create("efficientnet-lite0", classes=2)
     efficientnet.save(tmp_path / "lite", trained.state_dict(), ["a", "b"])
-    task = Detect(model="detr-lite0-tiny", start=tmp_path / "lite", architecture=SIZES)
-    model = task.build(classes=3, image_size=64).train()
+    chosen = make_recipe("detect", model="detr-lite0-tiny", start=tmp_path / "lite", architecture=SIZES)
+    model = lesson(chosen).build(classes=3, image_size=64).train()
     ours = model.backbone.state_dict()
     assert len(ours) > 50
     assert all(torch.equal(value, trained.state_dict()[name]) for name, value in ours.items())
     model.backbone.grid(torch.randn(2, 3, 32, 32))
     assert torch.equal(model.backbone.stem.norm.running_mean, trained.stem.norm.running_mean)
     with pytest.raises(UserError, match=r"lite has the family efficientnet, but the image encoder another: name"):
-        Detect(start=tmp_path / "lite", architecture=SIZES).build(classes=3)
+        lesson(make_recipe("detect", start=tmp_path / "lite", architecture=SIZES)).build(classes=3)
+
+
+def test_a_page_shows_queries_over_the_image(skill: Skill, files: Path, tmp_path: Path) -> None:
+    """Those of an image that is padded too; without any object the surest query is drawn."""
+    main(["look", str(skill.folder), str(files / "2.png"), "--out", str(tmp_path / "look.html")])
+    assert (tmp_path / "look.html").stat().st_size > 10_000
+    file = File("2.png", (files / "2.png").read_bytes())
+    found = open_model(skill.folder).look(file, 4096)
+    sites = {panel.name: panel for panel in found.document().sites}
+    cross = sites["decoder.1.cross"]
+    assert cross.keys.picture.height == cross.keys.picture.width
+    assert sites["encoder.0.self"].queries.picture == cross.keys.picture
+    assert list(cross.queries.labels) == list(sites["decoder.1.self"].keys.labels)
+    assert len(cross.queries.labels) == 7
+    (answer,) = skill.answer([str(files / "2.png")], ShowObjects(threshold=1))
+    assert answer.objects == []
+    assert [axes.get_title() for axes in skill.picture(answer).axes] == ["0 objects", answer.every[0].name]
+
+
+def test_files_of_one_content_are_on_one_side(tmp_path: Path) -> None:
+    """Copies of a file are grouped, and the last image with a class is never held out."""
+    place = save_red(tmp_path)
+    one = BoxedImage("a", (), (), lambda: PIL.Image.open(place), file=place)
+    other = BoxedImage("b", ((0, 0, 9, 9),), ("red",), lambda: PIL.Image.open(place), file=place)
+    task = task_class("detect")
+    assert task.reads.group(one) == task.reads.group(other)
+    assert task.writes.kinds(other) == {"red"}

@@ -8,8 +8,9 @@ from transformers import DetrConfig, ResNetConfig
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
 from foveate.contracts import IGNORE, Batch
+from foveate.errors import UserError
 from foveate.models.vision.detections import Detections
-from foveate.training.objectives.set_matching import FocalClasses, SetMatching, SoftmaxClasses
+from foveate.training.objectives.set_matching import FocalClasses, SetLoss, SetMatching, SoftmaxClasses
 
 
 def detections(seed: int, queries: int = 7, classes: int = 4) -> Detections:
@@ -34,7 +35,7 @@ def test_as_transformers() -> None:
     given, layers = batch(OBJECTS), [detections(1), detections(2)]
     output = layers[1]
     output.earlier = (layers[0],)
-    loss = SetMatching(SoftmaxClasses(no_object=0.1))(output, given).total / given.total_weight
+    loss = SetLoss(SoftmaxClasses(no_object=0.1))(output, given).total / given.total_weight
     (ours,) = torch.autograd.grad(loss, layers[0].boxes, retain_graph=True)
     config = DetrConfig(backbone_config=ResNetConfig(), num_labels=3, decoder_layers=2, auxiliary_loss=True)
     boxes, labels = given.targets["boxes"], given.targets["labels"]
@@ -55,12 +56,12 @@ def test_each_object_gets_the_nearest_query_and_no_query_two() -> None:
     layer = SimpleNamespace(boxes=boxes, logits=torch.zeros(1, 3, 2))
     wanted = torch.tensor([[[0.6, 0.6, 0.2, 0.2], [0.5, 0.5, 0.2, 0.2], [0.5, 0.5, 0.5, 0.5]]])
     labels = torch.tensor([[0, 1, IGNORE]])
-    matched = SetMatching(FocalClasses()).match(layer, wanted, labels)
+    matched = SetLoss(FocalClasses()).match(layer, wanted, labels)
     assert matched.tolist() == [[2, 1, IGNORE]]
 
 
 def test_more_objects_than_queries() -> None:
-    matched = SetMatching(SoftmaxClasses()).match(detections(3, queries=2), *batch([[0, 1, 2]] * 3).targets.values())
+    matched = SetLoss(SoftmaxClasses()).match(detections(3, queries=2), *batch([[0, 1, 2]] * 3).targets.values())
     assert ((matched == IGNORE).sum(1) == 1).all()
     assert (matched.sort(1).values[:, 1:] == torch.tensor([0, 1])).all()
 
@@ -69,7 +70,7 @@ def test_more_objects_than_queries() -> None:
 def test_images_without_objects(classes: object) -> None:
     """They weigh nothing, and yet they teach that there is nothing; boxes learn nothing."""
     given, output = batch([[IGNORE]] * 3), detections(4)
-    loss = SetMatching(classes)(output, given)
+    loss = SetLoss(classes)(output, given)
     loss.total.backward()
     assert given.total_weight == 0
     assert float(loss.log["box_loss"]) == float(loss.log["iou_loss"]) == 0
@@ -89,14 +90,25 @@ def test_focal_loss_by_hand() -> None:
 def test_denoising_queries_know_their_objects() -> None:
     """Boxes that are right cost nothing; groups count together as much as one."""
     given, output = batch(OBJECTS), detections(5, classes=3)
-    plain = SetMatching(FocalClasses())(output, given).total
+    plain = SetLoss(FocalClasses())(output, given).total
     labels, boxes = given.targets["labels"].repeat(1, 2), given.targets["boxes"].repeat(1, 2, 1)
     logits = torch.nn.functional.one_hot(labels.clamp_min(0), 3) * 60.0 - 30
     output.denoised = Detections(logits=logits, boxes=boxes)
-    torch.testing.assert_close(SetMatching(FocalClasses())(output, given).total, plain)
+    torch.testing.assert_close(SetLoss(FocalClasses())(output, given).total, plain)
     moved = boxes + torch.tensor([0.1, 0, 0, 0])
     output.denoised = Detections(logits=logits, boxes=moved)
-    two = SetMatching(FocalClasses())(output, given).total - plain
+    two = SetLoss(FocalClasses())(output, given).total - plain
     output.denoised = Detections(logits=logits[:, :3], boxes=moved[:, :3])
-    torch.testing.assert_close(SetMatching(FocalClasses())(output, given).total - plain, two)
+    torch.testing.assert_close(SetLoss(FocalClasses())(output, given).total - plain, two)
     assert two.item() > 4 * 5 * 0.1
+
+
+def test_the_classes_follow_from_the_model() -> None:
+    """And the weights from the settings."""
+    given, output = batch(OBJECTS), detections(6)
+    for no_object, classes in ((True, SoftmaxClasses), (False, FocalClasses)):
+        loss = SetMatching(box_weight=0.0).fit(SimpleNamespace(no_object=no_object))
+        assert isinstance(loss.classes, classes)
+        assert float(loss(output, given).log["box_loss"]) == 0 < float(loss(output, given).log["iou_loss"])
+    with pytest.raises(UserError, match=r"iou_weight is -1\.0, but must be at least 0"):
+        SetMatching(iou_weight=-1.0).check()

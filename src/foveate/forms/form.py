@@ -24,6 +24,7 @@ from foveate.errors import UserError, one_line
 from foveate.files import read_json
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, Naming
+from foveate.viewer.marks import Mark
 from foveate.viewer.protocol import Input, InputKind
 
 if TYPE_CHECKING:
@@ -103,14 +104,26 @@ class Row(NamedTuple):
     name: str
     weights: Any
     """Weights over the places of the input (S,)."""
+    mark: Mark | None = None
+    """What was found, to be drawn over the input."""
+
+
+class Fit(NamedTuple):
+    """How an image was laid into the top left corner of a square: scaled, then perhaps flipped from left to right."""
+
+    given: tuple[int, int]
+    """Width and height of the image."""
+    scaled: tuple[int, int]
+    """The same in the square."""
+    flipped: bool = False
 
 
 @dataclass
 class Changes:
     """How the inputs of a batch were changed at random in training, for targets that have to follow."""
 
-    flips: Sequence[bool] = ()
-    """Whether each image was flipped from left to right."""
+    fits: Sequence["Fit"] = ()
+    """How each image was laid into its square."""
     partners: np.ndarray | None = None
     """The example of the batch that was mixed into each one (B,)."""
     share: float = 0.0
@@ -389,6 +402,7 @@ __all__ = [
     "Answer",
     "Changes",
     "Failure",
+    "Fit",
     "Form",
     "InputForm",
     "Learned",

@@ -2,15 +2,16 @@
 
     Image            scaled so that it fills a square
     AugmentedImage   the same, changed at random in training
+    FittedImage      scaled so that it fits into a square, which is padded: whatever is in it stays in it
 
 B batch    C channels    h, w height and width in pixels
 """
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import PIL.Image
@@ -21,28 +22,73 @@ from foveate.contracts import Picture
 from foveate.data.dataset import Dataset
 from foveate.data.images.augmentation import Augmentation, mixup
 from foveate.data.images.decoded import decode_undamaged
-from foveate.data.images.decoding import read_image
-from foveate.data.images.labelled import ImageFormat, report_damaged
+from foveate.data.images.decoding import flat, read_image, turn_upright
+from foveate.data.images.labelled import ImageFormat, is_damaged, report_damaged
 from foveate.data.images.processor import choose_format, normalize
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Changes, InputForm, Learned, Naming, Prepared, Row
+from foveate.forms.form import Changes, Fit, InputForm, Learned, Naming, Prepared, Row
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image_files import image_files, without_damaged
 from foveate.forms.inputs import open_image, require_file
 from foveate.viewer.figures import plot_image_attention, plot_word_strip
+from foveate.viewer.marks import plot_marks
 from foveate.viewer.protocol import Input, InputKind
 
 PATCH = 16
 """Pixels down and across of a place, in which the cost of an image is counted."""
 
 
+SMALLEST = 0.7
+"""In training a fitted image is scaled to a random size between this share of the usual one and all of it."""
+
+GREY = 127
+"""What pads fitted images at the right and the bottom."""
+
+
 @dataclass
-class Image(InputForm):
-    """An image that fills a square: inputs `pixels` (B, C, h, w)."""
+class ImageForm(InputForm):
+    """What images have in common, however they become tensors."""
 
     kind: ClassVar[InputKind] = "image"
     name: ClassVar[str] = "image"
     worth_optimizing: ClassVar[float] = 16
+
+    def expand(self, given: Sequence[str]) -> list[str]:
+        return image_files(given)
+
+    def open(self, given: str) -> PIL.Image.Image:
+        return read_image(Path(given))
+
+    def receive(self, given: Input, name: str) -> PIL.Image.Image:
+        return open_image(require_file(given, name, "image"))
+
+    def group(self, example: Any) -> Hashable:
+        return image_digest(example)
+
+    def usable(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        return without_damaged(dataset)
+
+    def prefix(self, given: str) -> tuple[str, ...]:
+        return (given,)
+
+    def before(self, places: int, grid: GridFinder) -> int:
+        return grid(places)[2]
+
+    def picture(self, value: PIL.Image.Image) -> np.ndarray:
+        """The image as the model sees it, (h, w, C)."""
+        raise NotImplementedError
+
+    def axis(self, value: PIL.Image.Image, prepared: Any, grid: GridFinder) -> Naming:
+        return grid_names(self.picture(value), grid)
+
+    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        """The image beside where it was looked at; for several rows a strip with the image once for each."""
+        return draw_over(self.picture(value), rows, title, grid)
+
+
+@dataclass
+class Image(ImageForm):
+    """An image that fills a square: inputs `pixels` (B, C, h, w)."""
 
     size: int | None = None
     """Height and width that images are scaled to. By default their own, if all are square, equal and at most 256, else
@@ -73,18 +119,6 @@ class Image(InputForm):
     def sizes(self) -> dict[str, int]:
         return {"channels": self.square.channels, "image_size": self.square.size}
 
-    def expand(self, given: Sequence[str]) -> list[str]:
-        return image_files(given)
-
-    def open(self, given: str) -> PIL.Image.Image:
-        return read_image(Path(given))
-
-    def receive(self, given: Input, name: str) -> PIL.Image.Image:
-        return open_image(require_file(given, name, "image"))
-
-    def group(self, example: Any) -> Hashable:
-        return image_digest(example)
-
     def prepare(self, value: PIL.Image.Image) -> np.ndarray:
         """8-bit pixels (C, h, w)."""
         return self.square.pixels(value)
@@ -102,25 +136,8 @@ class Image(InputForm):
     ) -> tuple[dict[str, Tensor], Changes]:
         return {"pixels": normalize(np.stack(list(prepared)))}, Changes()
 
-    def usable(self, dataset: Dataset[Any]) -> Dataset[Any]:
-        return without_damaged(dataset)
-
-    def prefix(self, given: str) -> tuple[str, ...]:
-        return (given,)
-
-    def before(self, places: int, grid: GridFinder) -> int:
-        return grid(places)[2]
-
     def picture(self, value: PIL.Image.Image) -> np.ndarray:
-        """The image as the model sees it, (h, w, C)."""
         return np.ascontiguousarray(self.square.pixels(value).transpose(1, 2, 0))
-
-    def axis(self, value: PIL.Image.Image, prepared: np.ndarray, grid: GridFinder) -> Naming:
-        return grid_names(self.picture(value), grid)
-
-    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
-        """The image beside where it was looked at; for several rows a strip with the image once for each."""
-        return draw_over(self.picture(value), rows, title, grid)
 
 
 @dataclass
@@ -143,6 +160,91 @@ class AugmentedImage(Augmentation, Image):
         return {"pixels": mixed}, Changes(partners=partners, share=share)
 
 
+class Unread(NamedTuple):
+    """An image that is decoded whenever it is asked for: all of them do not fit into memory."""
+
+    read: Callable[[], PIL.Image.Image]
+
+
+class Fitted(NamedTuple):
+    """An image that was scaled so that it fits into a square."""
+
+    pixels: np.ndarray
+    """(3, h, w) in 8 bits, without padding."""
+    fit: Fit
+
+
+@dataclass
+class FittedImage(ImageForm):
+    """An image that fits into the top left corner of a square: inputs `pixels` (B, 3, s, s), and `sizes` (B, 2), the
+    height and the width of each image in it."""
+
+    size: int = 128
+    """Length of the longer side that images are scaled to."""
+    augment: bool = True
+    """Flip images and make them smaller in training."""
+
+    def check(self) -> None:
+        at_least(1, "size", self.size)
+
+    def sizes(self) -> dict[str, int]:
+        return {"image_size": self.size}
+
+    def open(self, given: str) -> PIL.Image.Image:
+        return turn_upright(super().open(given))
+
+    def prepare(self, value: PIL.Image.Image) -> Fitted:
+        return self.fitted(value)
+
+    def prepare_all(self, dataset: Dataset[Any]) -> Prepared:
+        """They stay where they are: each is scaled anew in training."""
+        damaged = {number: example for number, example in enumerate(dataset) if is_damaged(example)}
+        if len(damaged) == len(dataset):
+            raise UserError(f"{dataset.name}: none of the {len(dataset):,} images can be read")
+        kept = [number for number in range(len(dataset)) if number not in damaged]
+        return Prepared([Unread(dataset[number].read) for number in kept], kept, report_damaged([*damaged.values()]))
+
+    def places(self, prepared: Fitted) -> int:
+        return count_places((self.size, self.size))
+
+    def tensors(
+        self, prepared: Sequence[Fitted | Unread], generator: np.random.Generator | None = None
+    ) -> tuple[dict[str, Tensor], Changes]:
+        images = []
+        for one in prepared:
+            share, flip = 1.0, False
+            if generator is not None and self.augment:
+                share, flip = generator.uniform(SMALLEST, 1), bool(generator.random() < 0.5)
+            images.append(one if isinstance(one, Fitted) else self.fitted(one.read(), share, flip))
+        pixels = np.full((len(images), 3, self.size, self.size), GREY, np.uint8)
+        for square, image in zip(pixels, images, strict=True):
+            square[:, : image.pixels.shape[1], : image.pixels.shape[2]] = image.pixels
+        sizes = torch.tensor([image.fit.scaled[::-1] for image in images])
+        return {"pixels": normalize(pixels), "sizes": sizes}, Changes(fits=[image.fit for image in images])
+
+    def fitted(self, image: PIL.Image.Image, share: float = 1.0, flip: bool = False) -> Fitted:
+        """An image whose longer side takes this share of the square's, perhaps flipped from left to right."""
+        side = self.size * share
+        width, height = (max(1, round(side * part / max(image.size))) for part in image.size)
+        scaled = flat(image).convert("RGB")
+        if scaled.size != (width, height):
+            scaled = scaled.resize((width, height), PIL.Image.Resampling.BILINEAR)
+        pixels = np.asarray(scaled).transpose(2, 0, 1)
+        return Fitted(pixels[..., ::-1] if flip else pixels, Fit(image.size, (width, height), flip))
+
+    def picture(self, value: PIL.Image.Image) -> np.ndarray:
+        picture = np.full((self.size, self.size, 3), GREY, np.uint8)
+        pixels = self.fitted(value).pixels
+        picture[: pixels.shape[1], : pixels.shape[2]] = pixels.transpose(1, 2, 0)
+        return picture
+
+    def draw(self, value: PIL.Image.Image, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
+        """What was found over the whole image, and for each part of it where it was looked at."""
+        if any(row.mark is not None for row in rows):
+            return draw_over(np.asarray(flat(value).convert("RGB")), rows, title, grid, max(value.size))
+        return super().draw(value, rows, title, grid)
+
+
 def count_places(size: Sequence[int]) -> int:
     """The patches of 16 x 16 pixels that an image of this height and width has."""
     height, width = size
@@ -158,14 +260,22 @@ def image_digest(example: Any) -> bytes:
     return hashlib.blake2b(f"{image.mode}{image.size}".encode() + image.tobytes(), digest_size=8).digest()
 
 
-def draw_over(picture: np.ndarray, rows: Sequence[Row], title: str, grid: GridFinder) -> Picture | None:
-    """A picture (h, w, C) with the weights of rows over it, which are those of a grid, perhaps after a class token."""
+def draw_over(
+    picture: np.ndarray, rows: Sequence[Row], title: str, grid: GridFinder, side: int | None = None
+) -> Picture | None:
+    """A picture (h, w, C) with the weights of rows over it, which are those of a grid, perhaps after a class token.
+
+    The grid covers the picture, or a square at its top left with this side. Marks of the rows are drawn too.
+    """
     if not rows:
         return None
     maps = []
     for row in rows:
         down, across, before = grid(len(row.weights))
         maps.append(row.weights[before:].reshape(down, across))
+    if marks := [row.mark for row in rows if row.mark is not None]:
+        down, across = (side, side) if side is not None else picture.shape[:2]
+        return plot_marks(picture, marks, [np.asarray(one) for one in maps], (0, across, down, 0), title)
     if len(rows) == 1:
         return plot_image_attention(picture, np.asarray(maps[0]), title)
     return plot_word_strip(picture, [row.name for row in rows], torch.stack(list(map(torch.as_tensor, maps))), title)

@@ -93,7 +93,6 @@ TASKS: dict[str, Row] = {
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),
-    "detect": Row("foveate.tasks.detect", "Detect", ("detr",)),
 }
 """The row of each task."""
 

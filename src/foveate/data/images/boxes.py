@@ -35,6 +35,8 @@ class BoxedImage:
     """Decodes the image. Raises UserError where it is damaged."""
     identity: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
     """Something shorter that stands for the pixels, if there is."""
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """The file that `read` decodes, if there is one."""
 
     def content(self) -> bytes:
         """Boxes, labels and pixels, if they can be read."""
@@ -202,4 +204,5 @@ def _example(
         else:
             left_out["boxes without an area in their image"] += 1
     labels, boxes = tuple(label for label, _ in kept), tuple(box for _, box in kept)
-    return BoxedImage(str(file), boxes, labels, lambda: turn_upright(read_image(file)) if turned else read_image(file))
+    read = (lambda: turn_upright(read_image(file))) if turned else (lambda: read_image(file))
+    return BoxedImage(str(file), boxes, labels, read, file=file)

@@ -3,6 +3,7 @@
 B  batch    Q  queries    K  objects of an image, padded    N  classes
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,12 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from foveate.contracts import IGNORE, Batch
-from foveate.errors import UserError
+from foveate.errors import UserError, at_least
 from foveate.nn import box_corners, generalized_iou
 from foveate.training.objectives.objective import Loss
-
-BOX, IOU = 5.0, 2.0
-"""Weights of the distance of boxes and of their generalized IoU, in the loss and in matching."""
 
 
 @runtime_checkable
@@ -76,7 +74,26 @@ class FocalClasses:
         return wrong, self.alpha * (1 - share) ** self.gamma * F.softplus(-logits)
 
 
+@dataclass
 class SetMatching:
+    """The settings of `SetLoss`."""
+
+    box_weight: float = 5.0
+    """Weight of the distance of boxes, in the loss and in matching."""
+    iou_weight: float = 2.0
+    """Weight of how little boxes overlap (generalized IoU), in the loss and in matching."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        for name in ("box_weight", "iou_weight"):
+            at_least(0, name, getattr(self, name))
+
+    def fit(self, architecture: Any) -> "SetLoss":
+        """The loss for the classes that a model decides: one by one, or with one for "no object"."""
+        return SetLoss(SoftmaxClasses() if architecture.no_object else FocalClasses(), self)
+
+
+class SetLoss:
     """Gives each object the query that fits it best, no query twice, and compares them; other queries have no object.
 
     The output is a `Detections`; each of its earlier layers is matched anew and counts as much as the last one. Targets
@@ -84,8 +101,8 @@ class SetMatching:
     layer.
     """
 
-    def __init__(self, classes: ClassLoss) -> None:
-        self.classes = classes
+    def __init__(self, classes: ClassLoss, settings: SetMatching | None = None) -> None:
+        self.classes, self.settings = classes, settings or SetMatching()
 
     def __call__(self, output: Any, batch: Batch) -> Loss:
         boxes, labels = batch.targets["boxes"], batch.targets["labels"]
@@ -104,8 +121,10 @@ class SetMatching:
         assign = _scipy_assignment()
         found = layer.boxes.float()
         cost = self.classes.cost(layer.logits.float(), labels.clamp_min(0))
-        cost = cost + BOX * torch.cdist(found, boxes, p=1)
-        cost = cost - IOU * generalized_iou(box_corners(found)[:, :, None], box_corners(boxes)[:, None])
+        cost = cost + self.settings.box_weight * torch.cdist(found, boxes, p=1)
+        cost = cost - self.settings.iou_weight * generalized_iou(
+            box_corners(found)[:, :, None], box_corners(boxes)[:, None]
+        )
         costs, real = cost.nan_to_num(1e6, 1e6, -1e6).cpu().numpy(), (labels != IGNORE).cpu().numpy()
         matched = np.full(labels.shape, IGNORE, np.int64)
         for row, places in enumerate(map(np.flatnonzero, real)):
@@ -120,22 +139,22 @@ class SetMatching:
         wanted = labels.new_full(layer.logits.shape[:2], IGNORE)
         wanted[rows, queries] = labels[rows, places]
         classes = self.classes.loss(layer.logits.float(), wanted, len(rows))
-        return {"class_loss": classes, **_box_losses(layer.boxes.float()[rows, queries], boxes[rows, places])}
+        return {"class_loss": classes, **self._box_losses(layer.boxes.float()[rows, queries], boxes[rows, places])}
 
     def _denoise(self, layer: Any, boxes: Tensor, labels: Tensor) -> Tensor:
         """The losses of the denoising queries, whose objects are known, by group."""
         groups = layer.boxes.shape[1] // labels.shape[1]
         labels, boxes = labels.repeat(1, groups), boxes.repeat(1, groups, 1)
         real: Bool[Tensor, "B T"] = labels != IGNORE
-        losses = _box_losses(layer.boxes.float()[real], boxes[real])
+        losses = self._box_losses(layer.boxes.float()[real], boxes[real])
         classes = self.classes.loss(layer.logits.float()[real][None], labels[real][None], int(real.sum()))
         return (classes + sum(losses.values())) / groups
 
-
-def _box_losses(found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> dict[str, Tensor]:
-    """The summed distances of boxes, and how much they miss of an IoU of 1."""
-    agreement = generalized_iou(box_corners(found), box_corners(wanted))
-    return {"box_loss": BOX * (found - wanted).abs().sum(), "iou_loss": IOU * (1 - agreement).sum()}
+    def _box_losses(self, found: Float[Tensor, "M 4"], wanted: Float[Tensor, "M 4"]) -> dict[str, Tensor]:
+        """The summed distances of boxes, and how much they miss of an IoU of 1."""
+        agreement = generalized_iou(box_corners(found), box_corners(wanted))
+        distance, missing = (found - wanted).abs().sum(), (1 - agreement).sum()
+        return {"box_loss": self.settings.box_weight * distance, "iou_loss": self.settings.iou_weight * missing}
 
 
 def _pick(scores: Float[Tensor, "B Q N"], labels: Int[Tensor, "B K"]) -> Float[Tensor, "B Q K"]:

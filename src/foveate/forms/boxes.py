@@ -1,0 +1,283 @@
+"""Boxes: the objects in an image, each with a class, found by queries.
+
+B batch    Q queries    K objects of an image, padded    N classes    G groups of noisy boxes
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from foveate.contracts import IGNORE
+from foveate.data.dataset import Dataset
+from foveate.data.images.boxes import BoxedImage
+from foveate.data.images.decoding import DamagedImage
+from foveate.errors import UserError
+from foveate.forms.checks import unseen_labels
+from foveate.forms.form import Answer, Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.image import Fitted
+from foveate.forms.label import count_labels
+from foveate.forms.naming import DecoderNames, token_names
+from foveate.metrics.detection import Boxes as ScoredBoxes
+from foveate.metrics.detection import detection_metrics
+from foveate.nn import box_corners
+from foveate.viewer.marks import Mark
+
+MOVED = 0.4
+"""Noisy boxes are moved by up to this share of half their size, and their size changes by up to this share."""
+
+RELABELLED = 0.2
+"""Share of noisy boxes with a random label."""
+
+WHOLE = (0.5, 0.5, 1.0, 1.0)
+"""The box around a whole image: centre and size."""
+
+
+@dataclass
+class ShowObjects:
+    """Which objects are shown."""
+
+    threshold: float = 0.5
+    """The least score of an object that is shown. Measures count all."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        if not 0 <= self.threshold <= 1:
+            raise UserError(f"threshold is {self.threshold}, but must be from 0 to 1")
+
+
+@dataclass
+class FoundObject:
+    """An object in an image."""
+
+    label: str
+    score: float
+    """How sure the model is, 0 to 1."""
+    box: tuple[float, ...]
+    """Left, top, right and bottom in pixels."""
+    query: int
+    """The number of the query that found it."""
+
+    @property
+    def name(self) -> str:
+        """Label and score."""
+        return f"{self.label} {self.score:.2f}"
+
+
+@dataclass(kw_only=True)
+class BoxesAnswer(Answer):
+    """The objects of an image, the surest one first."""
+
+    size: tuple[int, int] = (0, 0)
+    """Width and height of the image."""
+    every: list[FoundObject] = field(default_factory=list, repr=False)
+    """What each query found, the surest one first."""
+    threshold: float = field(default=0.0, repr=False)
+    """The least score of an object that is shown."""
+    scored: ScoredBoxes | None = field(default=None, repr=False, compare=False)
+    """What each query found, as numbers."""
+
+    @property
+    def objects(self) -> list[FoundObject]:
+        """The objects that are shown."""
+        return [one for one in self.every if one.score >= self.threshold]
+
+    @property
+    def cells(self) -> list[str]:
+        """Label, score and box of each object."""
+        found = [f"{one.name} {' '.join(f'{side:.0f}' for side in one.box)}" for one in self.objects]
+        return found or ["nothing"]
+
+    @property
+    def title(self) -> str:
+        count = len(self.objects)
+        return f"{count} objects" if count != 1 else "1 object"
+
+    def json_values(self) -> dict[str, Any]:
+        return {"place": self.given, "size": list(self.size), "objects": [asdict(one) for one in self.objects]}
+
+
+@dataclass
+class Boxes(OutputForm):
+    """Objects: targets `boxes` (B, K, 4), as shares of the image, and `labels` (B, K), with IGNORE for padding.
+
+    Outputs have logits (B, Q, N), perhaps with one more of no object, and `boxes` (B, Q, 4). With `denoising` groups
+    the model also reads `noisy_boxes` (B, G, K, 4) and `noisy_labels` (B, G, K) in training.
+    """
+
+    options: ClassVar[type[Any]] = ShowObjects
+    eval_options: ClassVar[type[Any]] = ShowObjects
+    metric: ClassVar[str] = "AP50"
+
+    labels: Learned[dict[str, int]] = field(default_factory=dict)
+    """How often each label occurs in training; the classes of the model in their order."""
+    usual_box: Learned[tuple[float, ...]] = WHOLE
+    """The mean box of the most frequent label's objects, to compare with: centre and size, as shares of the image."""
+    denoising: Learned[int | None] = None
+    """Groups of noisy boxes that the model reads."""
+
+    def learn(self, train: Dataset[BoxedImage], reads: Any, architecture: Any) -> "Boxes":
+        for example in train:
+            if len(example.boxes) > (most := architecture.queries):
+                raise UserError(
+                    f"{example.place} has {len(example.boxes)} objects, but the model finds {most} at most: "
+                    f"raise architecture.queries"
+                )
+        labels = count_labels(label for example in train for label in example.labels)
+        return Boxes(labels, mean_box(train, most_frequent(labels)), architecture.denoising)
+
+    def sizes(self) -> dict[str, int]:
+        return {"classes": len(self.labels)}
+
+    def kinds(self, example: BoxedImage) -> set[str]:
+        return set(example.labels)
+
+    def check_examples(self, train: Dataset[BoxedImage], validation: Dataset[BoxedImage], example: str) -> None:
+        known = {label for one in train for label in one.labels}
+        if others := {label for one in validation for label in one.labels} - known:
+            raise UserError(f"{validation.name} has the class '{min(others)}', which {train.name} does not have")
+
+    def prepare(self, example: BoxedImage) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Corners in pixels and classes (K,), with IGNORE in the end for objects of classes that are not known."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        known = [place for place, label in enumerate(example.labels) if label in numbers]
+        boxes = np.array(example.boxes, np.float32).reshape(-1, 4)[known]
+        labels = np.full(len(example.labels), IGNORE, np.int64)
+        labels[: len(known)] = [numbers[example.labels[place]] for place in known]
+        return [(boxes, labels)]
+
+    def tensors(
+        self,
+        prepared: Sequence[tuple[np.ndarray, np.ndarray]],
+        changes: Changes,
+        generator: np.random.Generator | None,
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        count = max(1, *(len(own) for _, own in prepared))
+        boxes = np.full((len(prepared), count, 4), 0.5, np.float32)
+        labels = np.full((len(prepared), count), IGNORE, np.int64)
+        for row, ((corners, own), fit) in enumerate(zip(prepared, changes.fits, strict=True)):
+            boxes[row, : len(corners)] = shares(corners, fit)
+            labels[row, : len(own)] = own
+        more = self._noisy(boxes, labels, generator) if generator is not None and self.denoising else {}
+        targets = {"boxes": torch.from_numpy(boxes), "labels": torch.from_numpy(labels)}
+        return more, targets, torch.from_numpy((labels != IGNORE).sum(1))
+
+    def _noisy(self, boxes: np.ndarray, labels: np.ndarray, generator: np.random.Generator) -> dict[str, Tensor]:
+        """Variants of the boxes in groups, as in Li et al. 2022 (https://arxiv.org/abs/2203.01305, section 4.1)."""
+        noise = generator.uniform(-MOVED, MOVED, (len(boxes), self.denoising or 0, *boxes.shape[1:]))
+        centre, size = boxes[:, None, :, :2], boxes[:, None, :, 2:]
+        noisy = np.concatenate([centre + noise[..., :2] * size / 2, size * (1 + noise[..., 2:])], -1)
+        others = generator.integers(0, len(self.labels), noise.shape[:-1])
+        given = np.broadcast_to(labels[:, None], others.shape)
+        drawn = (generator.random(others.shape) < RELABELLED) & (given != IGNORE)
+        return {
+            "noisy_boxes": torch.from_numpy(noisy.clip(1e-3, 1 - 1e-3).astype(np.float32)),
+            "noisy_labels": torch.from_numpy(np.where(drawn, others, given)),
+        }
+
+    # -- answers
+
+    def decide(
+        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Fitted], options: ShowObjects
+    ) -> list[BoxesAnswer]:
+        output = model(**inputs)
+        logits, boxes = output.logits.float(), box_corners(output.boxes.float()).cpu().numpy()
+        with_nothing = logits.shape[-1] > len(self.labels)
+        shares = (logits.softmax(-1)[..., :-1] if with_nothing else logits.sigmoid()).cpu()
+        scores, labels = (part.numpy() for part in shares.max(-1))
+        found = []
+        for row, image in enumerate(prepared):
+            width, height = image.fit.given
+            corners = boxes[row].clip(0, 1) * np.array([width, height, width, height])
+            found.append(self._answer(ScoredBoxes(corners, labels[row], scores[row]), image.fit, options.threshold))
+        return found
+
+    def _answer(self, scored: ScoredBoxes, fit: Fit, threshold: float) -> BoxesAnswer:
+        names, scores = [*self.labels], np.asarray(scored.scores)
+        every = [
+            FoundObject(
+                names[scored.labels[query]],
+                float(scores[query]),
+                tuple(round(float(side), 1) for side in scored.boxes[query]),
+                int(query),
+            )
+            for query in np.argsort(-scores)
+        ]
+        return BoxesAnswer(size=fit.given, every=every, threshold=threshold, scored=scored)
+
+    def metrics(self, answers: Sequence[BoxesAnswer], examples: Sequence[BoxedImage]) -> dict[str, float]:
+        found = [one.scored for one in answers if one.scored is not None]
+        return detection_metrics(found, self._right(examples))
+
+    def _right(self, examples: Sequence[BoxedImage]) -> list[ScoredBoxes]:
+        """The objects of each image; a class that the model does not know is one that it never finds."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        found = []
+        for example in examples:
+            labels = [numbers.setdefault(label, len(numbers)) for label in example.labels]
+            found.append(ScoredBoxes(np.array(example.boxes, np.float64).reshape(-1, 4), np.array(labels, np.int64)))
+        return found
+
+    def baselines(
+        self, reads: Any, examples: Sequence[BoxedImage], train: Callable[[], Dataset[Any]]
+    ) -> dict[str, dict[str, float]]:
+        """One box of the most frequent class in each image: the whole image, or the mean box of that class."""
+        usual, right = most_frequent(self.labels), self._right(examples)
+        label = np.array([[*self.labels].index(usual)])
+        sizes = [reads.value(example).size for example in examples]
+        ways = {}
+        for name, share in (("the whole image", WHOLE), ("a mean box", self.usual_box)):
+            corners = box_corners(torch.tensor([share])).numpy()
+            boxes = [ScoredBoxes(corners * np.array([*size, *size]), label, np.ones(1)) for size in sizes]
+            ways[f"{name}, always {usual}"] = detection_metrics(boxes, right)
+        return ways
+
+    def notes(self, examples: Sequence[BoxedImage]) -> list[str]:
+        return unseen_labels("classes", [label for example in examples for label in example.labels], self.labels)
+
+    # -- looking
+
+    def axis(self, answer: BoxesAnswer) -> DecoderNames:
+        """The queries, by what they found."""
+        shown = {one.query: one.name for one in answer.objects}
+        queries = token_names([shown.get(query, f"query {query}") for query in range(len(answer.every))])
+        return DecoderNames(queries, queries, "decoder", len(answer.every))
+
+    def rows(self, sight: Any, model: nn.Module, answer: BoxesAnswer, before: int) -> list[Row]:
+        """Where the query of each object looked in the last layer; the surest query where nothing is shown."""
+        cross = [site for site in sight.sites if site.endswith("cross")]
+        if not cross:
+            return []
+        weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
+        return [
+            Row(one.name, weights[one.query], Mark(one.name, one.box)) for one in answer.objects or answer.every[:1]
+        ]
+
+
+def most_frequent(labels: Mapping[str, int]) -> str:
+    """The label that occurs most often in training."""
+    return max(labels, key=labels.__getitem__)
+
+
+def mean_box(train: Dataset[BoxedImage], label: str) -> tuple[float, ...]:
+    """The mean of a label's boxes in up to 200 images: centre and size, as shares of the image."""
+    found = []
+    for example in train.some(200):
+        boxes = [box for box, own in zip(example.boxes, example.labels, strict=True) if own == label]
+        with suppress(DamagedImage):
+            size = example.read().size
+            found += [shares(np.array([box]), Fit(size, size))[0] for box in boxes]
+    return tuple(map(float, np.mean(found, 0))) if found else WHOLE
+
+
+def shares(corners: np.ndarray, fit: Fit) -> np.ndarray:
+    """Corners in pixels (K, 4) as centre and size in shares of the image, flipped as it was."""
+    sides = corners / np.array([*fit.given, *fit.given], np.float32)
+    found = np.concatenate([(sides[:, :2] + sides[:, 2:]) / 2, sides[:, 2:] - sides[:, :2]], 1)
+    if fit.flipped:
+        found[:, 0] = 1 - found[:, 0]
+    return found
