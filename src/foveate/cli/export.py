@@ -17,13 +17,15 @@ from foveate.tasks.completion.completer import Completer
 from foveate.tasks.completion.exporting import as_completer
 from foveate.tasks.export.adapter import export_adapter
 from foveate.tasks.export.cloze import export_cloze, fills_in_words
+from foveate.tasks.export.images import export_images, exports_images
 from foveate.tasks.export.labels import export_labels, gives_labels
 
 
 @dataclass
 class Export:
     """Write a GPT, GPT-NeoX or Llama, a BERT that labels texts, pairs or words, a GPT that labels texts, or a BERT or
-    XLNet that fills in words as a Hugging Face folder, which transformers loads with the same logits; a language model,
+    XLNet that fills in words, a vision Transformer, Swin, ConvNeXt, ResNet or DETR as a Hugging Face folder, which
+    transformers loads with the same logits; a language model,
     a BERT or a classifier of images as an ONNX file; or the low-rank updates of a classifier that was trained with
     --lora as an adapter of peft."""
 
@@ -52,7 +54,8 @@ def main(arguments: Sequence[str]) -> None:
         worst = export_to_onnx(task, options.out)
         print(f"wrote {options.out / MODEL}; onnxruntime's logits differ from PyTorch's by at most {worst:.1e}")
         return
-    for belongs, export in ((gives_labels, export_labels), (fills_in_words, export_cloze)):
+    ways = ((gives_labels, export_labels), (fills_in_words, export_cloze), (exports_images, export_images))
+    for belongs, export in ways:
         if belongs(task):
             print(f"wrote {options.out}; try: {export(task, options.out)}.from_pretrained('{options.out}')")
             return

@@ -130,7 +130,9 @@ class Label(OutputForm):
     def baselines(
         self, reads: Any, examples: Sequence[Any], train: Callable[[], Dataset[Any]]
     ) -> dict[str, dict[str, float]]:
-        """Always the label that is most frequent in training."""
+        """Always the label that is most frequent in training; nothing where that is not known, as of public weights."""
+        if not any(self.labels.values()):
+            return {}
         return label_baseline(self.labels, [one.label for one in examples])
 
     def notes(self, examples: Sequence[Any]) -> list[str]:

@@ -24,6 +24,8 @@ class Layout:
     """Our config from what `config.json` holds and where it is; UserError for what our models do not have."""
     write_config: Callable[[Any], dict[str, Any]]
     """The inverse, with "model_type" and "architectures"."""
+    aliases: Callable[[Any], Mapping[str, str]] = lambda config: {}
+    """Other public names of modules, such as those of older files, each with the one that the table has."""
 
 
 HEAD_FIELDS = ("window", "split", "head_widths")
@@ -70,6 +72,14 @@ class ConfigReader:
         if not fits or (not isinstance(value, bool) and not 0 <= value < MOST):
             raise UserError(f"{self._where} has the {name} {show_value(value)}, which cannot be")
         return value
+
+    def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """A list of sizes, such as one for each stage. UserError for anything else."""
+        found = self._values.get(name, list(default))
+        fits = isinstance(found, list | tuple) and found and all(type(one) is int and 0 < one < MOST for one in found)
+        if not fits:
+            raise UserError(f"{self._where} has the {name} {show_value(found)}, which cannot be")
+        return tuple(found)
 
     def choice(self, name: str, default: str, known: Mapping[str, str]) -> Any:
         """Our name of a choice. UserError for one that our models do not have."""

@@ -28,8 +28,16 @@ MODEL_TYPES = {
     "llama": "foveate.interop.keys.llama",
     "whisper": "foveate.interop.keys.whisper",
     "xlnet": "foveate.interop.keys.xlnet",
+    "vit": "foveate.interop.keys.vit",
+    "swin": "foveate.interop.keys.swin",
+    "convnext": "foveate.interop.keys.convnext",
+    "resnet": "foveate.interop.keys.resnet",
+    "detr": "foveate.interop.keys.detr",
 }
 """The module with the LAYOUT of each "model_type" that our models are equal to."""
+
+COUNTER = ".num_batches_tracked"
+"""What the names of tensors end with that batch norms count steps in; files of fixed norms lack them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,8 @@ def layout_of(folder: Path) -> Layout:
 
 
 def head_of(folder: Path) -> str:
-    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", or "none"."""
+    """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label" of an
+    image, "boxes" in it, or "none"."""
     named = header_of(folder).architectures
     return layout_of(folder).architectures[named[0]] if named else "words"
 
@@ -100,7 +109,8 @@ def layout_for(family: str) -> Layout:
         layout: Layout = importlib.import_module(module).LAYOUT
         if layout.family == family:
             return layout
-    raise UserError(f"a {family} has no public layout to write; gpt, gpt-neox, llama and xlnet have one")
+    known = sorted({importlib.import_module(module).LAYOUT.family for module in MODEL_TYPES.values()} - {"whisper"})
+    raise UserError(f"a {family} has no public layout to write; {', '.join(known[:-1])} and {known[-1]} have one")
 
 
 def check_tokenizer(largest: int, model: Any) -> None:
@@ -120,19 +130,31 @@ def read_folder(folder: Path) -> PublicModel:
     files = weight_files(folder)
     config = layout.read_config(values, str(where))
     if (head := head_of(folder)) != "words":
-        config.head, config.classes = head, len(label_names(values, str(where)))
+        config.classes = len(label_names(values, str(where)))
+        if hasattr(config, "head"):
+            config.head = head
         if hasattr(config, "label_bias"):
             config.label_bias = head == "tokens"
     with torch.device("meta"):
         empty = models.build(layout.family, config)
     key_map = layout.key_map(config)
     parts = [read_tensors(file).tensors for file in files]
-    state = key_map.complete({name: value for part in parts for name, value in part.items()})
-    _check(state, key_map.to_public(empty.state_dict()), key_map, folder)
+    aliases = layout.aliases(config)
+    state = key_map.complete({_renamed(name, aliases): value for part in parts for name, value in part.items()})
+    wanted = key_map.to_public(empty.state_dict())
+    counters = (name for name in wanted if name.endswith(COUNTER))
+    state |= {name: torch.zeros((), dtype=torch.long) for name in counters if name not in state}
+    _check(state, wanted, key_map, folder)
     with skip_init():
         model = models.build(layout.family, config)
     model.load_state_dict(key_map.to_ours(state))
     return PublicModel(layout.family, model.eval(), values)
+
+
+def _renamed(name: str, aliases: Mapping[str, str]) -> str:
+    """The name of a tensor, whose module may have another one in the table."""
+    module, dot, leaf = name.rpartition(".")
+    return f"{aliases[module]}{dot}{leaf}" if module in aliases else name
 
 
 def write_folder(folder: Path, family: str, model: nn.Module, more: Mapping[str, Any]) -> None:
@@ -169,5 +191,5 @@ def _check(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor], key_map: K
             raise UserError(
                 f"{folder}: '{name}' is {tuple(state[name].shape)}, but {tuple(tensor.shape)} by its config.json"
             )
-        if not state[name].is_floating_point():
+        if tensor.is_floating_point() and not state[name].is_floating_point():
             raise UserError(f"{folder}: '{name}' is of the type {state[name].dtype}, which is no floating-point number")

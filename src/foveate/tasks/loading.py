@@ -12,6 +12,7 @@ from foveate.errors import UserError, unknown
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, task_class
+from foveate.tasks.checkpoint import ImageFolders, reads_images
 from foveate.tasks.learning import ProcessorOf, learn
 from foveate.tasks.recipe import Recipe
 from foveate.tasks.run_folder import describe, load_run
@@ -39,6 +40,8 @@ def load(folder: Path | str, device: str = "cpu") -> "LoadedPredictor":
 def opener(folder: Path) -> Any:
     """What loads the model of a folder, whoever wrote it."""
     if is_public(folder):
+        if reads_images(folder):
+            return ImageFolders(folder)
         if header_of(folder).model_type in ("bert", "roberta"):
             from foveate.tasks.public import openers
 

@@ -1,6 +1,20 @@
-"""timm's names for a ConvNeXt: `convnext_tiny` and the others."""
+"""Other libraries' names for a ConvNeXt: transformers' `ConvNextForImageClassification`, and timm's `convnext_tiny` and
+the others."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.interop.key_map import KeyMap
+from foveate.interop.layout import ConfigReader, Layout
 from foveate.models.vision.convnext import ConvNeXtConfig
+
+_TRANSFORMERS = {
+    "convolution": "dwconv",
+    "norm": "layernorm",
+    "inner": "pwconv1",
+    "outer": "pwconv2",
+    "scale": "layer_scale_parameter",
+}
 
 _BRANCH = {"convolution": "conv_dw", "norm": "norm", "inner": "mlp.fc1", "outer": "mlp.fc2", "scale": "gamma"}
 
@@ -15,3 +29,63 @@ def timm(config: ConvNeXtConfig) -> dict[str, str]:
             for ours, theirs in _BRANCH.items():
                 names[f"stages.{stage}.{block}.branch.{ours}"] = f"stages.{stage}.blocks.{block}.{theirs}"
     return names
+
+
+def transformers(config: ConvNeXtConfig) -> dict[str, str]:
+    """For every ConvNeXt. The names are those in files."""
+    names = {
+        "reductions.0.0": "convnext.embeddings.patch_embeddings",
+        "reductions.0.1": "convnext.embeddings.layernorm",
+        "norm": "convnext.layernorm",
+        "output": "classifier",
+    }
+    for stage, count in enumerate(config.blocks):
+        place = f"convnext.encoder.stages.{stage}"
+        if stage:
+            names |= {f"reductions.{stage}.{part}": f"{place}.downsampling_layer.{part}" for part in range(2)}
+        for block in range(count):
+            for ours, theirs in _TRANSFORMERS.items():
+                names[f"stages.{stage}.{block}.branch.{ours}"] = f"{place}.layers.{block}.{theirs}"
+    return names
+
+
+def read_config(values: Mapping[str, Any], where: str) -> ConvNeXtConfig:
+    """The config of a `config.json`. UserError for what our models do not have."""
+    read = ConfigReader(values, where)
+    read.require(hidden_act="gelu")
+    return ConvNeXtConfig(
+        classes=1,
+        channels=read.get("num_channels", 3),
+        patch=read.get("patch_size", 4),
+        blocks=read.numbers("depths", (3, 3, 9, 3)),
+        widths=read.numbers("hidden_sizes", (96, 192, 384, 768)),
+        layer_scale=read.get("layer_scale_init_value", 1e-6),
+        depth_dropout=read.get("drop_path_rate", 0.0),
+        epsilon=read.get("layer_norm_eps", 1e-12),
+    )
+
+
+def write_config(config: ConvNeXtConfig) -> dict[str, Any]:
+    """The inverse of `read_config`."""
+    return {
+        "model_type": "convnext",
+        "architectures": ["ConvNextForImageClassification"],
+        "num_channels": config.channels,
+        "patch_size": config.patch,
+        "depths": list(config.blocks),
+        "num_stages": len(config.blocks),
+        "hidden_sizes": list(config.widths),
+        "hidden_act": "gelu",
+        "layer_scale_init_value": config.layer_scale,
+        "drop_path_rate": config.depth_dropout,
+        "layer_norm_eps": config.epsilon,
+    }
+
+
+LAYOUT = Layout(
+    family="convnext",
+    architectures={"ConvNextForImageClassification": "label"},
+    key_map=lambda config: KeyMap.of(transformers(config)),
+    read_config=read_config,
+    write_config=write_config,
+)

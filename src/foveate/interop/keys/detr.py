@@ -1,7 +1,13 @@
 """transformers' names for a DETR: `DetrForObjectDetection` with a backbone of transformers (`ResNetBackbone`)."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from foveate import models
+from foveate.errors import UserError, show_value
+from foveate.interop.key_map import KeyMap
+from foveate.interop.keys import resnet
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.vision.detr import DETRConfig
 
 _ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "o_proj"}
@@ -32,7 +38,7 @@ def transformers(config: DETRConfig, backbone: Any) -> dict[str, str]:
         "decoder_norm": "model.decoder.layernorm",
         "output": "class_labels_classifier",
         **{f"box.{2 * layer}": f"bbox_predictor.layers.{layer}" for layer in range(3)},
-        **{f"backbone.{ours}": f"model.backbone.model.{theirs}" for ours, theirs in _resnet(backbone).items()},
+        **{f"backbone.{ours}": theirs for ours, theirs in backbone_names(backbone).items()},
     }
     for part, count, table in (
         ("encoder", config.encoder_layers, _ENCODER),
@@ -45,19 +51,119 @@ def transformers(config: DETRConfig, backbone: Any) -> dict[str, str]:
     return names
 
 
-def _resnet(config: Any) -> dict[str, str]:
+def backbone_names(config: Any) -> dict[str, str]:
     """transformers' names of the parts of a `ResNetBackbone`."""
-    names = {}
-    parts = {"convolution": "convolution", "norm": "normalization"}
-    for ours, theirs in parts.items():
-        names[f"stem.0.{ours}"] = f"embedder.embedder.{theirs}"
-    bottleneck = config.block == "bottleneck"
-    for stage, count in enumerate(config.blocks):
-        for ours, theirs in parts.items():
-            for block in range(count):
-                for layer in range(3 if bottleneck else 2):
-                    place = f"encoder.stages.{stage}.layers.{block}.layer.{layer}"
-                    names[f"stages.{stage}.{block}.branch.{layer}.{ours}"] = f"{place}.{theirs}"
-            if stage or bottleneck:
-                names[f"stages.{stage}.0.shortcut.{ours}"] = f"encoder.stages.{stage}.layers.0.shortcut.{theirs}"
-    return names
+    return resnet.transformers(config, "model.backbone.model.")
+
+
+def timm_backbone_names(config: Any) -> dict[str, str]:
+    """Those of a backbone of timm's, which files of the paper's models have."""
+    names = resnet.torchvision(config)
+    return {ours: f"model.backbone.conv_encoder.model.{theirs}" for ours, theirs in names.items() if ours != "output"}
+
+
+IN_FILES = {"model.backbone.": "model.backbone.conv_encoder.", ".mlp.fc": ".fc", ".o_proj": ".out_proj"}
+"""What parts of names are in files, and not in the modules."""
+
+
+def file_names(config: DETRConfig) -> dict[str, str]:
+    """transformers' names in files."""
+    found = {}
+    for ours, public in transformers(config, _network(config)).items():
+        for part, other in IN_FILES.items():
+            public = public.replace(part, other)
+        found[ours] = public
+    return found
+
+
+def key_map(config: DETRConfig) -> KeyMap:
+    """The table of tensors."""
+    return KeyMap.of(file_names(config))
+
+
+def _network(config: DETRConfig) -> Any:
+    """The config of the backbone."""
+    backbone = models.preset(config.backbone)
+    return models.config_class(backbone.family)(classes=1, **backbone.values)
+
+
+def read_config(values: Mapping[str, Any], where: str) -> DETRConfig:
+    """The config of a `config.json`. UserError for what our models do not have."""
+    read = ConfigReader(values, where)
+    read.require(activation_function="relu", position_embedding_type="sine", dilation=False, auxiliary_loss=False)
+    heads, inner = read.get("encoder_attention_heads", 8), read.get("encoder_ffn_dim", 2048)
+    read.require(decoder_attention_heads=heads, decoder_ffn_dim=inner)
+    return DETRConfig(
+        classes=1,
+        channels=read.get("num_channels", 3),
+        backbone=_backbone(values, where),
+        width=read.get("d_model", 256),
+        heads=heads,
+        feedforward=inner,
+        encoder_layers=read.get("encoder_layers", 6),
+        decoder_layers=read.get("decoder_layers", 6),
+        queries=read.get("num_queries", 100),
+        dropout=read.get("dropout", 0.1),
+        fixed_norms=True,
+    )
+
+
+def _backbone(values: Mapping[str, Any], where: str) -> str:
+    """The preset with the sizes of a file's backbone. UserError where there is none."""
+    given = values.get("backbone_config")
+    if not isinstance(given, Mapping):
+        name = values.get("backbone", "resnet50")
+        if name not in models.presets(("resnet",)):
+            raise UserError(f"{where} has the backbone {show_value(name)}; foveate's are ResNets")
+        return str(name)
+    if "model_type" in given and given["model_type"] != "resnet":
+        raise UserError(f"{where} has a backbone of the type {show_value(given['model_type'])}; foveate's are ResNets")
+    sizes = resnet.read_config(given, f"{where}, backbone_config")
+    for name, preset in models.presets(("resnet",)).items():
+        own = models.config_class("resnet")(classes=1, **preset.values)
+        if (own.blocks, own.widths, own.block, own.stem) == (sizes.blocks, sizes.widths, sizes.block, "7x7"):
+            return name
+    raise UserError(f"{where} has a ResNet with the depths {list(sizes.blocks)}, for which there is no preset")
+
+
+def write_config(config: DETRConfig) -> dict[str, Any]:
+    """The inverse of `read_config`. UserError for a descendant of DETR."""
+    require_defaults(config, DETRConfig(classes=1), ("norm", "boxes", "no_object", "denoising"), "transformers' DETR")
+    network = _network(config)
+    return {
+        "model_type": "detr",
+        "architectures": ["DetrForObjectDetection"],
+        "use_timm_backbone": False,
+        "use_pretrained_backbone": False,
+        "backbone": None,
+        "backbone_config": {
+            **resnet.write_config(network),
+            "out_features": [f"stage{len(network.blocks)}"],
+        },
+        "num_channels": config.channels,
+        "d_model": config.width,
+        "encoder_attention_heads": config.heads,
+        "decoder_attention_heads": config.heads,
+        "encoder_ffn_dim": config.feedforward,
+        "decoder_ffn_dim": config.feedforward,
+        "encoder_layers": config.encoder_layers,
+        "decoder_layers": config.decoder_layers,
+        "num_queries": config.queries,
+        "dropout": config.dropout,
+    }
+
+
+def aliases(config: DETRConfig) -> dict[str, str]:
+    """The names of timm's backbone, and those that they stand for."""
+    names = file_names(config)
+    return {timm: names[f"backbone.{ours}"] for ours, timm in timm_backbone_names(_network(config)).items()}
+
+
+LAYOUT = Layout(
+    aliases=aliases,
+    family="detr",
+    architectures={"DetrForObjectDetection": "boxes"},
+    key_map=key_map,
+    read_config=read_config,
+    write_config=write_config,
+)

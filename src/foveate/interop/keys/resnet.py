@@ -1,6 +1,16 @@
-"""torchvision's names for a ResNet: `torchvision.models.resnet18` and the others."""
+"""Other libraries' names for a ResNet: transformers' `ResNetForImageClassification`, and torchvision's `resnet18` and
+the others."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from foveate.errors import UserError, show_value
+from foveate.interop.key_map import KeyMap
+from foveate.interop.layout import ConfigReader, Layout, require_defaults
 from foveate.models.vision.resnet import ResNetConfig
+
+EXPANSION = 4
+"""How many times as wide as its 3x3 convolution a bottleneck block is."""
 
 
 def torchvision(config: ResNetConfig) -> dict[str, str]:
@@ -17,3 +27,69 @@ def torchvision(config: ResNetConfig) -> dict[str, str]:
             names[f"stages.{stage}.0.shortcut.convolution"] = f"layer{stage + 1}.0.downsample.0"
             names[f"stages.{stage}.0.shortcut.norm"] = f"layer{stage + 1}.0.downsample.1"
     return names
+
+
+def transformers(config: ResNetConfig, prefix: str = "resnet.") -> dict[str, str]:
+    """For networks with projections. The names are those in files; `prefix` is where the network is in a model."""
+    names = {"output": "classifier.1"} if prefix == "resnet." else {}
+    parts = {"convolution": "convolution", "norm": "normalization"}
+    for ours, theirs in parts.items():
+        names[f"stem.0.{ours}"] = f"{prefix}embedder.embedder.{theirs}"
+    bottleneck = config.block == "bottleneck"
+    for stage, count in enumerate(config.blocks):
+        for ours, theirs in parts.items():
+            for block in range(count):
+                for layer in range(3 if bottleneck else 2):
+                    place = f"{prefix}encoder.stages.{stage}.layers.{block}.layer.{layer}"
+                    names[f"stages.{stage}.{block}.branch.{layer}.{ours}"] = f"{place}.{theirs}"
+            if stage or bottleneck:
+                names[f"stages.{stage}.0.shortcut.{ours}"] = (
+                    f"{prefix}encoder.stages.{stage}.layers.0.shortcut.{theirs}"
+                )
+    return names
+
+
+def read_config(values: Mapping[str, Any], where: str) -> ResNetConfig:
+    """The config of a `config.json`. UserError for what our models do not have."""
+    read = ConfigReader(values, where)
+    read.require(hidden_act="relu", downsample_in_first_stage=False, downsample_in_bottleneck=False)
+    block = read.choice("layer_type", "bottleneck", {"bottleneck": "bottleneck", "basic": "basic"})
+    outer = read.numbers("hidden_sizes", (256, 512, 1024, 2048))
+    widths = tuple(width // EXPANSION for width in outer) if block == "bottleneck" else outer
+    if (stem := read.get("embedding_size", 64)) != widths[0]:
+        raise UserError(
+            f"{where} has the embedding_size {stem}, but the hidden_sizes {show_value(list(outer))}: foveate's first "
+            f"stage is as wide as the layer before it"
+        )
+    return ResNetConfig(
+        classes=1,
+        channels=read.get("num_channels", 3),
+        blocks=read.numbers("depths", (3, 4, 6, 3)),
+        widths=widths,
+        block=block,
+    )
+
+
+def write_config(config: ResNetConfig) -> dict[str, Any]:
+    """The inverse of `read_config`. UserError for a plain network, and for one with another first layer."""
+    require_defaults(config, ResNetConfig(classes=1), ("shortcut", "stem"), "transformers' ResNet")
+    times = EXPANSION if config.block == "bottleneck" else 1
+    return {
+        "model_type": "resnet",
+        "architectures": ["ResNetForImageClassification"],
+        "num_channels": config.channels,
+        "embedding_size": config.widths[0],
+        "hidden_sizes": [times * width for width in config.widths],
+        "depths": list(config.blocks),
+        "layer_type": config.block,
+        "hidden_act": "relu",
+    }
+
+
+LAYOUT = Layout(
+    family="resnet",
+    architectures={"ResNetForImageClassification": "label"},
+    key_map=lambda config: KeyMap.of(transformers(config)),
+    read_config=read_config,
+    write_config=write_config,
+)

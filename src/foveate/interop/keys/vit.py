@@ -1,9 +1,14 @@
 """Other libraries' names for a vision Transformer: transformers' `ViTForImageClassification`, and timm's
 `vit_base_patch16_224`, `deit3_small_patch16_224` and the others."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from foveate.interop.key_map import KeyMap
+from foveate.interop.layout import HEAD_FIELDS, ConfigReader, Layout, require_defaults
 from foveate.models.vision.vit import ViTConfig
 
 _TRANSFORMERS = {
@@ -87,3 +92,54 @@ def join_projections(state: dict[str, Tensor]) -> dict[str, Tensor]:
         elif ".key." not in name and ".value." not in name:
             found[name] = value
     return found
+
+
+def read_config(values: Mapping[str, Any], where: str) -> ViTConfig:
+    """The config of a `config.json`. UserError for what our models do not have."""
+    read = ConfigReader(values, where)
+    read.require(hidden_act="gelu", qkv_bias=True)
+    return ViTConfig(
+        classes=1,
+        channels=read.get("num_channels", 3),
+        image_size=read.get("image_size", 224),
+        patch=read.get("patch_size", 16),
+        width=read.get("hidden_size", 768),
+        heads=read.get("num_attention_heads", 12),
+        feedforward=read.get("intermediate_size", 3072),
+        layers=read.get("num_hidden_layers", 12),
+        epsilon=read.get("layer_norm_eps", 1e-12),
+        dropout=read.get("hidden_dropout_prob", 0.0),
+        attention_dropout=read.get("attention_probs_dropout_prob", 0.0),
+    )
+
+
+def write_config(config: ViTConfig) -> dict[str, Any]:
+    """The inverse of `read_config`. UserError for a model that transformers' ViT is not equal to."""
+    plain = ViTConfig(classes=1)
+    fields = ("pooling", "positions", "class_position", "layer_scale", "cnn", *HEAD_FIELDS)
+    require_defaults(config, plain, fields, "transformers' ViT")
+    return {
+        "model_type": "vit",
+        "architectures": ["ViTForImageClassification"],
+        "num_channels": config.channels,
+        "image_size": config.image_size,
+        "patch_size": config.patch,
+        "hidden_size": config.width,
+        "num_attention_heads": config.heads,
+        "intermediate_size": config.feedforward,
+        "num_hidden_layers": config.layers,
+        "layer_norm_eps": config.epsilon,
+        "hidden_act": "gelu",
+        "qkv_bias": True,
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+    }
+
+
+LAYOUT = Layout(
+    family="vit",
+    architectures={"ViTForImageClassification": "label"},
+    key_map=lambda config: KeyMap.of(transformers(config)),
+    read_config=read_config,
+    write_config=write_config,
+)

@@ -37,6 +37,8 @@ class ConvNeXtConfig:
     """Share of images for which the last block is skipped in training; earlier blocks have less (stochastic depth)."""
     dropout: float = 0.0
     """Share of the pooled features that is dropped in training."""
+    epsilon: float = 1e-6
+    """What the last layer norm adds to the variance."""
 
 
 class ConvNeXt(nn.Module):
@@ -56,7 +58,7 @@ class ConvNeXt(nn.Module):
             self.stages.append(nn.Sequential(*(block(outer, config.layer_scale, next(rates)) for _ in range(count))))
             width = outer
         self.grid_width, self.stride = width, config.patch * 2 ** (len(config.blocks) - 1)
-        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.norm = nn.LayerNorm(width, eps=config.epsilon)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(width, config.classes)
         for layer in self.modules():

@@ -161,10 +161,14 @@ class Body(Parts):
     @staticmethod
     def _take_sizes(recipe: Any) -> None:
         start = recipe.weights
-        if recipe.model == usual_model(recipe) and start.family in recipe.families:
+        as_it_is = recipe.model == usual_model(recipe) and start.family in recipe.families
+        if as_it_is:
             recipe.model = start.preset
-        if recipe.model == start.trained_as:
+        if recipe.model == start.trained_as or (as_it_is and start.run is None):
             recipe.architecture = start.sizes | dict(recipe.architecture or {})
+            size = getattr(start.config, "image_size", None)
+            if size is not None and hasattr(recipe, "take_settings"):
+                recipe.take_settings({"reads": {"size": size}}, ("size",), left_open=True)
 
 
 class LanguageModel(Body):

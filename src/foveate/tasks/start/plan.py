@@ -65,14 +65,17 @@ class Plan:
         assert self.start is not None, "there is nothing to begin from"
         return open_start(self.start)
 
-    def take_settings(self, run: Mapping[str, Any], names: Sequence[str]) -> None:
-        """Give the forms the settings of these names that the recipe of a trained run has."""
+    def take_settings(self, run: Mapping[str, Any], names: Sequence[str], left_open: bool = False) -> None:
+        """Give the forms the settings of these names that the recipe of a trained run has; with `left_open`, only those
+        that are None."""
         tables = [table for part in ("examples", "reads", "writes") if isinstance(table := run.get(part), dict)]
         learned = {name: table[name] for table in tables for name in names if name in table}
         for part in ("reads", "writes"):
             form = getattr(self.recipe, part)
             known = {one.name for one in fields(form)}
             own = {name: value for name, value in learned.items() if name in known}
+            if left_open:
+                own = {name: value for name, value in own.items() if getattr(form, name) is None}
             setattr(self.recipe, part, replace(form, **own))
 
 

@@ -18,10 +18,17 @@ from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
+from foveate.interop.public_folder import read_folder
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.run_folder import Description, describe
 from foveate.tasks.start.shared_parts import part_names
 from foveate.tensor_files import read_tensors
+
+IMAGE_TYPES = ("vit", "swin", "convnext", "resnet", "detr")
+"""Types of public models that read images."""
+
+NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
+"""Fields of a config that its head decides."""
 
 HEADS = ("head.", "output.")
 """What the names of a head's tensors begin with; all others are the body's."""
@@ -87,19 +94,20 @@ class Start:
 
     @property
     def preset(self) -> str:
-        """The preset of the run, or the one with the sizes of the body. Raises UserError where there is none."""
+        """The preset of the run, the one with the sizes of the body, or any of its family, which then has its sizes."""
         if self.trained_as is not None:
             return self.trained_as
-        for name, preset in models.presets().items():
-            kind = models.config_class(self.family)
-            if preset.family == self.family and _sizes(kind(vocabulary=1, **preset.values)) == _sizes(self.config):
+        kind, own = models.config_class(self.family), models.presets((self.family,))
+        open_sizes = dict.fromkeys(models.sizes_of_data(self.family), 1)
+        for name, preset in own.items():
+            if _sizes(kind(**{**open_sizes, **preset.values})) == _sizes(self.config):
                 return name
-        raise UserError(f"{self.folder} has sizes that no preset has: name a --model, and its sizes")
+        return next(iter(own))
 
     @property
     def sizes(self) -> dict[str, Any]:
         """The fields of the config that neither the data nor the head decides."""
-        others = (*models.sizes_of_data(self.family), "head", "predict", "pooling")
+        others = (*models.sizes_of_data(self.family), *NOT_OF_A_BODY)
         return {name: value for name, value in asdict(self.config).items() if name not in others}
 
 
@@ -124,6 +132,9 @@ def _run_folder(folder: Path) -> Start:
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
+    if values.get("model_type") in IMAGE_TYPES:
+        public, files = read_folder(folder), weight_files(folder)
+        return Start(folder, files, public.family, public.model.config, public.model.state_dict(), None)
     config, files = bert.read_config(values, str(folder / bundle.CONFIG)), weight_files(folder)
     parts = [read_tensors(file).tensors for file in files]
     try:
@@ -133,6 +144,7 @@ def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
     return Start(folder, files, "bert", config, body, BertTokenizer.load(folder))
 
 
-def _sizes(config: Any) -> tuple[Any, ...]:
-    names = ("width", "heads", "layers", "feedforward", "max_length", "position_offset", "token_types", "epsilon")
-    return tuple(getattr(config, name, None) for name in (*names, "norm", "positions"))
+def _sizes(config: Any) -> dict[str, Any]:
+    """What makes a body another one, whatever its head and its dropout."""
+    free = (*NOT_OF_A_BODY, "vocabulary", "classes", "conditions")
+    return {name: value for name, value in asdict(config).items() if name not in free and "dropout" not in name}

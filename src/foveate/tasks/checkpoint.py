@@ -1,0 +1,84 @@
+"""Models of Hugging Face folders as skills: built from the folder's own config, whatever its sizes."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foveate.errors import UserError
+from foveate.forms.processor import Processor
+from foveate.forms.public_image import PublicImage
+from foveate.interop.layout import label_names
+from foveate.interop.public_folder import PublicModel, head_of, read_folder
+from foveate.tasks import task_class
+from foveate.tasks.recipe import Recipe
+from foveate.tasks.run_folder import Description
+from foveate.tasks.skill import Skill, skill_class
+from foveate.tasks.task import Task
+from foveate.training.hardware import choose_device
+
+IMAGE_TASKS = {"label": "classify-image", "boxes": "detect"}
+"""The task of a model that reads images, by what it predicts."""
+
+
+def reads_images(folder: Path) -> bool:
+    """Whether a folder has a model of ours that reads images."""
+    try:
+        return head_of(folder) in IMAGE_TASKS
+    except UserError:
+        return False
+
+
+class ImageFolders:
+    """Opens folders whose models read images: what `foveate run` and `eval` ask of a task."""
+
+    def __init__(self, folder: Path) -> None:
+        self._task: Task = task_class(IMAGE_TASKS[head_of(folder)])
+
+    def run_options(self, recipe: Any, where: str) -> Any:
+        """The flags of `foveate run`."""
+        return self._task.writes.run_options()
+
+    def eval_options(self, recipe: Any, where: str) -> Any:
+        """The flags of `foveate eval`."""
+        return self._task.writes.measure_options()
+
+    def load(self, folder: Path | str, device: str = "cpu") -> Skill:
+        """The model of a folder. Raises UserError, one line, for whatever is missing, damaged or unknown."""
+        folder, task = Path(folder), self._task
+        public = read_folder(folder)
+        processor = Processor(_image(public, folder), _labels(public, folder, task))
+        model = public.model.to(choose_device(device)).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        recipe = public_recipe(task, public, folder, processor)
+        description = asdict(Description(task.name, public.family, asdict(recipe.architecture), recipe.as_json()))
+        return skill_class(task)(task, recipe, model, processor, description, folder)
+
+
+def public_recipe(task: Task, public: PublicModel, folder: Path, processor: Processor) -> Recipe:
+    """A recipe that stands for the training of a model, of which only the result is known."""
+    return Recipe(
+        task=task.name,
+        examples=replace(task.examples),
+        reads=processor.reads,
+        writes=processor.writes,
+        objective=task.objective,
+        model=public.family,
+        out=folder,
+        training=task.training,
+        architecture=public.model.config,
+    )
+
+
+def _image(public: PublicModel, folder: Path) -> PublicImage:
+    config: Any = public.model.config
+    found = PublicImage.of_folder(folder, getattr(config, "image_size", 224), config.channels)
+    if public.family == "detr" and found.longest is None:
+        return replace(found, longest=max(found.height, found.width))
+    return found
+
+
+def _labels(public: PublicModel, folder: Path, task: Task) -> Any:
+    names = label_names(public.values, str(folder / "config.json"))
+    writes: Any = task.writes
+    return replace(writes, labels=dict.fromkeys(names, 0))

@@ -1,0 +1,68 @@
+"""Classifiers of images and detectors as Hugging Face folders."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from foveate.files import written
+from foveate.forms.image import AugmentedImage, FittedImage
+from foveate.forms.public_image import FILE, PublicImage
+from foveate.interop.public_folder import layout_for, write_folder
+from foveate.tasks.skill import Skill
+
+TASKS = ("classify-image", "detect")
+
+MIDDLE, REACH = 127.5 / 255, 63.75 / 255
+"""The mean and the deviation by which foveate standardises pixels from 0 to 1."""
+
+PROCESSORS = {"convnext": "ConvNextImageProcessor", "resnet": "ConvNextImageProcessor", "detr": "DetrImageProcessor"}
+
+
+def exports_images(skill: Any) -> bool:
+    """Whether a skill labels images, or finds objects in them."""
+    return isinstance(skill, Skill) and skill.task.name in TASKS
+
+
+def export_images(skill: Skill, folder: Path) -> str:
+    """Write a model that transformers loads with the same logits; returns the class that loads it.
+
+    Raises UserError for a family, or for sizes, that transformers does not have.
+    """
+    family = skill.description["family"]
+    layout = layout_for(family)
+    labels = [*skill.processor.writes.labels]
+    names = {
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+    write_folder(folder, family, skill.model.to("cpu"), names)
+    with written(folder / FILE) as path:
+        path.write_text(json.dumps(_preprocessing(skill, family), indent=2) + "\n", encoding="utf-8")
+    return next(iter(layout.architectures))
+
+
+def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
+    """How images become pixels, as an image processor of transformers reads it."""
+    reads = skill.processor.reads
+    kind = {"image_processor_type": PROCESSORS.get(family, "ViTImageProcessor")}
+    if isinstance(reads, PublicImage):
+        found = {part.name: getattr(reads, part.name) for part in fields(reads)}
+        size = _size(found["height"], found["width"], found["crop"], found["longest"])
+        crop = {} if found["crop"] is None else {"crop_pct": found["crop"]}
+        numbers = {"image_mean": list(reads.mean), "image_std": list(reads.spread)}
+        return {**kind, "size": size, **crop, "resample": reads.resample, "rescale_factor": reads.scale, **numbers}
+    channels = 3 if isinstance(reads, FittedImage) else reads.square.channels
+    side = reads.size if isinstance(reads, FittedImage) else reads.square.size
+    size = {"longest_edge": side, "shortest_edge": side} if family == "detr" else {"height": side, "width": side}
+    if isinstance(reads, AugmentedImage) and family in PROCESSORS:
+        size = {"shortest_edge": side}
+    numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
+    cropped = {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}
+    return {**kind, "size": size, **cropped, "resample": 3, "rescale_factor": 1 / 255, "do_normalize": True, **numbers}
+
+
+def _size(height: int, width: int, crop: float | None, longest: int | None) -> dict[str, int]:
+    if longest is not None:
+        return {"shortest_edge": height, "longest_edge": longest}
+    return {"height": height, "width": width} if crop is None else {"shortest_edge": height}
