@@ -239,7 +239,7 @@ def _cache(model: nn.Module, batch: int, length: int) -> int:
     layers: Any = getattr(config, "layers", None) or getattr(config, "decoder_layers", None)
     if not hasattr(model, "prefill") or not hasattr(config, "heads") or not isinstance(layers, int):
         return 0
-    heads: int = getattr(config, "key_value_heads", None) or config.heads
-    head_width: int = getattr(config, "head_width", None) or config.width // config.heads
+    heads: Any = getattr(config, "key_value_heads", None) or config.heads
+    head_width: Any = getattr(config, "head_width", None) or config.width // config.heads
     both = 2 if hasattr(config, "decoder_layers") else 1  # attention to the source keeps as much again
     return both * 2 * 4 * batch * length * layers * heads * head_width
