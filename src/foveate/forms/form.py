@@ -7,13 +7,14 @@ B batch    T targets of an example    S places of an input
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
+import torch
 import tyro
 from torch import Tensor, nn
 
@@ -306,6 +307,8 @@ class OutputForm(Form):
     metric: ClassVar[str] = "accuracy"
     """The metric that chooses the best checkpoint."""
     higher_is_better: ClassVar[bool] = True
+    worth_optimizing: ClassVar[float] = math.inf
+    """Answers from which on it is worth to lay a trained model out for the CPU."""
 
     def learn(self: Own, train: Dataset[Any], reads: Any, architecture: Any) -> Own:
         """This form with the labels or the vocabulary of the examples."""
@@ -349,6 +352,21 @@ class OutputForm(Form):
     ) -> Sequence[Answer]:
         """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
         raise NotImplementedError
+
+    def at_once(self, device: torch.device) -> int:
+        """How many batches are decided about at once. They are made to come out even for this many."""
+        return 1
+
+    def decide_all(
+        self,
+        model: nn.Module,
+        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
+        options: Any,
+        at_once: int = 1,
+    ) -> Iterator[Sequence[Answer]]:
+        """The answers to each batch of prepared inputs and their tensors, as soon as they are there."""
+        for prepared, inputs in batches:
+            yield self.decide(model, inputs, prepared, options)
 
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""

@@ -1,5 +1,6 @@
 """A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from foveate import bundle, models
 from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.data.ragged import within_budget
+from foveate.data.ragged import even_groups
 from foveate.errors import UserError, unknown
 from foveate.forms.form import Answer, Failure
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
@@ -124,18 +125,20 @@ class Skill:
 
     def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
         """The answers to prepared inputs: those with the most places first, so that too little memory shows at once."""
-        reads = self.processor.reads
+        reads, writes = self.processor.reads, self.processor.writes
         places = np.array([reads.places(one) for one in prepared], np.int64)
-        model = self._in_use(len(prepared))
+        model = self._in_use(len(prepared), options)
         found: list[Any] = [None] * len(prepared)
         budget = PLACES.get(self.device.type, OTHER_DEVICES)
-        for group in within_budget(np.argsort(-places, kind="stable"), places, budget):
-            own = [prepared[row] for row in group.tolist()]
-            inputs = self.on_device(reads.tensors(own)[0])
-            with torch.inference_mode():
-                answers = self.processor.writes.decide(model, inputs, own, options)
-            for row, answer in zip(group.tolist(), answers, strict=True):
-                found[row] = answer
+        at_once = 1 if self.folder is None else writes.at_once(self.device)
+        groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
+        own = ([prepared[row] for row in group.tolist()] for group in groups)
+        batches = ((some, self.on_device(reads.tensors(some)[0])) for some in own)
+        with torch.inference_mode():
+            decided = writes.decide_all(model, batches, options, at_once)
+            for group, answers in zip(groups, decided, strict=True):
+                for row, answer in zip(group.tolist(), answers, strict=True):
+                    found[row] = answer
         return found
 
     def expand(self, given: Sequence[str]) -> list[str]:
@@ -174,11 +177,15 @@ class Skill:
             self._optimized[precision] = optimize_for_cpu(self.model, precision)
         return self._optimized[precision]
 
-    def _in_use(self, count: int) -> nn.Module:
-        """The model for this many inputs: where they are many, laid out for the CPU."""
-        if self.device.type != "cpu" or self.model.training or count < self.processor.reads.worth_optimizing:
+    def _in_use(self, count: int, options: Any) -> nn.Module:
+        """The model for this many inputs, laid out for the CPU where they are many or the options name a precision."""
+        reads, writes = self.processor.reads, self.processor.writes
+        precision = getattr(options, "precision", "float32")
+        trained = self.folder is not None
+        least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
+        if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
             return self.model
-        return optimize_for_cpu(self.model) if self.folder is None else self.optimized()
+        return self.optimized(precision) if trained else optimize_for_cpu(self.model, precision)
 
     # -- looking
 
