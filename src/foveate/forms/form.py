@@ -90,6 +90,11 @@ class Answer:
         """What stands above a picture."""
         return " ".join(self.cells)
 
+    @property
+    def note(self) -> str:
+        """What stands below a look; nothing for an answer that is no text."""
+        return f"Answer: {line}" if (line := self.line.replace("\t", " ")) else ""
+
     def json_values(self) -> dict[str, Any]:
         """The answer as JSON values."""
         hidden = {part.name for part in fields(Answer)}
@@ -113,6 +118,8 @@ class Changes:
     """Whether each image was flipped from left to right."""
     partners: np.ndarray | None = None
     """The example of the batch that was mixed into each one (B,)."""
+    pixels: np.ndarray | None = None
+    """The changed images (B, C, h, w) in 8 bits, for a model that writes them again."""
     share: float = 0.0
     """The share of what was mixed in."""
 
@@ -344,11 +351,18 @@ class OutputForm(Form):
         """The options of `foveate eval`, likewise."""
         return self.eval_options()
 
+    def look_options(self) -> Any:
+        """The options of the answer that a look shows. By default those of `foveate run`."""
+        return self.run_options()
+
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> Sequence[Answer]:
         """The answers to a batch of inputs, which are on the model's device. Called without gradients."""
         raise NotImplementedError
+
+    def write(self, answers: Sequence[Any], options: Any) -> None:
+        """Write what was decided for several inputs into the file that the options name, where they name one."""
 
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""

@@ -14,10 +14,10 @@ from foveate.data.images.labelled import LabelledImage, labelled_images
 from foveate.data.images.processor import choose_format
 from foveate.errors import TextError, at_least, unknown
 from foveate.files import check_place
+from foveate.forms.image_grid import check_image_file, check_samples, save_grid
 from foveate.forms.label import count_labels
 from foveate.metrics.gan import deviation_share, draw_scales, frechet, to_image
 from foveate.tasks.answers.generated_images import Generated, draw_noise, generate, plot_place
-from foveate.tasks.answers.image_grid import check_image_file, check_samples, save_grid
 from foveate.tasks.answers.judges import recognised
 from foveate.tasks.answers.labelling import check_labels
 from foveate.tasks.former.predictor import Measured, Predictor

@@ -114,7 +114,10 @@ class Skill:
         options.check()
         found: list[Any] = [self._open(one) for one in given]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
-        for row, answer in zip(rows, self.answer_prepared([found[row] for row in rows], options), strict=True):
+        answers = self.answer_prepared([found[row] for row in rows], options)
+        if readable := [answer for answer in answers if isinstance(answer, Answer)]:
+            self.processor.writes.write(readable, options)
+        for row, answer in zip(rows, answers, strict=True):
             text = str(given[row])
             if isinstance(answer, Answer):
                 answer.given, answer.prefix = text, self.processor.reads.prefix(text)
@@ -192,7 +195,9 @@ class Skill:
         value = reads.receive(given, self.name)
         prepared = reads.prepare(value)
         check_length(reads.places(prepared), max_length, f"the {reads.name}", "places")
-        (answer,) = self.answer_prepared([prepared], writes.run_options())
+        (answer,) = self.answer_prepared([prepared], writes.look_options())
+        if isinstance(answer, Failure):
+            raise UserError(answer.reason)
         answer.prefix = ()
         inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
         sight = self.watch(inputs, sites)
@@ -202,7 +207,7 @@ class Skill:
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, f"Answer: {answer.line.replace(chr(9), ' ')}", *sight.notes]
+        notes = [self.name, *([answer.note] if answer.note else []), *sight.notes]
         return LookResult(
             sight, names, make_title(reads.title(given)), notes, self._picture_of(value, answer, sight, grid)
         )
@@ -300,11 +305,12 @@ class Skill:
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now."""
+        """What was learned from, as it is now, without what was held out."""
         chosen = self.recipe.examples
         if chosen.source:
             return self.task.open_source(chosen.source, self.recipe).train
-        return self.task.read(chosen.data, self.recipe)
+        found = self.task.read(chosen.data, self.recipe)
+        return found if chosen.validation else self.task.hold_out(found)[0]
 
     # -- training
 

@@ -56,6 +56,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
         "writes": {"labels": old["labels"]},
     },
+    "complete-image": lambda old: {
+        "reads": old,
+        "writes": {"format": old["format"], "levels": old["levels"]},
+    },
 }
 """What of an old `processor.json` (and of the files beside it, by their names) each form has now."""
 
