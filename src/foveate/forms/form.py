@@ -333,6 +333,10 @@ class OutputForm(Form):
         """The targets of an example: one, or several, each of which makes a row of a batch."""
         raise NotImplementedError
 
+    def prepare_all(self, dataset: Dataset[Any], numbers: Sequence[int]) -> Prepared:
+        """The targets of these examples of a dataset; none of one that is damaged."""
+        return Prepared([self.prepare(dataset[number]) for number in numbers], numbers)
+
     def cost(self, prepared: Any) -> int:
         """What a target takes of a batch's budget, beside the input. By default nothing."""
         return 0
@@ -392,6 +396,10 @@ class OutputForm(Form):
         `before` is the number of tokens, such as a class token, before the places of the input.
         """
         return []
+
+    def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+        """What was written with the places of it that each row looked at; None where these are places of the input."""
+        return None
 
 
 def not_a(kind: str, given: object) -> UserError:

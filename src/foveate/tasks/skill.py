@@ -235,7 +235,9 @@ class Skill:
 
         def draw() -> Picture | None:
             rows = writes.rows(sight, self.model, answer, before)
-            return reads.draw(value, rows, answer.title, grid) if rows else None
+            if not rows:
+                return None
+            return writes.draw(answer, rows, grid) or reads.draw(value, rows, answer.title, grid)
 
         return draw
 

@@ -56,6 +56,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {"log_mel": old["log_mel"], "frames": old["frames"], "augment": old.get("augment", True)},
         "writes": {"labels": old["labels"]},
     },
+    "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},
