@@ -78,7 +78,7 @@ ALONE = {
         "tasks/answers/image_answers.py",
         "tasks/ask.py",
         "tasks/answers/blanks.py",
-        "tasks/complete_image.py",
+        "forms/pixels.py",
         "tasks/answers/label_texts.py",
         "forms/label.py",
         "tasks/completion/choices.py",

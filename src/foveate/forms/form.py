@@ -98,6 +98,11 @@ class Answer:
         """Sentences for the page of a look, such as that a length limit was reached."""
         return []
 
+    @property
+    def note(self) -> str:
+        """What stands below a look; nothing for an answer that is no text."""
+        return f"Answer: {line}" if (line := self.line.replace("\t", " ")) else ""
+
     def json_values(self) -> dict[str, Any]:
         """The answer as JSON values."""
         hidden = {part.name for part in fields(Answer)}
@@ -135,6 +140,8 @@ class Changes:
     """How each image was laid into its square."""
     partners: np.ndarray | None = None
     """The example of the batch that was mixed into each one (B,)."""
+    pixels: np.ndarray | None = None
+    """The changed images (B, C, h, w) in 8 bits, for a model that writes them again."""
     share: float = 0.0
     """The share of what was mixed in."""
 
@@ -161,7 +168,7 @@ class Form:
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        """Lines for the user about examples to validate on: what a vocabulary lacks of them. `name` is the dataset's."""
+        """Lines for the user about examples to validate on, from the dataset `name`: what a vocabulary lacks of them."""
         return []
 
     @property
@@ -378,6 +385,10 @@ class OutputForm(Form):
         """The targets of an example: one, or several, each of which makes a row of a batch."""
         raise NotImplementedError
 
+    def prepare_all(self, dataset: Dataset[Any], numbers: Sequence[int]) -> Prepared:
+        """The targets of these examples of a dataset; none of one that is damaged."""
+        return Prepared([self.prepare(dataset[number]) for number in numbers], numbers)
+
     def cost(self, prepared: Any) -> int:
         """What a target takes of a batch's budget, beside the input. By default nothing."""
         return 0
@@ -400,6 +411,10 @@ class OutputForm(Form):
         """The options that validate: often during training, or thoroughly in the end."""
         return self.measure_options()
 
+    def look_options(self) -> Any:
+        """The options of the answer that a look shows. By default those of `foveate run`."""
+        return self.run_options()
+
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> Sequence[Answer]:
@@ -420,6 +435,9 @@ class OutputForm(Form):
         """The answers to each batch of prepared inputs and their tensors, as soon as they are there."""
         for prepared, inputs in batches:
             yield self.decide(model, inputs, prepared, options)
+
+    def write(self, answers: Sequence[Any], options: Any) -> None:
+        """Write what was decided for several inputs into the file that the options name, where they name one."""
 
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""
@@ -449,6 +467,10 @@ class OutputForm(Form):
         `before` is the number of tokens, such as a class token, before the places of the input.
         """
         return []
+
+    def draw(self, answer: Any, rows: Sequence[Row], grid: GridFinder) -> Picture | None:
+        """What was written with the places of it that each row looked at; None where these are places of the input."""
+        return None
 
 
 def not_a(kind: str, given: object) -> UserError:

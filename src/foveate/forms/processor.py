@@ -28,9 +28,9 @@ class PreparedExample(NamedTuple):
 class PreparedExamples(Sequence[PreparedExample]):
     """The examples of a dataset. One with several targets, such as captions of an image, has a row for each."""
 
-    def __init__(self, inputs: Prepared, targets: Sequence[Sequence[Any]]) -> None:
-        """`targets` are those of each input."""
-        self.report = inputs.report
+    def __init__(self, inputs: Prepared, targets: Prepared) -> None:
+        """`targets` are those of each input, perhaps several, perhaps none."""
+        self.report = "\n".join(part for part in (inputs.report, targets.report) if part)
         self._inputs = inputs
         self._rows = [(row, target) for row, own in enumerate(targets) for target in own]
 
@@ -58,7 +58,7 @@ class Processor(BatchMaker[Any]):
 
     def prepare(self, dataset: Dataset[Any]) -> PreparedExamples:
         inputs = self.reads.prepare_all(dataset)
-        return PreparedExamples(inputs, [self.writes.prepare(dataset[number]) for number in inputs.examples])
+        return PreparedExamples(inputs, self.writes.prepare_all(dataset, inputs.examples))
 
     def cost(self, prepared: PreparedExample) -> int:
         return max(self.reads.cost(prepared.input), self.writes.cost(prepared.target))

@@ -83,8 +83,6 @@ TASKS: dict[str, Row] = {
     "caption": Row("foveate.tasks.caption", "CaptionTask", ("rnn-captioner", "transformer-captioner")),
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
-    "gan": Row("foveate.tasks.gan", "TrainGAN", ("sagan",)),
-    "complete-image": Row("foveate.tasks.complete_image", "CompleteImage", ("imagegpt",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "walk": Row("foveate.tasks.walk", "Walk", ("walker",)),
     "control": Row("foveate.tasks.control", "Control", ("darqn", "mdarqn")),

@@ -15,10 +15,10 @@ from foveate.data.images.decoded import decode
 from foveate.data.images.drawing_processor import DrawingProcessor, learn_palette
 from foveate.data.images.processor import choose_format
 from foveate.errors import UserError, at_least, one_line
+from foveate.forms.image_grid import check_image_file, save_grid
 from foveate.tasks.answers.drawing_metrics import drawing_recall, hidden_token_losses, unigram_metrics
 from foveate.tasks.answers.drawings import Sketching, draw
 from foveate.tasks.answers.drawn_words import check_captions, drawn_word_maps, named_shares, without_commas
-from foveate.tasks.answers.image_grid import check_image_file, save_grid
 from foveate.tasks.examples.data_options import check_vocabulary
 from foveate.tasks.former.predictor import Measured, Predictor
 from foveate.tasks.former.recipe import Architecture, Training

@@ -153,7 +153,7 @@ class Lesson:
             raise UserError(
                 f"{found.name} has {len(found)} {found.unit}, too few to hold some out; give --validation {files}"
             )
-        return found.hold_out(held_out_every(len(found)), self.task.reads.group, self.task.writes.kinds)
+        return self.task.hold_out(found)
 
     def _read_once(self, paths: Sequence[Path]) -> Dataset[Any]:
         """A user's examples, which were read for their digest and are not read a second time."""

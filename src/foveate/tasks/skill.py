@@ -115,7 +115,10 @@ class Skill:
         most = longest_sequence(self.model)
         found: list[Any] = [self._open(one, most) for one in given]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
-        for row, answer in zip(rows, self.answer_prepared([found[row] for row in rows], options), strict=True):
+        answers = self.answer_prepared([found[row] for row in rows], options)
+        if readable := [answer for answer in answers if isinstance(answer, Answer)]:
+            self.processor.writes.write(readable, options)
+        for row, answer in zip(rows, answers, strict=True):
             text = str(given[row])
             if isinstance(answer, Answer):
                 answer.given, answer.prefix = text, self.processor.reads.prefix(text)
@@ -213,7 +216,9 @@ class Skill:
         prepared = reads.prepare(value)
         check_positions(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
         check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
-        (answer,) = self.answer_prepared([prepared], writes.run_options())
+        (answer,) = self.answer_prepared([prepared], writes.look_options())
+        if isinstance(answer, Failure):
+            raise UserError(answer.reason)
         answer.prefix = ()
         inputs = {**reads.tensors([prepared])[0], **writes.teach(answer)}
         sight = self.watch(inputs, sites)
@@ -224,7 +229,7 @@ class Skill:
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, f"Answer: {answer.line.replace(chr(9), ' ')}", *answer.notes]
+        notes = [self.name, *([answer.note] if answer.note else []), *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
@@ -255,7 +260,9 @@ class Skill:
 
         def draw() -> Picture | None:
             rows = writes.rows(sight, self.model, answer, before)
-            return reads.draw(value, rows, answer.title, grid) if rows else None
+            if not rows:
+                return None
+            return writes.draw(answer, rows, grid) or reads.draw(value, rows, answer.title, grid)
 
         return draw
 
@@ -334,11 +341,12 @@ class Skill:
         return self.task.read(data, self.recipe) if data else self.task.open_source(str(source), self.recipe).test
 
     def train_examples(self) -> Dataset[Any]:
-        """What was learned from, as it is now."""
+        """What was learned from, as it is now, without what was held out."""
         chosen = self.recipe.examples
         if chosen.source:
             return self.task.open_source(chosen.source, self.recipe).train
-        return self.task.read(chosen.data, self.recipe)
+        found = self.task.read(chosen.data, self.recipe)
+        return found if chosen.validation else self.task.hold_out(found)[0]
 
     # -- training
 

@@ -20,6 +20,7 @@ from foveate.data.text.files import as_paths
 from foveate.errors import UserError
 from foveate.forms.form import InputForm, OutputForm, setting_names
 from foveate.models.idle_settings import changed_fields, check_settings_act
+from foveate.tasks.examples.data_options import held_out_every
 from foveate.tasks.recipe import PARTS, Examples, Recipe, distribute, plain_values
 from foveate.tasks.start.parts import Body, Parts
 from foveate.tasks.start.plan import settle
@@ -90,6 +91,10 @@ class Task:
         if self.arrange is None:
             return splits
         return Splits(*(self.arrange(part, recipe) for part in (splits.train, splits.dev, splits.test)))
+
+    def hold_out(self, examples: Dataset[Any]) -> tuple[Dataset[Any], Dataset[Any]]:
+        """What to learn from of a user's examples, and what to validate on. Raises UserError where they are too few."""
+        return examples.hold_out(held_out_every(len(examples)), self.reads.group, self.writes.kinds)
 
     def recipe(self, **settings: Any) -> Recipe:
         """A recipe of the task. A setting may be a field of any part: `recipe(data="images", size=32, steps=300)`.

@@ -60,6 +60,11 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
     },
+    "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
+    "complete-image": lambda old: {
+        "reads": old,
+        "writes": {"format": old["format"], "levels": old["levels"]},
+    },
 }
 """What of an old `processor.json` (and of the files beside it, by their names) each form has now."""
 

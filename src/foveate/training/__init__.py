@@ -3,7 +3,7 @@
 from foveate.training.batches import Batches
 from foveate.training.interruption import Interrupted
 from foveate.training.loop import Result, train
-from foveate.training.objectives.objective import CrossEntropy, Loss, Objective
+from foveate.training.objectives.objective import CrossEntropy, Loss, Objective, SmoothedCrossEntropy
 from foveate.training.parallel import main_process
 from foveate.training.settings import Training
 from foveate.training.validation import Validation
@@ -17,6 +17,7 @@ __all__ = [
     "Loss",
     "Objective",
     "Result",
+    "SmoothedCrossEntropy",
     "Training",
     "Validation",
     "main_process",

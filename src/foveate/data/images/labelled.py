@@ -107,6 +107,18 @@ def labelled_images(paths: Paths) -> Dataset[LabelledImage]:
     return Dataset(paths[0].name or str(paths[0]), examples, "images", [_count(examples)])
 
 
+def unlabelled_images(paths: Sequence[Path]) -> Dataset[LabelledImage]:
+    """All images in folders and the folders in them. Raises UserError for a path that is no folder."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            raise UserError(f"{path} is no folder of images")
+        files += images_below(path)
+    if not files:
+        raise UserError(f"{' and '.join(map(str, paths))}: there is no image in it")
+    return Dataset(paths[0].name or str(paths[0]), [image_of_file(file) for file in files], "images")
+
+
 def images_of_arrays(name: str, pixels: np.ndarray, labels: Sequence[str]) -> Dataset[LabelledImage]:
     """Grey (N, h, w) or colour (N, h, w, 3) images in 8 bits."""
 

@@ -9,7 +9,7 @@ import torch
 
 from foveate.data.images.drawing_processor import DrawingProcessor
 from foveate.decoding import Unmasking, unmask
-from foveate.tasks.answers.image_grid import check_samples
+from foveate.forms.image_grid import check_samples
 from foveate.tasks.former.predictor import Predictor
 from foveate.training.settings import check_seed
 

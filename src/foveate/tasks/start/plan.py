@@ -133,4 +133,4 @@ def _architecture(page: Any, preset: models.Preset, given: Mapping[str, Any], mo
     known = {part.name for part in fields(kind)}
     head = {"head": page.head} if page.head is not None and "head" in known else {}
     own = {name: value for name, value in page.architecture.items() if name in known}
-    return from_dict(kind, {**left_open, **preset.values, **head, **own, **given}, model)
+    return from_dict(kind, {**left_open, **preset.values, **head, **given, **own}, model)

@@ -1,5 +1,6 @@
 """The objective of a generator and a discriminator that are trained against each other."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from foveate.contracts import Batch
 from foveate.training.objectives.objective import Loss
 
 
+@dataclass
 class Hinge:
     """The hinge loss of both (Lim and Ye 2017, https://arxiv.org/abs/1705.02894): the discriminator wants scores above
     1 for real images and below -1 for generated ones, the generator large scores for what it generates.

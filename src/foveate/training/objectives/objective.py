@@ -30,6 +30,22 @@ Objective = Callable[[Output, Batch], Loss]
 
 
 @dataclass
+class SmoothedCrossEntropy:
+    """As `CrossEntropy`, for models that choose nothing."""
+
+    label_smoothing: float = 0.0
+    """Share of the target probability that is distributed evenly over the vocabulary."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        if not 0 <= self.label_smoothing < 1:
+            raise UserError(f"label_smoothing is {self.label_smoothing}, but must be at least 0 and below 1")
+
+    def __call__(self, output: Output, batch: Batch) -> Loss:
+        return CrossEntropy(self.label_smoothing)(output, batch)
+
+
+@dataclass
 class CrossEntropy:
     """Label-smoothed cross-entropy in nats, plus REINFORCE for hard attention.
 
