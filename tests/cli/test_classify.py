@@ -19,7 +19,7 @@ Fails = Callable[..., str]
 
 FLAGS = [
     *("--architecture.width", "16", "--architecture.embedding", "12", "--architecture.dropout", "0"),
-    *("--batch-tokens", "256", "--max-length", "64", "--steps", "60", "--learning-rate", "0.02", "--warmup", "5"),
+    *("--batch", "256", "--max-length", "64", "--steps", "60", "--learning-rate", "0.02", "--warmup", "5"),
     *("--schedule", "constant", "--average", "1", "--threads", "1"),
 ]
 

@@ -14,9 +14,7 @@ import foveate
 from foveate import cli
 from foveate.data.sources.hub import HubFile
 from foveate.data.sources.hub_tables import choose_files, hub_text, read_rows
-from foveate.tasks.classify import Classify, Text
 from foveate.tasks.examples.hub_data import local_paths
-from foveate.tasks.former.recipe import Training
 
 
 @pytest.fixture
@@ -34,10 +32,14 @@ def test_a_data_set_trains(server: type[Stub], tmp_path: Path) -> None:
         "data/train.jsonl": JSONL,
         "data/test.jsonl": b'{"text": "an ant", "label": 1}\n',
     }
-    task = Classify(
-        examples=Text(data=(Path("hub:org/reviews"),), validation=(Path("hub:org/reviews:test"),)),
+    task = foveate.recipe(
+        "classify",
+        data=(Path("hub:org/reviews"),),
+        validation=(Path("hub:org/reviews:test"),),
         out=tmp_path / "run",
-        training=Training(steps=2, warmup=1, threads=1),
+        steps=2,
+        warmup=1,
+        threads=1,
     )
     found = foveate.train(task)
     assert task.examples.data[0].read_text().splitlines()[:2] == ["0\tan ant 0 runs", "1\tan ant 1 runs"]

@@ -7,11 +7,12 @@ import torch
 
 from foveate.data import LabelledText, text_batches
 from foveate.data.buckets import BucketedBatches
-from foveate.data.text.label_processor import TextLabelProcessor
 from foveate.data.tokens.tokenizers import train_words
 from foveate.errors import UserError
+from foveate.forms.label import Label
+from foveate.forms.processor import Processor
+from foveate.forms.text import Text
 from foveate.special_tokens import LEARNED
-from foveate.tasks.classify import Classify, Text
 
 PAD, START = LEARNED.pad, LEARNED.start
 
@@ -22,10 +23,9 @@ EXAMPLES = [("even" if length % 2 == 0 else "odd", " ".join(["word", "other"][i 
 
 def batches(tokens: int = 29, max_length: int = 11, seed: int = 1) -> BucketedBatches:
     text = LabelledText.from_pairs(EXAMPLES, "lengths")
-    processor = TextLabelProcessor(train_words(text.texts(), 10), {"even": 1, "odd": 9})
-    recipe = Classify(examples=Text(batch_tokens=tokens, max_length=max_length))
-    recipe.training.seed = seed
-    return recipe.batches(text, processor)  # type: ignore[return-value]
+    reads = Text(max_length=max_length, tokenizer=train_words(text.texts(), 10))
+    processor = Processor(reads, Label(labels={"even": 1, "odd": 9}))
+    return BucketedBatches(reads.buckets(text, processor), tokens, seed)
 
 
 def test_each_text_once_an_epoch_with_its_label() -> None:

@@ -15,19 +15,19 @@ from foveate.cli import main
 from foveate.errors import UserError
 from foveate.interop.peft_adapter import write_adapter
 from foveate.models.text.bert import BertConfig
-from foveate.tasks.classify import Classify, Text
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.learning import learn
+from foveate.tasks.recipe import Recipe
 
 peft = pytest.importorskip("peft")
 
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
 
 
-def trained(out: Path, start: Path, **more: object) -> Classify:
-    training = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
-    options = {"examples": Text(batch_tokens=256), "model": "bert-base", "training": training, "architecture": SIZES}
-    recipe = Classify(out=out, start=start, **options | more)
-    recipe.learn(verdicts.splits(), Console(file=StringIO()))
+def trained(out: Path, start: Path, **more: object) -> Recipe:
+    settings = {"steps": 20, "learning_rate": 3e-2, "warmup": 2, "average": 1, "validate_every": 20, "save_every": 20}
+    settings |= {"batch": 256, "model": "bert-base", "architecture": SIZES, **more}
+    recipe = foveate.recipe("classify", out=out, start=start, **settings)
+    learn(recipe, verdicts.splits(), Console(file=StringIO()))
     return recipe
 
 
@@ -38,7 +38,7 @@ def test_peft_loads_it_with_the_same_outputs(tmp_path: Path, capsys: pytest.Capt
     main(["export", str(tmp_path / "run"), "--to", "peft", "--out", str(tmp_path / "adapter")])
     assert str(start) in capsys.readouterr().out
     ours = foveate.load(tmp_path / "run")
-    base = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(ours.processor.labels))
+    base = AutoModelForSequenceClassification.from_pretrained(start, num_labels=len(ours.processor.writes.labels))
     theirs = peft.PeftModel.from_pretrained(base, tmp_path / "adapter").eval()
     tokens = torch.tensor([[2, 7, 11, 9, 5, 3], [2, 8, 6, 3, 0, 0]])
     lengths = torch.tensor([6, 4])

@@ -15,8 +15,6 @@ from foveate import cli
 from foveate.data.sources.hub import repository
 from foveate.interop.pretrained import hub as hub_models
 from foveate.interop.pretrained import locate
-from foveate.tasks.classify import Classify, Text
-from foveate.tasks.former.recipe import Training
 from foveate.tasks.push import push
 
 
@@ -32,9 +30,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hub")
     lines = [f"{label}\t{word} number {place}" for place in range(30) for label, word in (("a", "ant"), ("b", "bee"))]
     (folder / "data.tsv").write_text("\n".join(lines) + "\n")
-    examples = Text(data=(folder / "data.tsv",), validation=(folder / "data.tsv",))
-    task = Classify(examples=examples, out=folder / "run", training=Training(steps=3, warmup=1, threads=1))
-    foveate.train(task)
+    data = (folder / "data.tsv",)
+    settings = {"steps": 3, "warmup": 1, "threads": 1}
+    foveate.train(foveate.recipe("classify", data=data, validation=data, out=folder / "run", **settings))
     return folder / "run"
 
 

@@ -19,9 +19,9 @@ from foveate.data.dataset import Dataset
 from foveate.data.text.labelled_pairs import LabelledPair
 from foveate.data.text.tagged import Tagged
 from foveate.errors import UserError
-from foveate.tasks.classify import Classify, Text
 from foveate.tasks.export.labels import export_labels
 from foveate.tasks.former.recipe import Training
+from foveate.tasks.learning import learn
 from foveate.tasks.pair import Pair, Pairs
 from foveate.tasks.protocols import NoOptions
 from foveate.tasks.tag import Tag
@@ -30,16 +30,17 @@ from foveate.tasks.tag import Text as TaggedText
 TEXTS = ["the film was a great story", "bad dogs", "the cats of the story"]
 SIZES = {"width": 20, "heads": 5, "layers": 2, "feedforward": 28, "max_length": 19}
 TRAINING = Training(steps=20, learning_rate=3e-2, warmup=2, average=1, validate_every=20, save_every=20)
+SETTINGS = {"batch": 256, "steps": 20, "learning_rate": 3e-2, "warmup": 2, "average": 1}
+SETTINGS |= {"validate_every": 20, "save_every": 20}
 CLOSE = {"atol": 2e-5, "rtol": 0}
 
 
 def trained(out: Path, model: str, start: Path | None = None, **more: Any) -> Path:
     """A classifier of verdicts."""
-    text = Text(batch_tokens=256, vocabulary=60)
-    recipe = Classify(
-        out=out, start=start, examples=text, model=model, training=TRAINING, architecture={**SIZES, **more}
+    recipe = foveate.recipe(
+        "classify", out=out, start=start, model=model, architecture={**SIZES, **more}, vocabulary=60, **SETTINGS
     )
-    recipe.learn(verdicts.splits(), Console(file=StringIO()))
+    learn(recipe, verdicts.splits(), Console(file=StringIO()))
     return out
 
 
@@ -193,9 +194,9 @@ def test_a_tagger(public: bool, tmp_path: Path, capsys: pytest.CaptureFixture[st
 )
 def test_models_that_transformers_lacks(model: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:
     sizes = SIZES if model != "transformer-classifier" else {"width": 20, "heads": 5, "layers": 1}
-    recipe = Classify(out=tmp_path / "run", model=model, training=TRAINING, architecture={**sizes, **more})
-    recipe.training.steps = 1
-    recipe.learn(verdicts.splits(60), Console(file=StringIO()))
+    settings = {**SETTINGS, "steps": 1, "architecture": {**sizes, **more}}
+    recipe = foveate.recipe("classify", out=tmp_path / "run", model=model, **settings)
+    learn(recipe, verdicts.splits(60), Console(file=StringIO()))
     with pytest.raises(UserError, match=message):
         export_labels(foveate.load(tmp_path / "run"), tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()

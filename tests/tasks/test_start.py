@@ -22,7 +22,7 @@ from foveate.data import LabelledText, Splits
 from foveate.data.images.labelled import images_of_arrays
 from foveate.errors import UserError
 from foveate.interop.keys import bert
-from foveate.tasks.classify import Classify, Text
+from foveate.tasks.classify import TASK as CLASSIFY
 from foveate.tasks.classify_image import TASK as CLASSIFY_IMAGE
 from foveate.tasks.former.recipe import Training
 from foveate.tasks.language import Language
@@ -52,11 +52,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_folder(tmp_path_factory.mktemp("bert"))
 
 
-def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> Classify:
+def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> Recipe:
     training = Training(steps=steps, learning_rate=1e-2, schedule="constant", warmup=5, average=1, validate_every=20)
-    training.label_smoothing, training.save_every = 0.0, 20
-    return Classify(
-        examples=Text(batch_tokens=256),
+    training.save_every = 20
+    return CLASSIFY.recipe(
+        batch=256,
         model="bert-base",
         start=start,
         out=out,
@@ -67,21 +67,23 @@ def recipe(out: Path, start: Path, steps: int = 40, **architecture: object) -> C
 
 def test_the_body_is_theirs_and_the_head_is_new(folder: Path, tmp_path: Path) -> None:
     task = recipe(tmp_path, folder)
-    model = task.build(vocabulary=1, classes=3)
+    model = Lesson(CLASSIFY, task).build(vocabulary=1, classes=3)
     state = read_tensors(folder / "model.safetensors").tensors
     body = bert.foveate(model.config, state, fresh_head=True)
     assert len(body) > 30
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in body.items())
     assert (model.config.head, model.config.classes) == ("text", 3)
     assert model.head.output.weight.shape == (3, 20)
-    assert task.examples.max_length == 17
+    text = task.reads.learn(verdicts.splits(30).train, task.architecture)
+    assert text.max_length == 18  # and a start; a BERT's tokenizer adds two
 
 
 def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bert", initial=True)
-    recipe(tmp_path / "run", folder, 60, pooling="mean").learn(verdicts.splits(), CONSOLE)
+    learn(recipe(tmp_path / "run", folder, 60, pooling="mean"), verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
-    assert classifier.task.model_inputs(classifier, "bad dogs").pieces == ["[CLS]", "bad", "dogs", "[SEP]"]
+    reads = classifier.processor.reads
+    assert reads.names(reads.prepare("bad dogs")) == ["[CLS]", "bad", "dogs", "[SEP]"]
     texts = [(label, text) for label, text in verdicts.examples(40, 7)]
     (tmp_path / "test.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in texts))
     ways = classifier.evaluate([tmp_path / "test.tsv"], NoOptions(), CONSOLE).figures["ways"]
@@ -93,17 +95,17 @@ def test_it_learns_and_is_loaded_with_its_tokenizer(tmp_path: Path) -> None:
 
 def test_a_training_goes_on_only_from_the_same_weights(folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(folder, tmp_path / "start")
-    recipe(tmp_path / "run", copy, steps=20).learn(verdicts.splits(), CONSOLE)
+    learn(recipe(tmp_path / "run", copy, steps=20), verdicts.splits(), CONSOLE)
     other = write_folder(tmp_path / "other", "BertForMaskedLM")
     shutil.copy(other / "model.safetensors", copy / "model.safetensors")
     with pytest.raises(UserError, match="start"):
-        recipe(tmp_path / "run", copy).learn(verdicts.splits(), CONSOLE)
+        learn(recipe(tmp_path / "run", copy), verdicts.splits(), CONSOLE)
 
 
 def test_the_preset_and_the_training_that_suit_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setitem(foveate.models.FAMILIES["bert"].presets, "bert-smallest", (1, "2 blocks"))
     monkeypatch.setitem(foveate.models.family_module("bert").PRESETS, "bert-smallest", dict(SIZES))
-    task = Classify(start=folder)
+    task = CLASSIFY.recipe(start=folder)
     assert task.model == "bert-smallest"
     assert {name: getattr(task.training, name) for name in vars(FINE_TUNING)} == vars(FINE_TUNING)
 
@@ -165,10 +167,14 @@ def test_an_image_classifier_with_another_head(tmp_path: Path) -> None:
 def test_places_that_cannot_be(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none is no folder of a trained model: it has no config\.json"):
         open_start("none")
-    begun = Classify(start=folder)  # sizes that no preset has are the folder's
-    assert (begun.preset.family, begun.architecture.width, begun.architecture.layers) == ("bert", 20, SIZES["layers"])
+    begun = CLASSIFY.recipe(start=folder)  # sizes that no preset has are the folder's
+    assert (CLASSIFY.preset(begun.model).family, begun.architecture.width, begun.architecture.layers) == (
+        "bert",
+        20,
+        SIZES["layers"],
+    )
     with pytest.raises(UserError, match=r"'embedding\.weight' is \(23, 20\), but \(23, 30\) in the model"):
-        recipe(tmp_path, folder, width=30).build(vocabulary=1, classes=2)
+        Lesson(CLASSIFY, recipe(tmp_path, folder, width=30)).build(vocabulary=1, classes=2)
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "vocab.txt").unlink()
     with pytest.raises(UserError, match="has no tokenizer: neither"):
@@ -180,7 +186,7 @@ def test_low_rank_updates_leave_the_body_alone_and_are_merged(tmp_path: Path) ->
     task = recipe(tmp_path / "run", folder, 40)
     task.lora = 2
     told = StringIO()
-    trained = task.learn(verdicts.splits(), Console(file=told))
+    trained = learn(task, verdicts.splits(), Console(file=told))
     assert "of them trained" in told.getvalue()
     state, theirs = trained.model.state_dict(), open_start(folder).body
     changed = {name for name, tensor in theirs.items() if not torch.equal(state[name], tensor)}
@@ -198,16 +204,18 @@ def test_a_language_model_of_any_sizes_learns_to_label_texts(tmp_path: Path) -> 
     """Without --model, the classifier has the sizes of the run."""
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
     sizes = SIZES | {"positions": "rotary"}
-    learn = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
-    passages = learn.passages(tiny_prose.prose(300, 1))
-    learn.learn(Splits(passages, passages, passages), CONSOLE)
-    task = Classify(start=tmp_path / "gpt", out=tmp_path / "run", training=training, architecture={"pooling": "mean"})
+    writer = Language(model="gpt-tiny", out=tmp_path / "gpt", training=training, architecture=sizes)
+    passages = writer.passages(tiny_prose.prose(300, 1))
+    writer.learn(Splits(passages, passages, passages), CONSOLE)
+    task = CLASSIFY.recipe(
+        start=tmp_path / "gpt", out=tmp_path / "run", training=training, architecture={"pooling": "mean"}
+    )
     assert task.model == "gpt-tiny"
     config: Any = task.architecture
     assert (config.width, config.positions, config.head, config.pooling) == (20, "rotary", "text", "mean")
-    task.learn(verdicts.splits(), CONSOLE)
+    learn(task, verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
-    assert classifier.run("bad dogs").label in classifier.processor.labels
+    assert classifier.run("bad dogs").label in classifier.processor.writes.labels
     assert classifier.picture(classifier.run("bad dogs")) is not None
 
 
@@ -236,9 +244,11 @@ def language_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recurrent language model of two layers."""
     out = tmp_path_factory.mktemp("language") / "run"
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
-    learn = Language(out=out, training=training, architecture={"width": 14, "embedding": 10, "tie": False, "layers": 2})
-    passages = learn.passages(tiny_prose.prose(300, 1))
-    learn.learn(Splits(passages, passages, passages), CONSOLE)
+    writer = Language(
+        out=out, training=training, architecture={"width": 14, "embedding": 10, "tie": False, "layers": 2}
+    )
+    passages = writer.passages(tiny_prose.prose(300, 1))
+    writer.learn(Splits(passages, passages, passages), CONSOLE)
     return out
 
 
@@ -248,38 +258,41 @@ def test_a_recurrent_classifier_begins_from_a_recurrent_language_model(
 ) -> None:
     """Its words, and the layers that read forward; sizes and cell are those of the language model."""
     training = Training(steps=2, validate_every=2, save_every=2, average=1)
-    task = Classify(start=language_run, out=tmp_path / "run", training=training, model=model)
+    task = CLASSIFY.recipe(start=language_run, out=tmp_path / "run", training=training, model=model)
     both_ways = model != "rnn-acceptor"
     config: Any = task.architecture
     assert task.model == model
     assert (config.cell, config.embedding, config.bidirectional) == ("lstm", 10, both_ways)
     assert (config.layers, config.width) == ((1, 28) if both_ways else (2, 14))
-    begun, body = task.build(vocabulary=1, classes=3).state_dict(), open_start(language_run).body
+    begun, body = Lesson(CLASSIFY, task).build(vocabulary=1, classes=3).state_dict(), open_start(language_run).body
     assert torch.equal(begun["embedding.weight"], body["embedding.weight"])
     for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", *(() if both_ways else ("weight_ih_l1", "bias_hh_l1"))):
         assert torch.equal(begun[f"recurrent.layer.{name}"], body[f"recurrent.layer.{name}"])
-    task.learn(verdicts.splits(), CONSOLE)
+    learn(task, verdicts.splits(), CONSOLE)
     classifier = foveate.load(tmp_path / "run")
-    assert classifier.run("The whale rests now.").label in classifier.processor.labels
-    assert len(classifier.processor.tokenizer) == len(body["embedding.weight"])
+    assert classifier.run("The whale rests now.").label in classifier.processor.writes.labels
+    assert len(classifier.processor.reads.tokenizer) == len(body["embedding.weight"])
 
 
 def test_a_recurrent_classifier_begins_from_the_words_of_a_bert(folder: Path, tmp_path: Path) -> None:
-    task = Classify(start=folder, out=tmp_path, model="rnn-acceptor")
-    model: Any = task.build(vocabulary=1, classes=2)
+    task = CLASSIFY.recipe(start=folder, out=tmp_path, model="rnn-acceptor")
+    model: Any = Lesson(CLASSIFY, task).build(vocabulary=1, classes=2)
     assert model.config.embedding == 20
     assert torch.equal(model.embedding.weight, open_start(folder).body["embedding.weight"])
-    assert task.training.learning_rate == Classify.default_training.learning_rate
+    assert task.training.learning_rate == CLASSIFY.training.learning_rate
 
 
 def test_recurrent_layers_that_do_not_fit(language_run: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has another architecture than bert-base: name another --model"):
-        Classify(start=folder, out=tmp_path, model="bert-base", architecture=models.config_class("rnn-encoder")(9, 2))
-    task = Classify(start=language_run, out=tmp_path, model="rnn-acceptor", architecture={"width": 16})
+    with pytest.raises(UserError, match="has another architecture than bert-base: name a --model"):
+        CLASSIFY.recipe(
+            start=folder, out=tmp_path, model="bert-base", architecture=models.config_class("rnn-encoder")(9, 2)
+        )
+    task = CLASSIFY.recipe(start=language_run, out=tmp_path, model="rnn-acceptor", architecture={"width": 16})
     with pytest.raises(UserError, match=r"'recurrent\.layer\.weight_ih_l0' is \(56, 10\), but \(64, 10\) in the model"):
-        task.build(vocabulary=1, classes=2)
+        Lesson(CLASSIFY, task).build(vocabulary=1, classes=2)
+    task = CLASSIFY.recipe(start=language_run, out=tmp_path, model="transformer-classifier")
     with pytest.raises(UserError, match="is a rnn-language, which no transformer-encoder can begin from"):
-        Classify(start=language_run, out=tmp_path, model="transformer-classifier").build(vocabulary=1, classes=2)
+        Lesson(CLASSIFY, task).build(vocabulary=1, classes=2)
 
 
 def test_what_low_rank_updates_need(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,5 +316,5 @@ def test_validation_texts_that_fill_all_positions(folder: Path, tmp_path: Path) 
     parts, told = verdicts.splits(), StringIO()
     most = recipe(tmp_path, folder).architecture.max_length
     check = LabelledText.from_pairs([*verdicts.examples(40, 40), ("praise", "good " * (most - 1))], "check")
-    recipe(tmp_path, folder, 2).learn(replace(parts, dev=check), Console(file=told, width=200))
+    learn(recipe(tmp_path, folder, 2), replace(parts, dev=check), Console(file=told, width=200))
     assert f"1 of 41 left out of validation for more than {most} positions" in told.getvalue()

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from foveate.data import LabelledText, Splits
-from foveate.tasks.classify import Classify, Text
-from foveate.tasks.former.recipe import Training
+from foveate.tasks.loading import recipe as make_recipe
+from foveate.tasks.recipe import Recipe
 
 TELLING = {"praise": ["good", "great", "fine"], "blame": ["bad", "poor"]}
 
@@ -29,10 +29,12 @@ def splits(train: int = 300) -> Splits[LabelledText]:
     return Splits(*(LabelledText.from_pairs(examples(count, count), f"verdicts.{count}") for count in counts))
 
 
-def recipe(out: Path, steps: int = 60, **changes: Any) -> Classify:
-    """A small attentive classifier; `changes` are fields of any part of the recipe, "model" and "architecture"."""
-    text = {"batch_tokens": 256, "max_length": 64, "validation_texts": 40}
-    training = {
+def recipe(out: Path, steps: int = 60, **changes: Any) -> Recipe:
+    """A small attentive classifier; `changes` are settings of any part of the recipe."""
+    settings = {
+        "batch": 256,
+        "max_length": 64,
+        "validation_examples": 40,
         "steps": steps,
         "learning_rate": 2e-2,
         "schedule": "constant",
@@ -40,12 +42,8 @@ def recipe(out: Path, steps: int = 60, **changes: Any) -> Classify:
         "average": 1,
         "validate_every": 1000,
         "save_every": 1000,
-        "label_smoothing": 0.0,
         "device": "cpu",
+        "architecture": {"width": 16, "embedding": 12, "dropout": 0.0},
+        **changes,
     }
-    for name in list(changes):
-        for part, kind in ((text, Text), (training, Training)):
-            if name in kind.__dataclass_fields__:
-                part[name] = changes.pop(name)
-    settled = {"architecture": {"width": 16, "embedding": 12, "dropout": 0.0}, **changes}
-    return Classify(examples=Text(**text), training=Training(**training), out=out, **settled)
+    return make_recipe("classify", out=out, **settings)

@@ -35,7 +35,7 @@ MESSAGES += "--steps 900 --learning-rate 0.003 --schedule linear --warmup 100 --
 MESSAGE = "woman singer dark skin tone, man in lotus position medium-light skin tone"
 
 SMALL_GPT = "--architecture.width 128 --architecture.layers 3 --architecture.feedforward 512 --threads 1"
-FEW_STEPS = "--batch-tokens 1024 --steps 40 --warmup 10 --validate-every 10 --validation-texts 200 --save-every 40 "
+FEW_STEPS = "--batch 1024 --steps 40 --warmup 10 --validate-every 10 --validation-examples 200 --save-every 40 "
 FEW_STEPS += "--log-every 5 --average 1 --threads 1"
 
 ROWS = (

@@ -223,7 +223,7 @@ def _dimensions(model: nn.Module, batch: int, length: int) -> dict[str, int]:
     config: Any = model.config
     part: Any = encoder_of(model)
     image = getattr(config, "image_size", None) or getattr(getattr(part, "config", None), "image_size", None)
-    side = getattr(config, "side", None)  # of an image that is read as tokens
+    side: Any = getattr(config, "side", None)  # of an image that is read as tokens
     images = {"h": image or IMAGE_SIZE, "w": image or IMAGE_SIZE, "c": getattr(config, "channels", 3)}
     if isinstance(model, TextToImage):
         return {"B": batch, "T": side * side, "S": length}

@@ -168,7 +168,7 @@ class Form:
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        """Lines for the user about examples to validate on, from the dataset `name`: what a vocabulary lacks of them."""
+        """Lines about examples to validate on, from the dataset `name`: what a vocabulary lacks of them."""
         return []
 
     @property
@@ -247,6 +247,10 @@ class InputForm(Form):
         """This form as a trained one has it, with what new examples add."""
         return trained.with_settings(self)
 
+    def advice(self, train: Dataset[Any], begun: bool) -> list[str]:
+        """Lines for the user before the training: what would learn more. `begun` from trained weights."""
+        return []
+
     def expand(self, given: Sequence[str]) -> list[str]:
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
         return list(given)
@@ -272,8 +276,11 @@ class InputForm(Form):
         """What examples have in common that must be on one side of a split: their content."""
         return example.content()
 
-    def check_model(self, model: nn.Module) -> None:
-        """Raise UserError for settings that do not fit a model, before any data is read. `model` has no weights yet."""
+    def check_training(self, model: nn.Module, batch: int) -> None:
+        """Raise UserError for settings that do not fit a model or the size of a batch, before any data is read.
+
+        `model` has no weights yet.
+        """
 
     def buckets(self, train: Dataset[Any], processor: Any) -> Buckets:
         """The examples to learn from, prepared by a `Processor`, in buckets of which each fits into memory."""

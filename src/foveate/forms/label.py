@@ -142,9 +142,12 @@ class Label(OutputForm):
         """The last site: where the token that decides looked, or the mean of all places where there is none."""
         if not sight.sites:
             return []
-        heads = sight[sight.sites[-1]].weights()[0].float().mean(0).cpu()
+        site = sight.sites[-1]
+        heads = sight[site].weights()[0].float().cpu()
+        weights = heads.mean(0)
         first = before > 0 or getattr(model.config, "pooling", None) == "first"
-        return [Row(answer.title, heads[0] if first else heads.mean(0))]
+        title = site if len(heads) == 1 else f"{site}, mean of {len(heads)} heads"
+        return [Row(answer.title, weights[0] if first else weights.mean(0), site=title)]
 
 
 def count_labels(labels: Iterable[str]) -> dict[str, int]:

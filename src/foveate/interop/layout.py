@@ -26,6 +26,8 @@ class Layout:
     """The inverse, with "model_type" and "architectures"."""
     aliases: Callable[[Any], Mapping[str, str]] = lambda config: {}
     """Other public names of modules, such as those of older files, each with the one that the table has."""
+    image_processor: str = ""
+    """The class of transformers that reads the images of such a model; empty for one that reads none."""
 
 
 HEAD_FIELDS = ("window", "split", "head_widths")

@@ -96,6 +96,11 @@ def layout_of(folder: Path) -> Layout:
     return layout
 
 
+def reads_images(kind: Any) -> bool:
+    """Whether a "model_type" is one of models of images."""
+    return kind in MODEL_TYPES and bool(importlib.import_module(MODEL_TYPES[kind]).LAYOUT.image_processor)
+
+
 def head_of(folder: Path) -> str:
     """What the model in a folder predicts: "words", a label of the "text" or of each of its "tokens", a "label" of an
     image, "boxes" in it, or "none"."""

@@ -61,12 +61,6 @@ TASKS: dict[str, Row] = {
         "Translate",
         ("rnn-seq2seq", "convolutional-seq2seq", "transformer"),
     ),
-    "classify": Row(
-        "foveate.tasks.classify",
-        "Classify",
-        ("rnn-encoder", "transformer-encoder", "bert", "gpt"),
-        "text",
-    ),
     "tag": Row("foveate.tasks.tag", "Tag", ("rnn-encoder", "transformer-encoder", "bert"), "tokens"),
     "embed": Row("foveate.tasks.embed", "Embed", ("bert",), "vector"),
     "match": Row("foveate.tasks.match", "Match", ("siamese",)),

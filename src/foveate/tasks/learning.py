@@ -1,6 +1,7 @@
 """Trains what a recipe says: opens the examples, learns the forms, builds the model and saves it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,8 @@ class Lesson:
         for part in (train_part, validation):
             console.print(part.report, markup=False, highlight=False)
         self.task.writes.check_examples(train_part, validation, self.task.reads.name)
+        for line in self.recipe.reads.advice(train_part, self.recipe.start is not None):
+            console.print(line, markup=False, highlight=False)
         processor = self._processor(train_part)
         model = self._model(processor.sizes())
         skill = skill_class(self.task)(self.task, self.recipe, model, processor, self.description(model))
@@ -133,7 +136,7 @@ class Lesson:
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.plan.preset.family), 1))
         check_memory(model, device, recipe.training.parallel)
         if not begun:
-            recipe.reads.check_model(model)
+            recipe.reads.check_training(model, recipe.examples.batch)
         if begun:
             Checkpoints(recipe.out / CHECKPOINTS, recipe.training, self.identity()).check()
 
@@ -161,7 +164,10 @@ class Lesson:
 
     def _processor(self, train_part: Dataset[Any]) -> Processor:
         recipe, architecture = self.recipe, self.recipe.architecture
-        reads = recipe.reads.learn(train_part, architecture)
+        reads = copy(recipe.reads)
+        if recipe.start is not None and (tokenizer := self.task.start.tokenizer(self.plan)) is not None:
+            reads.tokenizer = tokenizer
+        reads = reads.learn(train_part, architecture)
         writes = recipe.writes.learn(train_part, reads, architecture)
         trained = None
         if recipe.start is not None:

@@ -196,7 +196,7 @@ class Skill:
     def _in_use(self, count: int, options: Any) -> nn.Module:
         """The model for this many inputs, laid out for the CPU where they are many or the options name a precision."""
         reads, writes = self.processor.reads, self.processor.writes
-        precision = getattr(options, "precision", "float32")
+        precision: Any = getattr(options, "precision", "float32")
         trained = self.folder is not None
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
@@ -447,9 +447,8 @@ def nothing_to_see(skill: Skill) -> UserError:
     """The error for a model that does not attend; it names presets of the task that do, first those of its family."""
     known: dict[str, models.Preset] = skill.task.presets()
     family = known[skill.recipe.model].family if skill.recipe.model in known else ""
-    found = sorted(
-        (one for one in known.values() if one.attends), key=lambda one: (one.family != family, one.parameters)
-    )
+    attending = (one for one in known.values() if one.attends)
+    found = sorted(attending, key=lambda one: 0 if one.family == family else one.parameters)
     named = [preset.name for preset in found[:NAMED]]
     hint = f"; presets of {skill.task.name} that do: {', '.join(named)}" if named else ""
     return UserError(f"{skill.name} does not attend: there is nothing to see{hint}")

@@ -1,6 +1,6 @@
 """What a task is: a value that names its parts.
 
-A page of a task says what is read, what is written, and how models learn that. `classify_image.py` is the one to read
+A page of a task says what is read, what is written, and how models learn that. `classify-image` is the one to read
 first. `foveate.tasks.TASKS` lists the pages.
 """
 

@@ -60,6 +60,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {name: old[name] for name in ("size", "augment")},
         "writes": {name: old[name] for name in ("labels", "usual_box", "denoising")},
     },
+    "classify": lambda old: {"reads": {}, "writes": {"labels": old["labels.json"]["counts"]}},
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
     "complete-image": lambda old: {
         "reads": old,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foveate.data.splits import together, within
 from foveate.data.text.files import Paths, as_paths, read_sentences
@@ -21,6 +21,15 @@ class Labelled(NamedTuple):
     line: int
     label: str
     text: str
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for messages."""
+        return f"line {self.line}"
+
+    def content(self) -> bytes:
+        """All that is learned from it."""
+        return f"{self.label}\0{self.text}".encode()
 
 
 def question_columns(name: str, decided: int, labels: str, read: int, texts: str, right: str) -> None:
@@ -105,6 +114,10 @@ class LabelledText(StreamedText):
             raise UserError(f"{self.name}: it has too few texts of each label to hold some out; give text to validate")
         rest = self.part(self.name, lambda line: line not in held)
         return rest, self.part(f"{self.name}, held out", held.__contains__)
+
+    def hold_out(self, every: int, group: Any = None, kinds: Any = None) -> tuple["LabelledText", "LabelledText"]:
+        """As `held_out`: what is on one side, and what is never held out, a text knows itself."""
+        return self.held_out(every)
 
     def __iter__(self) -> Iterator[Labelled]:
         return (example for example in self._lines() if example is not None)

@@ -166,4 +166,5 @@ LAYOUT = Layout(
     key_map=key_map,
     read_config=read_config,
     write_config=write_config,
+    image_processor="DetrImageProcessor",
 )

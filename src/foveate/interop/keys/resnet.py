@@ -92,4 +92,5 @@ LAYOUT = Layout(
     key_map=lambda config: KeyMap.of(transformers(config)),
     read_config=read_config,
     write_config=write_config,
+    image_processor="ConvNextImageProcessor",
 )

@@ -16,8 +16,6 @@ TASKS = ("classify-image", "detect")
 MIDDLE, REACH = 127.5 / 255, 63.75 / 255
 """The mean and the deviation by which foveate standardises pixels from 0 to 1."""
 
-PROCESSORS = {"convnext": "ConvNextImageProcessor", "resnet": "ConvNextImageProcessor", "detr": "DetrImageProcessor"}
-
 
 def exports_images(skill: Any) -> bool:
     """Whether a skill labels images, or finds objects in them."""
@@ -45,7 +43,7 @@ def export_images(skill: Skill, folder: Path) -> str:
 def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     """How images become pixels, as an image processor of transformers reads it."""
     reads = skill.processor.reads
-    kind = {"image_processor_type": PROCESSORS.get(family, "ViTImageProcessor")}
+    kind = {"image_processor_type": layout_for(family).image_processor}
     if isinstance(reads, PublicImage):
         found = {part.name: getattr(reads, part.name) for part in fields(reads)}
         size = _size(found["height"], found["width"], found["crop"], found["longest"])
@@ -55,7 +53,7 @@ def _preprocessing(skill: Skill, family: str) -> dict[str, Any]:
     channels = 3 if isinstance(reads, FittedImage) else reads.square.channels
     side = reads.size if isinstance(reads, FittedImage) else reads.square.size
     size = {"longest_edge": side, "shortest_edge": side} if family == "detr" else {"height": side, "width": side}
-    if isinstance(reads, AugmentedImage) and family in PROCESSORS:
+    if isinstance(reads, AugmentedImage) and "ViT" not in kind["image_processor_type"]:
         size = {"shortest_edge": side}
     numbers = {"image_mean": [MIDDLE] * channels, "image_std": [REACH] * channels}
     cropped = {"crop_pct": 1.0} if "shortest_edge" in size and family != "detr" else {}

@@ -17,6 +17,7 @@ from foveate.interop.keys import bert
 from foveate.interop.public_folder import write_folder, write_tensors
 from foveate.tasks.completion.exporting import public_pair_tokenizer, public_tokenizer
 from foveate.tasks.former.predictor import Predictor
+from foveate.tasks.skill import Skill
 
 CLASSES = {
     "classify": "AutoModelForSequenceClassification",
@@ -31,26 +32,26 @@ EXACT = 1e-5
 
 def gives_labels(task: Any) -> bool:
     """Whether it is a trained classifier of texts or of pairs, or a tagger."""
-    return isinstance(task, Predictor) and task.task.task in CLASSES
+    return isinstance(task, Skill | Predictor) and _task_name(task) in CLASSES
 
 
-def export_labels(predictor: Predictor, folder: Path) -> str:
+def export_labels(predictor: Any, folder: Path) -> str:
     """Write the folder of a classifier of texts or of pairs, or a tagger; the class of transformers that opens it.
 
     Raises UserError for a model that transformers does not have.
     """
     family, model = str(predictor.description["family"]), predictor.model
     if family not in ("bert", "gpt"):
-        name = predictor.task.model
+        name = predictor.recipe.model if isinstance(predictor, Skill) else predictor.task.model
         raise UserError(f"transformers has no model like {name}: of those with labels, a BERT and a GPT are exported")
     tokenizer = _tokenizer(predictor)
     values = {**_labels(_label_names(predictor)), "pad_token_id": tokenizer.special.pad}
     if family == "gpt":
         write_folder(folder, family, _without_label_bias(model), values)
     else:
-        write_bert(folder, _pair_as_text(model) if predictor.task.task == "pair" else model, values)
+        write_bert(folder, _pair_as_text(model) if _task_name(predictor) == "pair" else model, values)
     tokenizer.write_folder(folder)
-    return CLASSES[predictor.task.task]
+    return CLASSES[_task_name(predictor)]
 
 
 def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> None:
@@ -65,8 +66,15 @@ def write_bert(folder: Path, model: nn.Module, values: Mapping[str, Any]) -> Non
     write_tensors(folder, bert.without_copies(config, model.state_dict()), config_json)
 
 
-def _tokenizer(predictor: Predictor) -> PublicTokenizer:
+def _task_name(task: Any) -> str:
+    return task.task.name if isinstance(task, Skill) else str(task.task.task)
+
+
+def _tokenizer(predictor: Any) -> PublicTokenizer:
     """The tokenizer, with what the task reads around a text or a pair."""
+    if isinstance(predictor, Skill):
+        reads = predictor.processor.reads
+        return public_tokenizer(reads.words, *reads.around)
     own = predictor.processor.tokenizer
     if predictor.task.task == "pair":
         processor = predictor.processor
@@ -75,8 +83,10 @@ def _tokenizer(predictor: Predictor) -> PublicTokenizer:
     return public_tokenizer(own, *(((own.special.start,), (own.special.end,)) if of_words else surroundings(own)))
 
 
-def _label_names(predictor: Predictor) -> list[str]:
+def _label_names(predictor: Any) -> list[str]:
     processor = predictor.processor
+    if isinstance(predictor, Skill):
+        return list(processor.writes.labels)
     return list(processor.lexicon.tags if predictor.task.task == "tag" else processor.labels)
 
 

@@ -83,11 +83,9 @@ def _inputs(task: Any) -> Callable[[int, int], dict[str, Tensor]]:
 
 
 def _reads_whole_texts(task: Any) -> bool:
-    return (
-        isinstance(task, Predictor)
-        and task.task.task in ("classify", "embed")
-        and task.task.preset.family != "rnn-encoder"
-    )
+    if isinstance(task, Skill):
+        return task.task.name == "classify" and task.description["family"] != "rnn-encoder"
+    return isinstance(task, Predictor) and task.task.task == "embed" and task.task.preset.family != "rnn-encoder"
 
 
 def _tokens(model: Any, rows: int, length: int, random: torch.Generator) -> Tensor:

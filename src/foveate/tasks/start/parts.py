@@ -9,6 +9,7 @@ import tyro
 from torch import nn
 
 from foveate import bundle, models
+from foveate.contracts import Tokenizer
 from foveate.errors import UserError
 from foveate.models.vision.image_encoder import encoder_of
 from foveate.tasks.run_folder import Description
@@ -75,6 +76,10 @@ class Parts:
     def sizes(self, recipe: Any) -> dict[str, int]:
         """The sizes that the trained weights decide, and no data."""
         return {}
+
+    def tokenizer(self, recipe: Any) -> Tokenizer | None:
+        """What the trained model cuts texts with, if that is taken."""
+        return None
 
     def processor(self, recipe: Any, kind: Any) -> Any:
         """What the trained model reads examples by, if that is taken too."""
@@ -183,6 +188,10 @@ class LanguageModel(Body):
 
     def training(self, recipe: Any) -> Training | None:
         return None if self._shared(recipe) else replace(FINE_TUNING)
+
+    def tokenizer(self, recipe: Any) -> Tokenizer | None:
+        found: Tokenizer | None = recipe.weights.tokenizer
+        return found
 
     def sizes(self, recipe: Any) -> dict[str, int]:
         return {"vocabulary": recipe.weights.config.vocabulary}

@@ -18,14 +18,11 @@ from foveate.errors import UserError
 from foveate.files import read_json
 from foveate.interop.keys import bert
 from foveate.interop.pretrained import locate
-from foveate.interop.public_folder import read_folder
+from foveate.interop.public_folder import read_folder, reads_images
 from foveate.interop.weight_files import weight_files
 from foveate.tasks.run_folder import Description, describe
 from foveate.tasks.start.shared_parts import part_names
 from foveate.tensor_files import read_tensors
-
-IMAGE_TYPES = ("vit", "swin", "convnext", "resnet", "detr")
-"""Types of public models that read images."""
 
 NOT_OF_A_BODY = ("head", "predict", "pooling", "label_bias")
 """Fields of a config that its head decides."""
@@ -132,7 +129,7 @@ def _run_folder(folder: Path) -> Start:
 
 
 def _public_folder(folder: Path, values: Mapping[str, Any]) -> Start:
-    if values.get("model_type") in IMAGE_TYPES:
+    if reads_images(values.get("model_type")):
         public, files = read_folder(folder), weight_files(folder)
         return Start(folder, files, public.family, public.model.config, public.model.state_dict(), None)
     config, files = bert.read_config(values, str(folder / bundle.CONFIG)), weight_files(folder)
