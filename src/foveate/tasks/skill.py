@@ -17,6 +17,7 @@ from foveate.contracts import Output, Picture
 from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import even_groups
+from foveate.data.text.streamed_text import StreamedText
 from foveate.errors import UserError, quoted, unknown
 from foveate.forms.checks import without_too_long
 from foveate.forms.form import Answer, Failure
@@ -193,7 +194,7 @@ class Skill:
     def _in_use(self, count: int, options: Any) -> nn.Module:
         """The model for this many inputs, laid out for the CPU where they are many or the options name a precision."""
         reads, writes = self.processor.reads, self.processor.writes
-        precision = getattr(options, "precision", "float32")
+        precision: Precision = getattr(options, "precision", "float32")
         trained = self.folder is not None
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
@@ -224,7 +225,7 @@ class Skill:
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, f"Answer: {answer.line.replace(chr(9), ' ')}", *answer.notes]
+        notes = [self.name, f"{answer.called}: {answer.line.replace(chr(9), ' ')}", *answer.notes]
         if reads.longer_than_training(prepared):
             notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
         notes += sight.notes
@@ -368,12 +369,12 @@ class Skill:
     def examples_to_validate(self, validation: Dataset[Any], console: Console) -> Sequence[Any]:
         """The examples that validate, without those that are damaged or take more positions than the model has."""
         reads, count = self.processor.reads, self.recipe.examples.validation_examples
-        some = self.some(validation, (1 + self.processor.writes.thoroughness) * count)
-        chosen = Dataset(validation.name, some, validation.unit)
-        usable: Dataset[Any] = reads.usable(chosen)
-        if len(usable) < len(chosen):
-            console.print(usable.report, markup=False, highlight=False)
-        examples = [*usable]
+        examples = [*self.some(validation, (1 + self.processor.writes.thoroughness) * count)]
+        if not isinstance(validation, StreamedText):  # a text has no files that could be damaged
+            usable: Dataset[Any] = reads.usable(Dataset(validation.name, examples, validation.unit))
+            if len(usable) < len(examples):
+                console.print(usable.report, markup=False, highlight=False)
+            examples = [*usable]
         for form in (reads, self.processor.writes):
             for line in form.warnings(validation.name, examples):
                 console.print(line, markup=False, highlight=False)
