@@ -33,7 +33,7 @@ OPTIONS = {
 """What differs between models and languages."""
 
 COMMON = (
-    "--lowercase --batch-tokens 2048 --schedule cosine --warmup 1000 "
+    "--lowercase --batch 2048 --schedule cosine --warmup 1000 "
     "--validate-every 1200 --save-every 300 --patience 99"
 )
 

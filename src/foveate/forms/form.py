@@ -70,6 +70,9 @@ class Failure:
 class Answer:
     """The answer to one input. Each form that is written adds what it decided."""
 
+    called: ClassVar[str] = "Answer"
+    """What stands before it on the page of a look."""
+
     given: str = ""
     """The input as it was given."""
     prefix: tuple[str, ...] = ()
@@ -101,7 +104,7 @@ class Answer:
     @property
     def note(self) -> str:
         """What stands below a look; nothing for an answer that is no text."""
-        return f"Answer: {line}" if (line := self.line.replace("\t", " ")) else ""
+        return f"{self.called}: {line}" if (line := self.line.replace("\t", " ")) else ""
 
     def json_values(self) -> dict[str, Any]:
         """The answer as JSON values."""

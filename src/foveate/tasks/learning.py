@@ -105,6 +105,7 @@ class Lesson:
         if self.recipe.examples.data and not self.recipe.examples.validation and splits is None:
             by_name[HELD_OUT] = held_out_every(len(train_part) + len(validation))
         self._train(skill, batches, validation, by_name, console, callbacks)
+        skill.folder = self.recipe.out
         return skill
 
     # -- before the training
