@@ -114,6 +114,14 @@ FAMILIES = (
         },
     ),
     Family(
+        "pose",
+        "foveate.models.vision.pose",
+        {
+            "pose-resnet50": (35_228_737, "ResNet-50 and 6+6 layers of width 256 (after Mao et al. 2021)"),
+            "pose-tiny": (541_537, "6-layer ResNet and 2+2 layers of width 96: for small images"),
+        },
+    ),
+    Family(
         "resnet",
         "foveate.models.vision.resnet",
         {
