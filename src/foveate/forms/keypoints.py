@@ -148,8 +148,8 @@ class Keypoints(OutputForm):
         for row, image in enumerate(prepared):
             places = points[row].clip(0, 1) * np.array(image.fit.given)
             radius = spread[row] * max(image.fit.given)
-            rows = zip(self.names, places.tolist(), scores[row].tolist(), radius.tolist(), strict=True)
-            every = [FoundPoint(name, *place, score, around) for name, place, score, around in rows]
+            numbers = np.stack([*places.T, scores[row], radius], 1).astype(np.float64).round(3).tolist()
+            every = [FoundPoint(name, *values) for name, values in zip(self.names, numbers, strict=True)]
             found.append(PointsAnswer(size=image.fit.given, every=every, threshold=options.threshold))
         return found
 

@@ -21,7 +21,9 @@ TASK = Task(
     layout="Your own images: a COCO JSON file whose category has keypoints.",
     examples=Examples(batch=32, validation_examples=500),
     model="pose-tiny",
-    training=Training(usual_epochs=10, learning_rate=1e-3, schedule="cosine", usual_warmup=100, weight_decay=1e-4),
+    training=Training(
+        usual_epochs=10, optimizer="muon", learning_rate=4e-3, schedule="cosine", usual_warmup=100, average=1
+    ),
     start=ImageEncoder(),
     unit="points",
 )

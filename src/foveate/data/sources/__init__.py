@@ -76,6 +76,7 @@ SOURCES: dict[str, Source] = {
         *fillets.SOURCES,
         emoji_scenes.SOURCE,
         emoji_scenes.GROUPS,
+        emoji_scenes.MASKS,
         puppets.SOURCE,
         facts.SOURCE,
     )

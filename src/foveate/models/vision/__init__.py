@@ -151,6 +151,15 @@ FAMILIES = (
         attending=("sagan", "sagan-tiny"),
     ),
     Family(
+        "segmenter",
+        "foveate.models.vision.segmenter",
+        {
+            "segmenter-base-16": (106_477_060, "ViT-B/16 and 2 layers of queries of classes (Strudel et al. 2021)"),
+            "segmenter-light": (939_268, "4-layer ViT with patches of 8 x 8 pixels, 2 layers of width 96"),
+            "segmenter-tiny": (418_276, "6-layer ResNet, 2 layers of width 96: for small images"),
+        },
+    ),
+    Family(
         "swin",
         "foveate.models.vision.swin",
         {

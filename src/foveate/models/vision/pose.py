@@ -121,6 +121,8 @@ class Pose(nn.Module):
 class Locate(nn.Module):
     """Attention whose values are the places themselves: what a query gets is the point that it looks at."""
 
+    attends = True
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.query, self.key = nn.Linear(width, width), nn.Linear(width, width, bias=False)

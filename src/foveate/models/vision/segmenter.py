@@ -107,10 +107,10 @@ class Segmenter(nn.Module):
 
 MODEL, CONFIG = Segmenter, SegmenterConfig
 
-_TINY = {"width": 96, "heads": 4, "feedforward": 192, "dropout": 0.0}
+_TINY = {"width": 96, "heads": 4, "feedforward": 192, "dropout": 0.0, "detail": 2}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "segmenter-base-16": {},
-    "segmenter-light": {**_TINY, "backbone": "vit-light", "detail": 2},
-    "segmenter-tiny": {**_TINY, "backbone": "resnet-light", "detail": 2},
+    "segmenter-light": {**_TINY, "backbone": "vit-light"},
+    "segmenter-tiny": {**_TINY, "backbone": "resnet-light"},
 }
