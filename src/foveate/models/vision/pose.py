@@ -24,6 +24,7 @@ from foveate.nn import (
     DecoderBlock,
     FeedForward,
     HeadFields,
+    MultiHeadAttention,
     Residual,
     TransformerBlock,
     attention_layer,
@@ -84,20 +85,13 @@ class Pose(nn.Module):
         self.config, width = config, config.width
         self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
-        attention = partial(attention_layer, config, config.dropout)
-        feedforward = partial(FeedForward, width, config.feedforward, "relu", config.dropout)
-        residual = partial(Residual, width, config.norm, config.dropout)
         self.encoder = nn.ModuleList(
-            TransformerBlock(attention(), feedforward(), residual) for _ in range(config.encoder_layers)
+            TransformerBlock(attention(config), feedforward(config), residual(config))
+            for _ in range(config.encoder_layers)
         )
-        self.queries = nn.Parameter(torch.empty(config.points, width))
-        self.decoder = nn.ModuleList(
-            DecoderBlock(attention(), attention(), feedforward(), residual) for _ in range(config.decoder_layers)
-        )
-        self.norms = nn.ModuleDict({part: nn.LayerNorm(width) for part in ("places", "queries")})
-        self.locate = Locate(width)
+        self.norm = nn.LayerNorm(width)
+        self.decoder = PointDecoder(config)
         self.output = nn.Linear(width, 1)
-        nn.init.normal_(self.queries)
 
     def forward(self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None) -> Points:
         """Where each point is. `sizes` are the height and the width of each image, where images are padded at the right
@@ -109,13 +103,37 @@ class Pose(nn.Module):
         x = grid.flatten(2).mT
         for block in self.encoder:
             x = block(x, mask=near, positions=places)
-        x = self.norms["places"](x)
-        y = torch.zeros_like(self.queries).expand(len(x), -1, -1)
-        for block in self.decoder:
-            y = block(y, x, source_mask=mask, positions=self.queries, source_positions=places)
-        y = self.norms["queries"](y)
-        points, spread = self.locate(y, x + places, centres(inside, pixels.shape[2:], sizes), mask)
-        return Points(logits=self.output(y).squeeze(-1), points=points, spread=spread)
+        found = self.decoder(self.norm(x), places, mask, centres(inside, pixels.shape[2:], sizes))
+        return Points(logits=self.output(found[0]).squeeze(-1), points=found[1], spread=found[2])
+
+
+class PointDecoder(nn.Module):
+    """Queries that read the places of an encoded image, and then point at them."""
+
+    def __init__(self, config: PoseConfig) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.empty(config.points, config.width))
+        self.blocks = nn.ModuleList(
+            DecoderBlock(attention(config), attention(config), feedforward(config), residual(config))
+            for _ in range(config.decoder_layers)
+        )
+        self.norm = nn.LayerNorm(config.width)
+        self.cross = Locate(config.width)
+        nn.init.normal_(self.queries)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B S C"],
+        positions: Float[Tensor, "B S C"],
+        mask: Bool[Tensor, "B 1 1 S"],
+        places: Float[Tensor, "B S 2"],
+    ) -> tuple[Float[Tensor, "B K C"], Float[Tensor, "B K 2"], Float[Tensor, "B K"]]:
+        """What the queries read, and the points and their spread; `places` are the points that x is about."""
+        y = self.queries.expand(len(x), -1, -1)
+        for block in self.blocks:
+            y = block(y, x, source_mask=mask, source_positions=positions)
+        y = self.norm(y)
+        return y, *self.cross(y, x + positions, places, mask)
 
 
 class Locate(nn.Module):
@@ -154,6 +172,18 @@ def centres(
     across = (torch.arange(columns, device=inside.device) + 0.5) * width / columns / real[:, 1:]
     grid = torch.stack([across[:, None].expand(-1, rows, -1), down[:, :, None].expand(-1, -1, columns)], -1)
     return grid.flatten(1, 2)
+
+
+def attention(config: PoseConfig) -> MultiHeadAttention:
+    return attention_layer(config, config.dropout)
+
+
+def feedforward(config: PoseConfig) -> FeedForward:
+    return FeedForward(config.width, config.feedforward, "relu", config.dropout)
+
+
+def residual(config: PoseConfig) -> partial[Residual]:
+    return partial(Residual, config.width, config.norm, config.dropout)
 
 
 MODEL, CONFIG = Pose, PoseConfig

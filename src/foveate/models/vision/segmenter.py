@@ -1,7 +1,7 @@
 """Segmenter: a label for each pixel, by queries that each stand for a class (Strudel et al. 2021,
 https://arxiv.org/abs/2105.05633).
 
-A place of the encoder's feature map has the class whose vector is nearest to its own. The vectors of the classes read
+The score of a class at a place of the encoder's feature map is the product of their vectors. Those of the classes read
 the image first: by attention to its places, as in MaskFormer (Cheng et al. 2021, https://arxiv.org/abs/2107.06278).
 
 B batch    N classes    S places of the feature map    h, w height and width in pixels
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from foveate.config import FromData
 from foveate.contracts import Output
 from foveate.errors import UserError, check_literals
-from foveate.models.vision.image_encoder import image_encoder
+from foveate.models.vision.image_encoder import fix_norms, image_encoder
 from foveate.nn import (
     DecoderBlock,
     FeedForward,
@@ -42,6 +42,8 @@ class SegmenterConfig:
     """Preset of the encoder, whose feature map is labelled: any that has one."""
     image_size: int = 224
     """Height and width of the images, for an encoder that learns positions."""
+    fixed_norms: bool = False
+    """Batch norms of the encoder keep the mean and the deviation that they have, as those of trained weights do."""
     width: int = 768
     """Width C of the decoder, a multiple of 4."""
     heads: int = 12
@@ -71,7 +73,10 @@ class Segmenter(nn.Module):
             raise UserError(f"width is {config.width}, but must be a multiple of 4: waves of rows and of columns")
         self.config, width = config, config.width
         self.backbone = image_encoder(config.backbone, config.channels, config.image_size)
+        if config.fixed_norms:
+            fix_norms(self.backbone)
         self.project = nn.Conv2d(self.backbone.grid_width, width, 1)
+        self.norm = nn.LayerNorm(width)
         self.classes = nn.Parameter(torch.empty(config.classes, width))
         attention = partial(MultiHeadAttention, width, config.heads, dropout=config.dropout)
         self.decoder = nn.ModuleList(
@@ -85,8 +90,7 @@ class Segmenter(nn.Module):
         )
         self.place_output = nn.Conv2d(width, width * config.detail**2, 1)
         self.class_output = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width))
-        self.norm = nn.LayerNorm(config.classes)
-        nn.init.normal_(self.classes, std=0.02)
+        nn.init.normal_(self.classes)
 
     def forward(self, pixels: Float[Tensor, "B c h w"], sizes: Int[Tensor, "B 2"] | None = None) -> Output:
         """Logits of the classes for each pixel, row by row (B, h·w, N). `sizes` are the height and the width of each
@@ -94,14 +98,13 @@ class Segmenter(nn.Module):
         grid = self.project(self.backbone.grid(pixels))
         inside = inside_images(pixels, grid, sizes)
         places, mask = grid_positions(inside, self.config.width, grid.dtype), inside.flatten(1)[:, None, None]
-        source = grid.flatten(2).mT
-        y = torch.zeros_like(self.classes).expand(len(grid), -1, -1)
+        x = self.norm(grid.flatten(2).mT)
+        y = self.classes.expand(len(grid), -1, -1)
         for block in self.decoder:
-            y = block(y, source, source_mask=mask, positions=self.classes, source_positions=places)
-        vectors = F.normalize(F.pixel_shuffle(self.place_output(grid), self.config.detail), dim=1)
-        classes = F.normalize(self.class_output(y), dim=-1)
-        masks = self.norm(torch.einsum("bcij,bnc->bijn", vectors, classes))
-        masks = F.interpolate(masks.movedim(-1, 1), pixels.shape[2:], mode="bilinear", align_corners=False)
+            y = block(y, x, source_mask=mask, source_positions=places)
+        vectors = F.pixel_shuffle(self.place_output(x.mT.unflatten(2, grid.shape[2:])), self.config.detail)
+        masks = torch.einsum("bcij,bnc->bnij", vectors, self.class_output(y)) / self.config.width**0.5
+        masks = F.interpolate(masks, pixels.shape[2:], mode="bilinear", align_corners=False)
         return Output(masks.flatten(2).mT)
 
 
@@ -113,4 +116,5 @@ PRESETS: dict[str, dict[str, Any]] = {
     "segmenter-base-16": {},
     "segmenter-light": {**_TINY, "backbone": "vit-light"},
     "segmenter-tiny": {**_TINY, "backbone": "resnet-light"},
+    "segmenter-lite0-tiny": {**_TINY, "backbone": "efficientnet-lite0-16", "fixed_norms": True, "detail": 4},
 }
