@@ -57,6 +57,8 @@ def test_a_point_moves_with_what_its_query_looks_at() -> None:
 
 def test_classes_do_not_look_at_padding() -> None:
     model = with_local_grid(create("segmenter-tiny", classes=3, **SMALL))
+    given = (PIXELS.double(), changed_padding())
+    found, changed = (model(pixels, SIZES).logits.unflatten(1, (64, 80)) for pixels in given)
     torch.testing.assert_close(found[0, :24, :40], changed[0, :24, :40])
     torch.testing.assert_close(found[1], changed[1])
     alone = model(PIXELS[:1, :, :32, :48].double()).logits.unflatten(1, (32, 48))
