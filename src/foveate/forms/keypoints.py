@@ -182,7 +182,7 @@ class Keypoints(OutputForm):
             return []
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         return [
-            Row(one.name, weights[self.names.index(one.name)], Mark(one.name, point=(one.x, one.y)))
+            Row(one.name, weights[self.names.index(one.name)], mark=Mark(one.name, point=(one.x, one.y)))
             for one in answer.points or answer.every
         ]
 

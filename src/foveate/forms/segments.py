@@ -193,7 +193,7 @@ class Segments(OutputForm):
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         numbers: Mapping[str, int] = {label: number for number, label in enumerate(self.labels)}
         return [
-            Row(label, weights[numbers[label]], Mark(label, region=answer.pixels == numbers[label]))
+            Row(label, weights[numbers[label]], mark=Mark(label, region=answer.pixels == numbers[label]))
             for label in answer.shares
         ]
 
