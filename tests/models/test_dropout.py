@@ -57,6 +57,10 @@ PLACES = {
         "dropout 3 5 12": 1,
     },
     "llama": {"stack.dropout 3 7 12": 1, **blocks("stack.blocks", 2, 7)},
+    "pose": {
+        **blocks("encoder", 2, 110),
+        **blocks("decoder.blocks", 3, 5, "around_cross.dropout 3 {0} 12"),
+    },
     "resnet": {"dropout 3 26": 1},
     "mvit": {
         "dropout 3 13 14 12": 1,
@@ -72,6 +76,7 @@ PLACES = {
     "rnn-seq2seq": {"dropout 3 7 10": 1, "dropout 3 5 10": 1, "dropout 3 5 12": 1},
     "show-ask": {"dropout 3 7 10": 1, "dropout 3 1 12": 1, "dropout 3 30 96": 1, "dropout 3 1 31": 1},
     "smem-vqa": {"dropout 3 1 12": 1},
+    "segmenter": blocks("decoder", 3, 5, "around_cross.dropout 3 {0} 12"),
     "siamese": {
         "source_encoder.dropout 3 7 10": 1,
         "source_encoder.dropout 3 5 10": 1,

@@ -71,6 +71,8 @@ def test_the_gradient_reaches_every_parameter(variant, inputs) -> None:
     if hasattr(output, "boxes"):
         loss = loss + output.boxes.square().sum()
         loss = loss + sum(layer.boxes.square().sum() + layer.logits.square().sum() for layer in output.earlier)
+    if hasattr(output, "points"):
+        loss = loss + output.points.square().sum() + output.spread.sum()
     loss.backward()
     from_zeros = getattr(variant.config, "boxes", None) == "direct"
     for name, parameter in model.named_parameters():

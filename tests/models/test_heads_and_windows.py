@@ -60,7 +60,7 @@ class Case:
 TWO_STACKS = {"width": 12, "heads": 3, "feedforward": 11, "encoder_layers": 2, "decoder_layers": 2}
 SMALL_OF = {
     **dict.fromkeys(["transformer-tiny", "speech-transformer-tiny", "captioner-transformer-tiny"], TWO_STACKS),
-    "detr-refined-tiny": TWO_STACKS,
+    **dict.fromkeys(["detr-refined-tiny", "pose-tiny"], TWO_STACKS),
     "clip-tiny": {"width": 12, "heads": 3, "layers": 2},
 }
 IMAGES = {"image_size": 16, "patch": 4, "channels": 2, "classes": 5}
@@ -85,6 +85,13 @@ CASES = {
         "detr-refined-tiny",
         {"pixels": random(2, 2, 64, 64)},
         {"classes": 5, "channels": 2, "queries": 4, "denoising": None},
+        ("encoder.*.self",),
+        grid=(4, 0),
+    ),
+    "pose": Case(
+        "pose-tiny",
+        {"pixels": random(2, 2, 32, 32)},
+        {"points": 5, "channels": 2},
         ("encoder.*.self",),
         grid=(4, 0),
     ),

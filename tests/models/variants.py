@@ -60,6 +60,8 @@ SMALL = {
     "coverage": True,
     "backbone": "resnet20",
     "queries": 7,
+    "points": 5,
+    "detail": 2,
     "denoising": None,
     "classifier": 31,
 }
@@ -208,6 +210,10 @@ class Variant:
         config = self.config
         if getattr(config, "predict", "label") == "pixels":
             return 3, 12 * 12, config.colours
+        if hasattr(config, "points"):
+            return 3, config.points
+        if hasattr(config, "detail"):
+            return 3, 37 * 41, config.classes
         if hasattr(config, "queries"):
             return 3, config.queries, config.classes + config.no_object
         if "pixels" in self.inputs and "tokens" not in self.inputs and hasattr(config, "classes"):

@@ -257,7 +257,8 @@ class Boxes(OutputForm):
             return []
         weights = sight[cross[-1]].weights()[0].float().mean(0).cpu()
         return [
-            Row(one.name, weights[one.query], Mark(one.name, one.box)) for one in answer.objects or answer.every[:1]
+            Row(one.name, weights[one.query], mark=Mark(one.name, one.box))
+            for one in answer.objects or answer.every[:1]
         ]
 
 

@@ -119,10 +119,10 @@ class Row(NamedTuple):
     name: str
     weights: Any
     """Weights over the places of the input (S,)."""
-    mark: Mark | None = None
-    """What was found, to be drawn over the input."""
     site: str = ""
     """Where in the model these weights are, for titles."""
+    mark: Mark | None = None
+    """What was found, to be drawn over the input."""
 
 
 class Fit(NamedTuple):

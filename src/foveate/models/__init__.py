@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FAMILIES: Mapping[str, Family] = {row.name: row for kind in (text, vision, speech, multimodal) for row in kind.FAMILIES}
 """The row of each family."""
 
-COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16}, 8000
+COUNTED, VOCABULARY = {"classes": 2, "spellings": 2**14, "conditions": 1, "codes": 512, "side": 16, "points": 17}, 8000
 """The sizes of data with which the parameters in the rows are counted; the others are vocabularies, of one size."""
 
 __getattr__ = import_late(__name__, dict.fromkeys(("build", "create"), "foveate.models.construction"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from foveate.contracts import Picture
 
-MOST = 7
+MOST = 15
 """Marks that get a panel of their own: the first ones."""
 
 COLOURS = 10

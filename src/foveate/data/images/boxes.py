@@ -160,12 +160,12 @@ def _of_coco(path: Path, left_out: Counter[str]) -> list[BoxedImage]:
     examples = []
     for image in images:
         size = image.width or 0.0, image.height or 0.0
-        examples.append(_example(_find(path, image.file_name), size, objects[image.id], left_out))
+        examples.append(_example(find_image(path, image.file_name), size, objects[image.id], left_out))
     _check_names(path, [example.place for example in examples])
     return examples
 
 
-def _find(path: Path, name: str) -> Path:
+def find_image(path: Path, name: str) -> Path:
     """The image file: its name counts from the JSON file's folder, or from an `images` folder there or beside it."""
     for folder in (path.parent, path.parent / "images", path.parent.parent / "images", path.parent.parent):
         if is_file(folder / name):

@@ -45,6 +45,26 @@ class CocoBox:
 
 
 @dataclass
+class CocoKeypoints:
+    """A kind of object; its points have names, in the order of an annotation."""
+
+    id: Id
+    name: str
+    keypoints: tuple[str, ...] = ()
+
+
+@dataclass
+class CocoPose:
+    """The points of an object: across, down, and 0 where it is not labelled, for each."""
+
+    image_id: Id
+    category_id: Id
+    keypoints: tuple[float, ...] = ()
+    bbox: tuple[float, float, float, float] | None = None
+    iscrowd: int | bool = 0
+
+
+@dataclass
 class CocoCaption:
     """A caption of an image."""
 

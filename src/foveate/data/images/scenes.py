@@ -3,7 +3,7 @@
 A scene follows from its number alone, so that a data set of any size takes no memory and repeats exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,9 @@ TRIES = 30
 
 VISIBLE = 16
 """Alpha, of 255, from which a pixel of a drawing counts as visible."""
+
+OPAQUE = 128
+"""Alpha from which a pixel of a scene shows the drawing, and not what is behind it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,12 @@ class Thing:
     box: tuple[int, int, int, int]
     """Left, top, right and bottom in pixels; right and bottom are those of the first pixels outside."""
 
+    def draw(self) -> PIL.Image.Image:
+        """The drawing in its size, RGBA."""
+        left, top, right, bottom = self.box
+        drawing = PIL.Image.fromarray(self.drawing.styles[self.style])
+        return drawing.resize((right - left, bottom - top), PIL.Image.Resampling.BILINEAR)
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -61,12 +70,23 @@ class Scene:
             image = PIL.Image.fromarray(_background(np.random.default_rng((SEED, self.number, 1)), self.size))
         else:
             image = PIL.Image.new("RGB", (self.size, self.size), self.ground)
-        for thing in sorted(self.things, key=lambda thing: thing.box[3]):  # what is lower is nearer
-            left, top, right, bottom = thing.box
-            drawing = PIL.Image.fromarray(thing.drawing.styles[thing.style])
-            drawing = drawing.resize((right - left, bottom - top), PIL.Image.Resampling.BILINEAR)
-            image.paste(drawing, (left, top), drawing)
+        for thing in self._from_afar():
+            drawing = thing.draw()
+            image.paste(drawing, thing.box[:2], drawing)
         return image
+
+    def mask(self, numbers: Mapping[str, int]) -> np.ndarray:
+        """The number of the group of the thing that each pixel (size, size) shows; 0 for the background."""
+        found = np.zeros((self.size, self.size), np.int64)
+        for thing in self._from_afar():
+            left, top, right, bottom = thing.box
+            visible = np.asarray(thing.draw())[..., 3] >= OPAQUE
+            found[top:bottom, left:right][visible] = numbers[thing.drawing.group]
+        return found
+
+    def _from_afar(self) -> list["Thing"]:
+        """The things in the order in which they are drawn: what is lower is nearer."""
+        return sorted(self.things, key=lambda thing: thing.box[3])
 
 
 class Scenes(Sequence[Scene]):

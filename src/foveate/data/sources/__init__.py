@@ -27,6 +27,7 @@ from foveate.data.sources import (
     panda,
     prompts,
     prose,
+    puppets,
     sotu,
     spoken,
     stamps,
@@ -75,6 +76,8 @@ SOURCES: dict[str, Source] = {
         *fillets.SOURCES,
         emoji_scenes.SOURCE,
         emoji_scenes.GROUPS,
+        emoji_scenes.MASKS,
+        puppets.SOURCE,
         facts.SOURCE,
     )
 }

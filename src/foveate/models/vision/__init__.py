@@ -114,6 +114,14 @@ FAMILIES = (
         },
     ),
     Family(
+        "pose",
+        "foveate.models.vision.pose",
+        {
+            "pose-resnet50": (35_228_737, "ResNet-50 and 6+6 layers of width 256 (after Mao et al. 2021)"),
+            "pose-tiny": (541_537, "6-layer ResNet and 2+2 layers of width 96: for small images"),
+        },
+    ),
+    Family(
         "resnet",
         "foveate.models.vision.resnet",
         {
@@ -141,6 +149,16 @@ FAMILIES = (
             "sagan-tiny-without": (260_996, "The same without self-attention"),
         },
         attending=("sagan", "sagan-tiny"),
+    ),
+    Family(
+        "segmenter",
+        "foveate.models.vision.segmenter",
+        {
+            "segmenter-base-16": (106_478_592, "ViT-B/16 and 2 layers of queries of classes (Strudel et al. 2021)"),
+            "segmenter-light": (939_456, "4-layer ViT with patches of 8 x 8 pixels, 2 layers of width 96"),
+            "segmenter-tiny": (418_464, "6-layer ResNet, 2 layers of width 96: for small images"),
+            "segmenter-lite0-tiny": (1_094_944, "The same on EfficientNet-Lite0, for its trained weights (--from)"),
+        },
     ),
     Family(
         "swin",

@@ -1,0 +1,117 @@
+"""Images with a label for each pixel, of a user's folders: an image of class numbers, a mask, for each image."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+
+from foveate.contracts import IGNORE
+from foveate.data.dataset import Dataset
+from foveate.data.images.decoding import DamagedImage, read_image, read_sizes, turn_upright
+from foveate.data.images.labelled import images_below
+from foveate.data.text.files import Paths, as_paths, read_sentences
+from foveate.errors import UserError
+
+IMAGES, MASKS, LABELS = "images", "masks", "labels.txt"
+"""What a folder holds."""
+
+UNLABELLED = 255
+"""The number of a pixel without a label, as in Pascal VOC."""
+
+
+@dataclass(frozen=True)
+class MaskedImage:
+    """An image whose pixels have labels."""
+
+    place: str
+    labels: tuple[str, ...]
+    """The labels of the dataset: number n of a mask stands for label n."""
+    read: Callable[[], PIL.Image.Image] = field(repr=False, compare=False)
+    """Decodes the image. Raises UserError where it is damaged."""
+    read_mask: Callable[[], np.ndarray] = field(repr=False, compare=False)
+    """Decodes the numbers of the labels (h, w), IGNORE for pixels that have none."""
+    identity: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
+    """Something shorter that stands for pixels and labels, if there is."""
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """The file that `read` decodes, if there is one."""
+
+    def content(self) -> bytes:
+        """The names of the labels, the mask and the pixels, if they can be read."""
+        names = f"{self.labels}\0".encode()
+        if self.identity is not None:
+            return names + self.identity()
+        pixels = b""
+        with suppress(DamagedImage):
+            pixels = self.read().tobytes()
+        return names + self.read_mask().tobytes() + pixels
+
+
+def masked_images(paths: Paths) -> Dataset[MaskedImage]:
+    """A folder with images in `images`, and in `masks` a PNG file of the same name for each, whose pixels are class
+    numbers, or entries of a palette; 255 is no class. `labels.txt` has the name of each class, one a line from 0 on.
+
+    Raises UserError for anything else, and for masks of another size than their image.
+    """
+    paths = as_paths(paths)
+    if len(paths) != 1 or not (paths[0] / IMAGES).is_dir() or not (paths[0] / MASKS).is_dir():
+        given = ", ".join(map(str, paths))
+        raise UserError(f"images with labelled pixels are one folder with {IMAGES}/ and {MASKS}/ in it, not {given}")
+    (folder,) = paths
+    files = images_below(folder / IMAGES)
+    if not files:
+        raise UserError(f"{folder / IMAGES}: there is no image in it")
+    masks = [_mask_of(file, folder) for file in files]
+    counts = sum(np.bincount(mask[mask != IGNORE], minlength=UNLABELLED) for mask in map(read_mask, masks))
+    most = int(np.flatnonzero(counts).max(initial=-1))
+    labels = _labels(folder, most)
+    examples = [
+        MaskedImage(str(file), labels, _reader(file), lambda mask=mask: read_mask(mask), file=file)
+        for file, mask in zip(files, masks, strict=True)
+    ]
+    shares = ", ".join(
+        f"{name} {share:.1%}" for name, share in zip(labels, counts / max(1, counts.sum()), strict=False)
+    )
+    return Dataset(folder.name or str(folder), examples, "images", [f"{len(labels)} labels: {shares}"])
+
+
+def read_mask(path: Path) -> np.ndarray:
+    """The class of each pixel (h, w). Raises UserError for a file that has no class numbers."""
+    image = read_image(path)
+    if image.mode not in ("L", "P", "1"):
+        raise UserError(f"{path} is no mask: it must have one number for each pixel, or a palette, not colours")
+    numbers = np.array(image, np.int64)
+    numbers[numbers == UNLABELLED] = IGNORE
+    return numbers
+
+
+def _reader(file: Path) -> Callable[[], PIL.Image.Image]:
+    return lambda: turn_upright(read_image(file))
+
+
+def _mask_of(file: Path, folder: Path) -> Path:
+    """The mask of an image. Raises UserError where there is none, or it has another size."""
+    mask = folder / MASKS / file.relative_to(folder / IMAGES).with_suffix(".png")
+    if not mask.is_file():
+        raise UserError(f"{file} has no mask: there is no file {mask}")
+    with suppress(DamagedImage):  # tasks leave out damaged images
+        image, own = read_sizes(file)[1], read_sizes(mask)[0]
+        if own != image:
+            raise UserError(f"{mask} has {own[0]} x {own[1]} pixels, but its image {image[0]} x {image[1]}")
+    return mask
+
+
+def _labels(folder: Path, most: int) -> tuple[str, ...]:
+    """The names of the classes up to number `most`, of the file that names them, or made up."""
+    if most < 1:
+        raise UserError(f"{folder / MASKS}: deciding takes two classes, but the masks have {most + 1}")
+    if not (folder / LABELS).is_file():
+        return tuple(f"class {number}" for number in range(most + 1))
+    names: Sequence[str] = [line.strip() for line in read_sentences(folder / LABELS) if line.strip()]
+    if len(names) <= most:
+        raise UserError(f"{folder / LABELS} names {len(names)} classes, but the masks have class {most}")
+    if len(set(names)) < len(names):
+        raise UserError(f"{folder / LABELS} names two classes alike")
+    return tuple(names)
