@@ -163,7 +163,7 @@ def test_a_text_for_which_there_are_no_positions(data: Path, tmp_path: Path, fai
     out, err = capsys.readouterr()
     assert caught.value.code == UserError.status
     assert [("text" in json.loads(line)) for line in out.splitlines()] == [True, False, True]
-    assert err.startswith("'red red red ")
+    assert err.startswith("foveate: 'red red red ")
     assert err.endswith("positions, but the model learned only 140\n")
 
 
@@ -193,7 +193,7 @@ def test_what_does_not_attend_is_not_served(data: Path, tmp_path: Path, fails: F
         name, *rest = verb
         assert fails(name, tmp_path / "run", *rest, *["red cat"][: len(rest)]) == (
             f"rnn from {tmp_path / 'run'} does not attend: there is nothing to see; "
-            "presets of translate that do: rnn-attentive, rnn-monotonic, rnn-hard"
+            "presets of translate that do: rnn-bahdanau, rnn-luong, rnn-attentive"
         )
     message = fails("run", tmp_path / "run", "red cat", "--picture", tmp_path / "a.png")
     assert message == f"no picture to draw into {tmp_path / 'a.png'}: this model has no attention"

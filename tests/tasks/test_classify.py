@@ -12,7 +12,7 @@ from rich.console import Console
 
 import foveate
 from foveate.errors import UserError
-from foveate.forms.form import NoOptions
+from foveate.forms.answers import NoOptions
 from foveate.forms.label import ShowLabels
 from foveate.tasks.classify import TASK
 from foveate.tasks.learning import learn

@@ -18,7 +18,7 @@ from foveate.data import Splits
 from foveate.data.dataset import Dataset
 from foveate.data.images.labelled import ImageFormat, LabelledImage, images_of_arrays
 from foveate.errors import UserError
-from foveate.forms.form import NoOptions
+from foveate.forms.answers import NoOptions
 from foveate.forms.image import AugmentedImage
 from foveate.forms.label import Label, ShowLabels
 from foveate.forms.processor import Processor

@@ -16,7 +16,7 @@ from foveate.data.images.labelled import ImageFormat, LabelledImage, unlabelled_
 from foveate.data.images.processor import normalize
 from foveate.data.sources import Splits
 from foveate.errors import UserError
-from foveate.forms.form import Failure, NoOptions
+from foveate.forms.answers import Failure, NoOptions
 from foveate.forms.pixels import CompleteOptions, Palette, PixelImage
 from foveate.models.vision.imagegpt import ImageGPTConfig
 from foveate.tasks.learning import learn

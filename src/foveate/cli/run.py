@@ -20,7 +20,7 @@ from foveate.data import read_lines, utf8
 from foveate.data.tokens.chat import Message
 from foveate.errors import TextError, UserError, one_line, quoted
 from foveate.files import check_place
-from foveate.forms.form import Failure
+from foveate.forms.answers import Failure
 from foveate.tasks.protocols import Prediction
 from foveate.viewer.figures import check_extension, save_figure
 

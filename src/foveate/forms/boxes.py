@@ -17,8 +17,9 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.boxes import BoxedImage
 from foveate.data.images.decoding import DamagedImage
 from foveate.errors import UserError
+from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Answer, Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
 from foveate.forms.image import Fitted
 from foveate.forms.label import count_labels
 from foveate.forms.naming import DecoderNames, token_names

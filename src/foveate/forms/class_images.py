@@ -22,7 +22,8 @@ from foveate.data.images.labelled import ImageFormat, report_damaged
 from foveate.data.images.processor import choose_format, normalize
 from foveate.errors import UserError, at_least, unknown
 from foveate.files import check_place
-from foveate.forms.form import Answer, Changes, InputForm, Learned, OutputForm, Prepared, Row
+from foveate.forms.answers import Answer
+from foveate.forms.form import Changes, InputForm, Learned, OutputForm, Prepared, Row
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import image_digest
 from foveate.forms.image_files import without_damaged

@@ -9,7 +9,7 @@ B batch    T targets of an example    S places of an input
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
@@ -22,8 +22,9 @@ from foveate.config import from_dict
 from foveate.contracts import Picture
 from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
-from foveate.errors import UserError, one_line
+from foveate.errors import UserError
 from foveate.files import read_json
+from foveate.forms.answers import Answer, NoOptions
 from foveate.forms.grids import GridFinder
 from foveate.forms.naming import DecoderNames, Naming
 from foveate.viewer.marks import Mark
@@ -40,77 +41,6 @@ LEARNED = tyro.conf.Suppress
 Learned: TypeAlias = Annotated[Value, LEARNED]
 
 Own = TypeVar("Own", bound="Form")
-
-
-@dataclass
-class NoOptions:
-    """The options of a form that leaves no choice."""
-
-    def check(self) -> None:
-        """There is nothing that could be wrong."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An input that could not be read."""
-
-    given: str
-    """The input as it was given."""
-    reason: str
-
-    line: ClassVar[str] = ""
-    """What `foveate run` prints for it, so that each input has a line."""
-
-    def json_values(self) -> dict[str, Any]:
-        """The reason, as `error`."""
-        return {"error": self.reason}
-
-
-@dataclass(kw_only=True)
-class Answer:
-    """The answer to one input. Each form that is written adds what it decided."""
-
-    called: ClassVar[str] = "Answer"
-    """What stands before it on the page of a look."""
-
-    given: str = ""
-    """The input as it was given."""
-    prefix: tuple[str, ...] = ()
-    """What stands before the answer in a line, such as the file that was read."""
-    long: bool = False
-    """Whether the input is longer than any that the model was trained on."""
-
-    @property
-    def cells(self) -> list[str]:
-        """What was decided, as the cells of a line; none for an empty input."""
-        return []
-
-    @property
-    def line(self) -> str:
-        """What `foveate run` prints: cells with tabs between them."""
-        cells = self.cells
-        return "\t".join(map(one_line, [*self.prefix, *cells])) if cells else ""
-
-    @property
-    def title(self) -> str:
-        """What stands above a picture."""
-        return " ".join(self.cells)
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences for the page of a look, such as that a length limit was reached."""
-        return []
-
-    @property
-    def note(self) -> str:
-        """What stands below a look; nothing for an answer that is no text."""
-        return f"{self.called}: {line}" if (line := self.line.replace("\t", " ")) else ""
-
-    def json_values(self) -> dict[str, Any]:
-        """The answer as JSON values."""
-        hidden = {part.name for part in fields(Answer)}
-        own = [part for part in fields(self) if part.name not in hidden and part.repr]
-        return {part.name: getattr(self, part.name) for part in own}
 
 
 class Row(NamedTuple):
@@ -486,22 +416,3 @@ class OutputForm(Form):
 def not_a(kind: str, given: object) -> UserError:
     """The error for an input of a wrong type, such as None."""
     return UserError(f"{type(given).__name__} is not {kind}: give a text or a path")
-
-
-__all__ = [
-    "Answer",
-    "Changes",
-    "Failure",
-    "Fit",
-    "Form",
-    "InputForm",
-    "Learned",
-    "Naming",
-    "NoOptions",
-    "OutputForm",
-    "Prepared",
-    "Row",
-    "field",
-    "not_a",
-    "setting_names",
-]

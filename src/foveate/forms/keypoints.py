@@ -15,8 +15,9 @@ from foveate.contracts import IGNORE
 from foveate.data.dataset import Dataset
 from foveate.data.images.keypoints import PosedImage
 from foveate.errors import UserError
+from foveate.forms.answers import Answer
 from foveate.forms.boxes import ShowObjects
-from foveate.forms.form import Answer, Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.metrics.keypoints import point_metrics

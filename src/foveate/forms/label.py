@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, at_least
+from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Answer, Changes, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Learned, OutputForm, Row
 from foveate.metrics.classification import accuracy, macro_f1
 
 

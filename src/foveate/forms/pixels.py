@@ -25,7 +25,8 @@ from foveate.data.images.decoded import decode_undamaged
 from foveate.data.images.labelled import ImageFormat
 from foveate.data.images.processor import choose_format, normalize
 from foveate.errors import UserError, at_least
-from foveate.forms.form import Answer, Changes, Learned, Naming, OutputForm, Row
+from foveate.forms.answers import Answer
+from foveate.forms.form import Changes, Learned, Naming, OutputForm, Row
 from foveate.forms.grids import GridFinder, grid_names
 from foveate.forms.image import Image
 from foveate.forms.image_grid import check_image_file, check_samples, save_grid

@@ -20,7 +20,8 @@ from foveate.data.dataset import Dataset
 from foveate.data.images.decoding import DamagedImage
 from foveate.data.images.masks import MaskedImage
 from foveate.errors import UserError
-from foveate.forms.form import Answer, Changes, Fit, Learned, OutputForm, Row
+from foveate.forms.answers import Answer
+from foveate.forms.form import Changes, Fit, Learned, OutputForm, Row
 from foveate.forms.image import Fitted
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.metrics.segments import segment_metrics

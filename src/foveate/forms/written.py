@@ -28,8 +28,9 @@ from foveate.data.tokens.character_tokens import CharacterTokenizer, find_charac
 from foveate.decoding import Decoding, batches_at_once, decode_all
 from foveate.decoding.settings import longest_outputs
 from foveate.errors import UserError, at_least, at_most
+from foveate.forms.answers import Answer
 from foveate.forms.checks import unseen_labels
-from foveate.forms.form import Answer, Changes, Form, Learned, OutputForm, Row
+from foveate.forms.form import Changes, Form, Learned, OutputForm, Row
 from foveate.forms.naming import DecoderNames, token_names
 from foveate.inference.cpu import Precision
 from foveate.sight import Sight

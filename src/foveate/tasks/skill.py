@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
 from foveate.data.ragged import even_groups
 from foveate.data.text.streamed_text import StreamedText
-from foveate.errors import UserError, quoted, unknown
+from foveate.errors import UserError, quoted
+from foveate.forms.answers import Answer, Failure, with_changes
 from foveate.forms.checks import without_too_long
-from foveate.forms.form import Answer, Failure
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.inputs import check_length, make_title
 from foveate.forms.naming import encoder_decoder_names, single_input_names
@@ -421,18 +421,6 @@ def check_positions(given: str, taken: int, most: float) -> None:
     """Raise UserError for an input that takes more positions than the model has learned."""
     if taken > most:
         raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
-
-
-def with_changes(options: Any, changes: Mapping[str, Any]) -> Any:
-    """Options with other values of some fields, which may be fields of their `decoding`. Raises UserError."""
-    own, decoding = {one.name for one in fields(options)}, getattr(options, "decoding", None)
-    of_decoding = {one.name for one in fields(decoding)} if decoding else set()
-    for name in changes:
-        if name not in own | of_decoding:
-            raise unknown("option", name, own | of_decoding)
-    if inner := {name: value for name, value in changes.items() if name not in own}:
-        options = replace(options, decoding=replace(options.decoding, **inner))
-    return replace(options, **{name: value for name, value in changes.items() if name in own})
 
 
 def evaluation_rows(ways: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:

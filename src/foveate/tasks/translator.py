@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from foveate.data.dataset import Dataset
-from foveate.forms.form import Answer
+from foveate.forms.answers import Answer
 from foveate.forms.translation import SourceText, Translation, translation_metrics
 from foveate.forms.written import WrittenAnswer
 from foveate.metrics.translation import quality, quality_by_length, signatures
