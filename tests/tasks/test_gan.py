@@ -125,10 +125,12 @@ def test_mistakes(skill: Skill, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert ended.value.code == 2
     printed, told = capsys.readouterr()
     wrong, right, empty = map(json.loads, printed.splitlines())
-    assert wrong["error"].startswith("unknown label 'lift'; did you mean left") and wrong["error"] in told
+    assert wrong["error"].startswith("unknown label 'lift'; did you mean left")
+    assert wrong["error"] in told
     assert right == {"input": "left", "label": "left", "file": str(out)}
     assert empty["input"] == ""
-    assert read_image(out).size == (8 + 8 * 120, 8 + 120) and picture.exists()
+    assert read_image(out).size == (8 + 8 * 120, 8 + 120)
+    assert picture.exists()
     with pytest.raises(UserError, match="unknown label 'lift'"):
         skill.run("lift")
     with pytest.raises(UserError, match="--judge takes a run of classify-image"):

@@ -1,6 +1,7 @@
 """Sequences of numbers, end to end in one array; how they are cut into batches, filled up, and named to the user."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TypeVar
@@ -97,6 +98,21 @@ def within_budget(order: Numbers, lengths: Numbers, budget: int, rows: Numbers |
             cuts.append(place)
             count, longest = more, length
     return np.split(order, cuts) if len(order) else []
+
+
+_FEW = 16
+"""Batches for each of those who share them, from which on it no longer matters who takes the last one."""
+
+
+def even_groups(order: Numbers, lengths: Numbers, budget: int, at_once: int) -> list[Numbers]:
+    """As `within_budget`; a few groups are made this many, and this even, that all who take one at a time, `at_once` of
+    them, have as much to do."""
+    groups = within_budget(order, lengths, budget)
+    if not 1 < len(groups) <= _FEW * at_once or at_once == 1:
+        return groups
+    wanted = math.ceil(len(groups) / at_once) * at_once
+    least = bisect_left(range(budget), True, key=lambda less: len(within_budget(order, lengths, less)) <= wanted)
+    return within_budget(order, lengths, least)
 
 
 def padded(rows: Sequence[Numbers], fill: int) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B"]]:

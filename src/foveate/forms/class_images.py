@@ -158,7 +158,7 @@ class Generated(Answer):
         return self.label
 
     @property
-    def note(self) -> str:
+    def look_line(self) -> str:
         return ""
 
     def json_values(self) -> dict[str, Any]:

@@ -7,18 +7,20 @@ B batch    T targets of an example    S places of an input
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
+import torch
 import tyro
 from torch import Tensor, nn
 
 from foveate.config import from_dict
 from foveate.contracts import Picture
+from foveate.data.buckets import Buckets, OneBucket
 from foveate.data.dataset import Dataset
 from foveate.errors import UserError, one_line
 from foveate.files import read_json
@@ -91,9 +93,14 @@ class Answer:
         return " ".join(self.cells)
 
     @property
-    def note(self) -> str:
-        """What stands below a look; nothing for an answer that is no text."""
+    def look_line(self) -> str:
+        """The answer on the page of a look; empty for an answer that is no text."""
         return f"Answer: {line}" if (line := self.line.replace("\t", " ")) else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the page of a look, such as that a length limit was reached."""
+        return []
 
     def json_values(self) -> dict[str, Any]:
         """The answer as JSON values."""
@@ -108,6 +115,8 @@ class Row(NamedTuple):
     name: str
     weights: Any
     """Weights over the places of the input (S,)."""
+    site: str = ""
+    """Where in the model these weights are, for titles."""
 
 
 @dataclass
@@ -144,6 +153,10 @@ class Form:
     def summary(self) -> str:
         """What was learned from the examples, for the user."""
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
+
+    def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
+        """Lines for the user about examples to validate on: what a vocabulary lacks of them. `name` is the dataset's."""
+        return []
 
     @property
     def report(self) -> str:
@@ -206,6 +219,12 @@ class InputForm(Form):
     """One value, in messages."""
     worth_optimizing: ClassVar[float] = math.inf
     """Values from which on it is worth to lay the model out for the CPU."""
+    together: ClassVar[int] = 256
+    """Examples that are opened together when a model is measured."""
+    place_name: ClassVar[str] = "places"
+    """What `places` counts, for messages."""
+    by_files: ClassVar[bool] = False
+    """Whether a training notes digests of its files, instead of one of its examples: a text may fill a disk."""
 
     def learn(self: Own, train: Dataset[Any], architecture: Any) -> Own:
         """This form with the sizes and the vocabulary of the examples."""
@@ -231,9 +250,21 @@ class InputForm(Form):
         """The value of an example of a dataset."""
         return example.read()
 
+    def place(self, example: Any) -> str:
+        """An example as an argument of `foveate run`: what `open` reads."""
+        found: str = example.place
+        return found
+
     def group(self, example: Any) -> Hashable:
         """What examples have in common that must be on one side of a split: their content."""
         return example.content()
+
+    def check_model(self, model: nn.Module) -> None:
+        """Raise UserError for settings that do not fit a model, before any data is read. `model` has no weights yet."""
+
+    def buckets(self, train: Dataset[Any], processor: Any) -> Buckets:
+        """The examples to learn from, prepared by a `Processor`, in buckets of which each fits into memory."""
+        return OneBucket(train, processor)
 
     def prepare(self, value: Any) -> Any:
         """What is computed once for a value. By default the value itself."""
@@ -250,6 +281,10 @@ class InputForm(Form):
     def places(self, prepared: Any) -> int:
         """The places that a model keeps for a value: what a batch in use is bounded by. By default as the cost."""
         return self.cost(prepared)
+
+    def positions(self, prepared: Any) -> int:
+        """The learned positions of a model that a value takes. By default none."""
+        return 0
 
     def tensors(
         self, prepared: Sequence[Any], generator: np.random.Generator | None = None
@@ -313,6 +348,10 @@ class OutputForm(Form):
     metric: ClassVar[str] = "accuracy"
     """The metric that chooses the best checkpoint."""
     higher_is_better: ClassVar[bool] = True
+    worth_optimizing: ClassVar[float] = math.inf
+    """Answers from which on it is worth to lay a trained model out for the CPU."""
+    thoroughness: ClassVar[int] = 0
+    """How many times as many other examples, at most, choose the checkpoint in the end as validate during training."""
 
     def learn(self: Own, train: Dataset[Any], reads: Any, architecture: Any) -> Own:
         """This form with the labels or the vocabulary of the examples."""
@@ -359,6 +398,10 @@ class OutputForm(Form):
         """The options of the answer that a look shows. By default those of `foveate run`."""
         return self.run_options()
 
+    def validation_options(self, thorough: bool) -> Any:
+        """The options that validate: often during training, or thoroughly in the end."""
+        return self.measure_options()
+
     def decide(
         self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
     ) -> Sequence[Answer]:
@@ -367,6 +410,21 @@ class OutputForm(Form):
 
     def write(self, answers: Sequence[Any], options: Any) -> None:
         """Write what was decided for several inputs into the file that the options name, where they name one."""
+
+    def at_once(self, device: torch.device) -> int:
+        """How many batches are decided about at once. They are made to come out even for this many."""
+        return 1
+
+    def decide_all(
+        self,
+        model: nn.Module,
+        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
+        options: Any,
+        at_once: int = 1,
+    ) -> Iterator[Sequence[Answer]]:
+        """The answers to each batch of prepared inputs and their tensors, as soon as they are there."""
+        for prepared, inputs in batches:
+            yield self.decide(model, inputs, prepared, options)
 
     def metrics(self, answers: Sequence[Any], examples: Sequence[Any]) -> dict[str, float]:
         """How good the answers to examples are."""

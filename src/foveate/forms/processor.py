@@ -63,6 +63,14 @@ class Processor(BatchMaker[Any]):
     def cost(self, prepared: PreparedExample) -> int:
         return max(self.reads.cost(prepared.input), self.writes.cost(prepared.target))
 
+    def tie_break(self, prepared: PreparedExample) -> int:
+        """How much longer the input is, where a target has a cost: it rises and falls in turn, so that a batch that
+        reaches from one cost to the next finds the other side equally long on both sides of the step."""
+        if not (own := self.writes.cost(prepared.target)):
+            return 0
+        excess = self.reads.cost(prepared.input) - own
+        return excess if self.cost(prepared) % 2 == 0 else -excess
+
     def batch(self, prepared: Sequence[PreparedExample], generator: np.random.Generator | None) -> Batch:
         inputs, changes = self.reads.tensors([one.input for one in prepared], generator)
         more, targets, weight = self.writes.tensors([one.target for one in prepared], changes, generator)

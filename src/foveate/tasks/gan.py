@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from torch import Tensor
 
 from foveate.data.images.labelled import labelled_images
@@ -27,7 +28,9 @@ class Generator(Skill):
         own = self.on_device(inputs)
         return look_at_maps(model.generator, lambda: model.generator(own["noise"], own["classes"]), sites)
 
-    def measure(self, examples: Sequence[Any], options: JudgeOptions) -> tuple[list[str], dict[str, float]]:
+    def measure(
+        self, examples: Sequence[Any], options: JudgeOptions, console: Console | None = None
+    ) -> tuple[list[str], dict[str, float]]:
         """An image of each example's label, compared with the real ones; with a judge, how many it recognises."""
         labels = [one.label for one in examples]
         classes = self.on_device(self.processor.reads.tensors(labels)[0])["classes"]

@@ -13,7 +13,7 @@ from foveate import models
 from foveate.bundle import CHECKPOINTS, WEIGHTS
 from foveate.data import Splits
 from foveate.data.dataset import Dataset
-from foveate.data.text.files import check_readable_again
+from foveate.data.text.files import check_readable_again, digest
 from foveate.errors import UserError
 from foveate.forms.processor import Processor, load_processor
 from foveate.nn import add_low_rank, low_rank_updates, merge_low_rank
@@ -132,6 +132,8 @@ class Lesson:
         with torch.device("meta"):
             model = self.build(**dict.fromkeys(models.sizes_of_data(self.plan.preset.family), 1))
         check_memory(model, device, recipe.training.parallel)
+        if not begun:
+            recipe.reads.check_model(model)
         if begun:
             Checkpoints(recipe.out / CHECKPOINTS, recipe.training, self.identity()).check()
 
@@ -211,6 +213,9 @@ class Lesson:
 
     def contents(self) -> dict[str, str]:
         """Digests of all that is learned from, as it is now, and of the weights to begin from."""
+        if self._digests is None and self.task.reads.by_files:
+            paths = (*self.recipe.examples.data, *self.recipe.examples.validation)
+            self._digests = {str(path): digest(path) for path in paths if path.is_file() or path.is_dir()}
         if self._digests is None:
             given = (self.recipe.examples.data, self.recipe.examples.validation)
             parts = [paths for paths in given if paths and all(path.exists() for path in paths)]

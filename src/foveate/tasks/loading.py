@@ -9,6 +9,7 @@ import torch
 
 from foveate import bundle
 from foveate.errors import UserError, unknown
+from foveate.forms.processor import Processor
 from foveate.interop.pretrained import locate
 from foveate.interop.public_folder import header_of, is_public
 from foveate.tasks import TASKS, task_class
@@ -94,7 +95,8 @@ class Skills:
         """The model of a run folder. Raises UserError, one line, for whatever is missing or damaged."""
         found = load_run(folder, device)
         recipe = self.task.from_json(describe(found.files).recipe, found.where)
-        processor = ProcessorOf(self.task).load(found.files.folder)
+        saved = ProcessorOf(self.task).load(found.files.folder)
+        processor = Processor(saved.reads.with_settings(recipe.reads), saved.writes.with_settings(recipe.writes))
         for name, size in processor.sizes().items():
             if (built := found.description.architecture.get(name, size)) != size:
                 raise UserError(

@@ -1,6 +1,7 @@
 """A model in use: asked, measured, looked at, drawn and saved, whoever trained it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -8,21 +9,23 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from rich.progress import track
 from torch import Tensor, nn
 
 from foveate import bundle, models
 from foveate.contracts import Output, Picture
-from foveate.data.buckets import BucketedBatches, OneBucket
+from foveate.data.buckets import BucketedBatches
 from foveate.data.dataset import Dataset
-from foveate.data.ragged import within_budget
-from foveate.errors import UserError, unknown
+from foveate.data.ragged import even_groups
+from foveate.errors import UserError, quoted, unknown
+from foveate.forms.checks import without_too_long
 from foveate.forms.form import Answer, Failure
 from foveate.forms.grids import GridFinder, find_grid, look_at_maps
 from foveate.forms.inputs import check_length, make_title
 from foveate.forms.naming import encoder_decoder_names, single_input_names
 from foveate.forms.processor import Processor
 from foveate.inference.cpu import Precision, optimize_for_cpu
-from foveate.nn import attends
+from foveate.nn import attends, longest_sequence
 from foveate.sight import Sight
 from foveate.tasks.protocols import Evaluation
 from foveate.tasks.recipe import Recipe
@@ -37,9 +40,6 @@ PLACES = {"cpu": 4096}
 
 OTHER_DEVICES = 65_536
 """The same on a device that has many cores."""
-
-MEASURED = 256
-"""Examples that are opened together when a model is measured."""
 
 NAMED = 3
 """How many presets that attend are named, at most, where a model does not."""
@@ -112,7 +112,8 @@ class Skill:
         """The answer to each input, in their order; a `Failure` for one that cannot be read."""
         options = self._options(options, {})
         options.check()
-        found: list[Any] = [self._open(one) for one in given]
+        most = longest_sequence(self.model)
+        found: list[Any] = [self._open(one, most) for one in given]
         rows = [row for row, one in enumerate(found) if not isinstance(one, Answer | Failure)]
         answers = self.answer_prepared([found[row] for row in rows], options)
         if readable := [answer for answer in answers if isinstance(answer, Answer)]:
@@ -126,34 +127,49 @@ class Skill:
         return found
 
     def answer_prepared(self, prepared: Sequence[Any], options: Any) -> list[Any]:
-        """The answers to prepared inputs: those with the most places first, so that too little memory shows at once."""
-        reads = self.processor.reads
-        places = np.array([reads.places(one) for one in prepared], np.int64)
-        model = self._in_use(len(prepared))
+        """The answers to prepared inputs."""
         found: list[Any] = [None] * len(prepared)
-        budget = PLACES.get(self.device.type, OTHER_DEVICES)
-        for group in within_budget(np.argsort(-places, kind="stable"), places, budget):
-            own = [prepared[row] for row in group.tolist()]
-            inputs = self.on_device(reads.tensors(own)[0])
-            with torch.inference_mode():
-                answers = self.processor.writes.decide(model, inputs, own, options)
-            for row, answer in zip(group.tolist(), answers, strict=True):
-                found[row] = answer
+        for row, answer in self.answers_as_they_come(prepared, options):
+            found[row] = answer
         return found
+
+    def answers_as_they_come(self, prepared: Sequence[Any], options: Any) -> Iterator[tuple[int, Any]]:
+        """The number of each prepared input and its answer, as soon as its batch is done.
+
+        Those with the most places come first, so that too little memory shows at once.
+        """
+        reads, writes = self.processor.reads, self.processor.writes
+        places = np.array([reads.places(one) for one in prepared], np.int64)
+        model = self._in_use(len(prepared), options)
+        budget = PLACES.get(self.device.type, OTHER_DEVICES)
+        at_once = 1 if self.folder is None else writes.at_once(self.device)
+        groups = even_groups(np.argsort(-places, kind="stable"), places, budget, at_once)
+        own = ([prepared[row] for row in group.tolist()] for group in groups)
+        batches = ((some, self.on_device(reads.tensors(some)[0])) for some in own)
+        decided = writes.decide_all(model, batches, options, at_once)
+        for group in groups:
+            with torch.inference_mode():
+                answers = next(decided)
+            yield from zip(group.tolist(), answers, strict=True)
 
     def expand(self, given: Sequence[str]) -> list[str]:
         """The inputs for the arguments of `foveate run`, such as the files of a folder."""
         expanded: list[str] = self.processor.reads.expand(given)
         return expanded
 
-    def _open(self, given: str | Path) -> Any:
-        """The prepared value of an input, an empty answer for an empty one, or a failure."""
+    def _open(self, given: str | Path, most: float) -> Any:
+        """The prepared value of an input, an empty answer for an empty one, or a failure: such as for one that takes
+        more than `most` positions."""
         reads = self.processor.reads
         if not isinstance(given, str | Path):
             return Failure(str(given), f"{type(given).__name__} is not a text and not a path")
         try:
             value = reads.open(str(given))
-            return Answer(given=str(given)) if value is None else reads.prepare(value)
+            if value is None:
+                return Answer(given=str(given))
+            prepared = reads.prepare(value)
+            check_positions(str(given), reads.positions(prepared), most)
+            return prepared
         except UserError as error:
             return Failure(str(given), str(error))
 
@@ -177,11 +193,15 @@ class Skill:
             self._optimized[precision] = optimize_for_cpu(self.model, precision)
         return self._optimized[precision]
 
-    def _in_use(self, count: int) -> nn.Module:
-        """The model for this many inputs: where they are many, laid out for the CPU."""
-        if self.device.type != "cpu" or self.model.training or count < self.processor.reads.worth_optimizing:
+    def _in_use(self, count: int, options: Any) -> nn.Module:
+        """The model for this many inputs, laid out for the CPU where they are many or the options name a precision."""
+        reads, writes = self.processor.reads, self.processor.writes
+        precision = getattr(options, "precision", "float32")
+        trained = self.folder is not None
+        least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
+        if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):
             return self.model
-        return optimize_for_cpu(self.model) if self.folder is None else self.optimized()
+        return self.optimized(precision) if trained else optimize_for_cpu(self.model, precision)
 
     # -- looking
 
@@ -194,7 +214,8 @@ class Skill:
         reads, writes = self.processor.reads, self.processor.writes
         value = reads.receive(given, self.name)
         prepared = reads.prepare(value)
-        check_length(reads.places(prepared), max_length, f"the {reads.name}", "places")
+        check_positions(reads.title(given), reads.positions(prepared), longest_sequence(self.model))
+        check_length(reads.places(prepared), max_length, f"the {reads.name}", reads.place_name)
         (answer,) = self.answer_prepared([prepared], writes.look_options())
         if isinstance(answer, Failure):
             raise UserError(answer.reason)
@@ -203,11 +224,15 @@ class Skill:
         sight = self.watch(inputs, sites)
         if not sight.sites:
             raise nothing_to_see(self)
-        check_length(max(sight[site].shape[-1] for site in sight.sites), max_length, f"the {reads.name}", "places")
+        places = max(sight[site].shape[-1] for site in sight.sites)
+        check_length(places, max_length, f"the {reads.name}", reads.place_name)
         grid = find_grid(self.model, inputs)
         along, decoder = reads.axis(value, prepared, grid), writes.axis(answer)
         names = single_input_names(sight, along) if decoder is None else encoder_decoder_names(sight, along, decoder)
-        notes = [self.name, *([answer.note] if answer.note else []), *sight.notes]
+        notes = [self.name, *([answer.look_line] if answer.look_line else []), *answer.notes]
+        if reads.longer_than_training(prepared):
+            notes.append(f"The {reads.name} is longer than all of the training; the answer may be poor.")
+        notes += sight.notes
         return LookResult(
             sight, names, make_title(reads.title(given)), notes, self._picture_of(value, answer, sight, grid)
         )
@@ -254,12 +279,12 @@ class Skill:
         dataset = self.processor.reads.usable(self.test_examples(data, options))
         if console is not None:
             console.print(dataset.report, markup=False, highlight=False)
-        return self.compare(dataset, options)
+        return self.compare(dataset, options, console)
 
-    def compare(self, dataset: Dataset[Any], options: Any) -> Evaluation:
+    def compare(self, dataset: Dataset[Any], options: Any, console: Console | None = None) -> Evaluation:
         """The metrics of the model on a dataset beside those of the baselines."""
         examples = list(dataset)
-        answers, metrics = self.measure(examples, options)
+        answers, metrics = self.measure(examples, options, console)
         ways = {self.recipe.model: metrics, **self.baselines(examples, options)}
         names, rows = evaluation_rows(ways)
         return Evaluation(
@@ -270,22 +295,33 @@ class Skill:
             notes=[f"{len(examples):,} {dataset.unit}", *self.notes(examples)],
         )
 
-    def measure(self, examples: Sequence[Any], options: Any) -> tuple[list[str], dict[str, float]]:
+    def measure(
+        self, examples: Sequence[Any], options: Any, console: Console | None = None
+    ) -> tuple[list[str], dict[str, float]]:
         """A line for the answer to each example, and metrics of the answers."""
-        answers = self.answer_examples(examples, options)
+        answers = self.answer_examples(examples, options, console)
         return [one.line for one in answers], self.processor.writes.metrics(answers, examples)
 
-    def answer_examples(self, examples: Sequence[Any], options: Any) -> list[Any]:
-        """The answers to the examples of a dataset."""
-        reads, answers = self.processor.reads, []
-        for begin in range(0, len(examples), MEASURED):
-            group = examples[begin : begin + MEASURED]
-            found = self.answer_prepared([reads.prepare(reads.value(one)) for one in group], options)
-            for answer, example in zip(found, group, strict=True):
-                answer.given = example.place
-                answer.prefix = reads.prefix(example.place)
-            answers += found
-        return answers
+    def answer_examples(self, examples: Sequence[Any], options: Any, console: Console | None = None) -> list[Any]:
+        """The answers to the examples of a dataset, with a bar in the terminal of a console."""
+        found: list[Any] = [None] * len(examples)
+        steps = self._examples_as_they_come(examples, options)
+        hidden = console is None or not console.is_terminal
+        for number, answer in track(steps, "answering", len(examples), console=console, disable=hidden):
+            found[number] = answer
+        return found
+
+    def _examples_as_they_come(self, examples: Sequence[Any], options: Any) -> Iterator[tuple[int, Any]]:
+        reads = self.processor.reads
+        for begin in range(0, len(examples), reads.together):
+            group = examples[begin : begin + reads.together]
+            prepared = [reads.prepare(reads.value(one)) for one in group]
+            for row, answer in self.answers_as_they_come(prepared, options):
+                if isinstance(answer, Failure):
+                    raise UserError(answer.reason)
+                answer.given = reads.place(group[row])
+                answer.prefix = reads.prefix(answer.given)
+                yield begin + row, answer
 
     def baselines(self, examples: Sequence[Any], options: Any) -> dict[str, dict[str, float]]:
         """The same metrics of trivial ways to answer, by name."""
@@ -318,7 +354,8 @@ class Skill:
 
     def batches(self, train: Dataset[Any]) -> Batches:
         """The batches to learn from; their `report`, if they have one, says what was left out."""
-        return BucketedBatches(OneBucket(train, self.processor), self.recipe.examples.batch, self.recipe.training.seed)
+        buckets = self.processor.reads.buckets(train, self.processor)
+        return BucketedBatches(buckets, self.recipe.examples.batch, self.recipe.training.seed)
 
     def objective(self) -> Objective:
         """What is minimised: that of the recipe, fitted to the model where it depends on it."""
@@ -329,19 +366,35 @@ class Skill:
 
     def validation(self, validation: Dataset[Any], console: Console) -> Validation:
         """What is measured during training, and decides which weights are kept."""
-        examples = self.examples_to_validate(validation, console)
         writes = self.processor.writes
-        options = writes.measure_options()
-        return Validation(lambda _: self.measure(examples, options)[1], writes.metric, writes.higher_is_better)
+        examples = self.examples_to_validate(validation, console)
+        often, others = parts_to_validate(examples, self.recipe.examples.validation_examples, writes.thoroughness)
+        quick, thorough = (writes.validation_options(thorough) for thorough in (False, True))
+        in_the_end = (lambda _: self.measure(others, thorough)[1]) if writes.thoroughness else None
+        return Validation(
+            lambda _: self.measure(often, quick)[1], writes.metric, writes.higher_is_better, thorough=in_the_end
+        )
 
     def examples_to_validate(self, validation: Dataset[Any], console: Console) -> Sequence[Any]:
-        """The examples that each validation during training decides about, without those that are damaged."""
-        some = validation.some(self.recipe.examples.validation_examples)
+        """The examples that validate, without those that are damaged or take more positions than the model has."""
+        reads, count = self.processor.reads, self.recipe.examples.validation_examples
+        some = self.some(validation, (1 + self.processor.writes.thoroughness) * count)
         chosen = Dataset(validation.name, some, validation.unit)
-        usable: Dataset[Any] = self.processor.reads.usable(chosen)
+        usable: Dataset[Any] = reads.usable(chosen)
         if len(usable) < len(chosen):
             console.print(usable.report, markup=False, highlight=False)
-        return [*usable]
+        examples = [*usable]
+        for form in (reads, self.processor.writes):
+            for line in form.warnings(validation.name, examples):
+                console.print(line, markup=False, highlight=False)
+        if longest_sequence(self.model) == math.inf:
+            return examples
+        positions = [reads.positions(reads.prepare(reads.value(one))) for one in examples]
+        return without_too_long(self.model, examples, positions, validation.name, console)
+
+    def some(self, dataset: Dataset[Any], count: int) -> Sequence[Any]:
+        """At most `count` examples of a dataset."""
+        return dataset.some(count)
 
     # -- saving
 
@@ -353,6 +406,22 @@ class Skill:
         """Write everything that `load` needs. Raises UserError while a training is running in the folder."""
         with lock_to_save(Path(folder)):
             bundle.save(folder, self.description, self.model.state_dict(), self.processor.files())
+
+
+def parts_to_validate(examples: Sequence[Any], count: int, thoroughness: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The examples of each validation, and those that choose in the end: up to `thoroughness` times as many.
+
+    The best checkpoint is the best on the former by chance too, so that it is compared on examples that it was not
+    picked by, unless they are too few.
+    """
+    often, others = examples[:count], examples[count : (1 + thoroughness) * count]
+    return often, others if len(others) >= count else examples
+
+
+def check_positions(given: str, taken: int, most: float) -> None:
+    """Raise UserError for an input that takes more positions than the model has learned."""
+    if taken > most:
+        raise UserError(f"{quoted(given)} takes {taken:,} positions, but the model learned only {most:,}")
 
 
 def with_changes(options: Any, changes: Mapping[str, Any]) -> Any:

@@ -1,0 +1,313 @@
+"""Texts that a model writes, token by token.
+
+    Written             what all have in common; a subclass says what the tokens are
+    WrittenWords        the tokens of a vocabulary that is learned from the texts: of captions
+    WrittenCharacters   characters: of words that are read, of transcripts
+
+B batch    T tokens of a text, with its start or its end    S places of the input    N vocabulary
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from foveate.contracts import IGNORE, Generator, Hypothesis, Tokenizer, count_labels
+from foveate.data import TRAINERS, Tokens
+from foveate.data.dataset import Dataset
+from foveate.data.ragged import padded
+from foveate.data.tokens.bert_tokenizer import load_text_tokenizer
+from foveate.data.tokens.character_tokens import CharacterTokenizer, find_characters
+from foveate.decoding import Decoding, batches_at_once, decode_all
+from foveate.decoding.settings import longest_outputs
+from foveate.errors import UserError, at_least, at_most
+from foveate.forms.checks import unseen_labels
+from foveate.forms.form import Answer, Changes, Learned, OutputForm, Row
+from foveate.forms.naming import DecoderNames, token_names
+from foveate.inference.cpu import Precision
+from foveate.sight import Sight
+from foveate.training.settings import check_seed
+
+VOCABULARY = 10_000_000
+"""More entries than any vocabulary has; for far more there is not even memory to count in."""
+
+
+@dataclass
+class WriteOptions:
+    """How a model is asked to write."""
+
+    decoding: Decoding = field(default_factory=Decoding)
+    seed: int = 1
+    """Seed of random draws."""
+    precision: Precision = "float32"
+    """In full precision, or faster where layers are wide: bfloat16 on some CPUs, 8 bits on most (docs/speed.md)."""
+
+    def check(self) -> None:
+        """Raise UserError for a value that cannot be."""
+        self.decoding.check()
+        check_seed(self.seed)
+
+
+@dataclass(kw_only=True)
+class WrittenAnswer(Answer):
+    """The best text that a model wrote, and what else it found."""
+
+    text: str = ""
+    log_prob: float = 0.0
+    """The log-probability of the tokens that were written, in nats."""
+    ended: bool = True
+    """False if the length limit was reached before the model ended the text."""
+    others: list[str] = field(default_factory=list)
+    """The next best texts, if more than one was asked for."""
+    tokens: list[int] = field(default_factory=list, repr=False)
+    """Those of the best text, without start and end."""
+
+    @property
+    def cells(self) -> list[str]:
+        """All texts; none where nothing was written."""
+        return [self.text, *self.others] if self.text or self.others else []
+
+    @property
+    def title(self) -> str:
+        return self.text
+
+
+@dataclass
+class Written(OutputForm):
+    """A text: inputs `target` (B, T), beginning with the start token, and `target_lengths` (B,); labels (B, T) are the
+    target one place on, with its end, then IGNORE.
+
+    A subclass has the property `tokenizer`, and says which `texts` of an example are learned to be written.
+    """
+
+    options: ClassVar[type[Any]] = WriteOptions
+    eval_options: ClassVar[type[Any]] = WriteOptions
+    worth_optimizing: ClassVar[float] = 1
+    decoder: ClassVar[str] = "decoder"
+    """The path of the decoder in a model."""
+    attending: ClassVar[tuple[str, ...]] = ("decoder", "*cross")
+    """Patterns of the sites where what is written looks at the input."""
+    with_lengths: ClassVar[bool] = True
+    """Whether models are given `target_lengths`."""
+    start_sign: ClassVar[str] = "<start>"
+    end_sign: ClassVar[str] = "¶"
+    """What stands for the start and the end of a text in pictures."""
+
+    decoding: Decoding = field(default_factory=Decoding)
+
+    def check(self) -> None:
+        self.decoding.check()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts texts into tokens, once it is learned."""
+        raise NotImplementedError
+
+    def texts(self, example: Any) -> Sequence[str]:
+        """The texts that are learned to be written about an example; each makes a row of a batch."""
+        return [example.label]
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocabulary": len(self.tokenizer)}
+
+    # -- training
+
+    def prepare(self, example: Any) -> list[np.ndarray]:
+        """The tokens of each text of an example, between start and end."""
+        special = self.tokenizer.special
+        found = self.tokenizer.encode(list(self.texts(example)))
+        return [np.array([special.start, *tokens, special.end], np.int32) for tokens in found]
+
+    def tensors(
+        self, prepared: Sequence[np.ndarray], changes: Changes, generator: np.random.Generator | None
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        target, lengths = padded([tokens[:-1] for tokens in prepared], self.tokenizer.special.pad)
+        labels, _ = padded([tokens[1:] for tokens in prepared], IGNORE)
+        inputs = {"target": target, **({"target_lengths": lengths} if self.with_lengths else {})}
+        return inputs, {"labels": labels}, count_labels(labels)
+
+    # -- writing
+
+    def run_options(self) -> Any:
+        return self.options(decoding=replace(self.decoding))
+
+    def measure_options(self) -> Any:
+        return self.eval_options(decoding=replace(self.decoding))
+
+    def longest(self, model: nn.Module, inputs: Mapping[str, Tensor], decoding: Decoding) -> Int[Tensor, "B"]:
+        """The greatest number of tokens of each text: by the lengths of sources, where the inputs have these."""
+        rows = next(iter(inputs.values()))
+        lengths = inputs.get("source_lengths", torch.zeros(len(rows), dtype=torch.long, device=rows.device))
+        return longest_outputs(model, lengths, decoding, inputs.get("lengths"))
+
+    def at_once(self, device: torch.device) -> int:
+        return batches_at_once(device)
+
+    def decide(
+        self, model: nn.Module, inputs: dict[str, Tensor], prepared: Sequence[Any], options: Any
+    ) -> list[WrittenAnswer]:
+        (found,) = self.decide_all(model, [(prepared, inputs)], options)
+        return found
+
+    def decide_all(
+        self,
+        model: Any,
+        batches: Iterable[tuple[Sequence[Any], dict[str, Tensor]]],
+        options: Any,
+        at_once: int = 1,
+    ) -> Iterator[list[WrittenAnswer]]:
+        """Several batches at once on a CPU. Samples are drawn by one seed for all batches."""
+        decoding, writer = options.decoding, as_generator(model)
+        generator = torch.Generator(next(model.parameters()).device).manual_seed(options.seed)
+        found = decode_all(
+            writer,
+            (inputs for _, inputs in batches),
+            self.tokenizer.special,
+            decoding,
+            generator,
+            at_once,
+            lambda inputs: self.longest(model, inputs, decoding),
+        )
+        return map(self.answers, found)
+
+    def answers(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[WrittenAnswer]:
+        """The answers for what was found for each input of a batch, the best first."""
+        found = []
+        for best, *others in hypotheses:
+            text, *further = self.tokenizer.decode([one.tokens for one in (best, *others)])
+            answer = WrittenAnswer(
+                text=text, log_prob=best.log_prob, ended=best.ended, others=further, tokens=list(best.tokens)
+            )
+            found.append(answer)
+        return found
+
+    # -- looking
+
+    def teach(self, answer: WrittenAnswer) -> dict[str, Tensor]:
+        return {"target": torch.tensor([[self.tokenizer.special.start, *answer.tokens]])}
+
+    def axis(self, answer: WrittenAnswer) -> DecoderNames:
+        pieces = self.tokenizer.pieces(answer.tokens)
+        read, written = [self.start_sign, *pieces], [*pieces, self.end_sign]
+        return DecoderNames(token_names(read), token_names(written), self.decoder, len(read))
+
+    def rows(self, sight: Sight, model: nn.Module, answer: WrittenAnswer, before: int) -> list[Row]:
+        """Each token and the end, in the layer that looks most decidedly, as the mean of its heads; none for an empty
+        text."""
+        heads = self.decided_heads(sight, answer)
+        if heads is None or not answer.tokens:
+            return []
+        names = [*self.tokenizer.pieces(answer.tokens), self.end_sign]
+        return [Row(name, weights) for name, weights in zip(names, heads.mean(0), strict=True)]
+
+    def decided_heads(self, sight: Sight, answer: WrittenAnswer) -> Float[Tensor, "H T S"] | None:
+        """The weights of the heads of the layer that looks most decidedly from the tokens at the input."""
+        count = len(answer.tokens) + 1
+        sites = [name for name in sight.sites if sight[name].shape[2] == count and self.attends_from(name)]
+        found = [sight[name].weights()[0].float().cpu() for name in sites]
+        return max(found, key=self.decidedness, default=None)
+
+    def attends_from(self, site: str) -> bool:
+        """Whether what is written looks at the input at this site."""
+        return any(fnmatchcase(site.partition("#")[0], pattern) for pattern in self.attending)
+
+    def decidedness(self, heads: Float[Tensor, "H T S"]) -> float:
+        """How decidedly a layer looks: the mean of the greatest weights, but for those of the end."""
+        return float(heads.mean(0)[:-1].amax(-1).mean())
+
+    # -- measuring
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        return []
+
+
+@dataclass
+class WrittenWords(Written):
+    """A text of tokens, whose vocabulary is learned from the texts of the examples."""
+
+    saved_apart: ClassVar[Mapping[str, str]] = {"vocabulary_of_texts": "tokenizer.json"}
+
+    tokens: Tokens = "words"
+    """What a text is cut into."""
+    vocabulary: int = 10_000
+    """How many of them to learn, at most."""
+    lowercase: bool = True
+    """Write lower case only."""
+    vocabulary_of_texts: Learned[Any] = None
+    """The tokenizer."""
+
+    def check(self) -> None:
+        super().check()
+        check_vocabulary(self.vocabulary)
+
+    def check_learned(self) -> None:
+        if self.vocabulary_of_texts is None:
+            raise UserError("the tokenizer is missing")
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        found: Tokenizer = self.vocabulary_of_texts
+        return found
+
+    def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "WrittenWords":
+        found = copy(self)
+        texts = (text for example in train for text in self.texts(example))
+        found.vocabulary_of_texts = TRAINERS[self.tokens](texts, self.vocabulary, self.lowercase)
+        return found
+
+    @classmethod
+    def load_part(cls, name: str, path: Path) -> Any:
+        return load_text_tokenizer(path)
+
+
+@dataclass
+class WrittenCharacters(Written):
+    """A text of characters."""
+
+    with_lengths: ClassVar[bool] = False
+    characters_from: ClassVar[int] = 5_000
+    """Examples that the characters are taken from, where there are more of them."""
+
+    characters: Learned[str] = ""
+    """Those that the model can write, the most frequent first; their tokens follow the special ones."""
+
+    @property
+    def tokenizer(self) -> CharacterTokenizer:
+        return CharacterTokenizer(self.characters)
+
+    def learn(self, train: Dataset[Any], reads: Any, architecture: Any) -> "WrittenCharacters":
+        found = copy(self)
+        found.characters = find_characters(
+            text for example in train.some(self.characters_from) for text in self.texts(example)
+        )
+        return found
+
+    def extend(self, trained: Any, train: Dataset[Any]) -> "WrittenCharacters":
+        """With new characters behind the known ones."""
+        found: WrittenCharacters = trained.with_settings(self)
+        found.characters = "".join(dict.fromkeys(trained.characters + self.characters))
+        return found
+
+    def notes(self, examples: Sequence[Any]) -> list[str]:
+        characters = [character for one in examples for text in self.texts(one) for character in text]
+        return unseen_labels("characters", characters, self.characters)
+
+
+def as_generator(model: nn.Module) -> Any:
+    """A model that writes. Raises UserError for another."""
+    if not isinstance(model, Generator):
+        raise UserError(f"a {type(model).__name__} does not write")
+    return model
+
+
+def check_vocabulary(size: int) -> None:
+    """Raise UserError for a size that no vocabulary can have."""
+    at_least(1, "vocabulary", size)
+    at_most(VOCABULARY, "vocabulary", size)
