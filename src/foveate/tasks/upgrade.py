@@ -57,6 +57,7 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "writes": {"labels": old["labels"]},
     },
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
+    "walk": lambda old: {"reads": {"words": old["words"]}, "writes": {"sights": old["sights"]}},
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},
