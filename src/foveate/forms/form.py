@@ -155,7 +155,7 @@ class Form:
         return ", ".join(f"{size:,} {name.replace('_', ' ')}" for name, size in self.sizes().items())
 
     def warnings(self, name: str, examples: Sequence[Any]) -> list[str]:
-        """Lines for the user about examples to validate on: what a vocabulary lacks of them. `name` is the dataset's."""
+        """Lines for the user about examples to validate on: what a vocabulary lacks; `name` is the dataset's."""
         return []
 
     @property

@@ -6,6 +6,7 @@ B batch    T steps    F features of what is seen    S words
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import exp
 from pathlib import Path
 from typing import Any, ClassVar
@@ -159,13 +160,13 @@ class MapActions(OutputForm):
         self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PreparedDirections], options: Any
     ) -> list[Walked]:
         """Where the model goes from the first pose of each route, or from where the options say."""
-        start = options.start() if any(one.route is None for one in prepared) else None
-        places = [start if one.route is None else (one.route.walk_map, one.route.path[0]) for one in prepared]
+        start = cache(options.start)
+        places = [start() if one.route is None else (one.route.walk_map, one.route.path[0]) for one in prepared]
         worlds = [MapWorld(walk_map, pose, self.sights) for walk_map, pose in places]
         episodes = act(model, inputs, worlds, MOST_STEPS, options.width)
         return [
-            self._walked(one.words, *place, episode)
-            for one, place, episode in zip(prepared, places, episodes, strict=True)
+            self._walked(one.words, walk_map, pose, episode)
+            for one, (walk_map, pose), episode in zip(prepared, places, episodes, strict=True)
         ]
 
     def _walked(self, words: list[str], walk_map: WalkMap, pose: Pose, episode: Episode) -> Walked:

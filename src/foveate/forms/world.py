@@ -48,7 +48,8 @@ LEVEL = 32
 NO_WORD = "[UNKNOWN]"
 """Stands for an instruction without words in pictures."""
 
-_WALK = re.compile(r"\s*(\S.*?\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
+WALK = re.compile(r"\s*(\S.*?\.xml)\s+(-?\d+,-?\d+,-?\d+)[\s:]+(.+)", re.DOTALL | re.IGNORECASE)
+"""A look's input: a map, a pose and an instruction."""
 
 _LEVEL = re.compile(r"\s*([\w-]+/[\w-]+)(?:\s+(\d+))?\s*")
 
@@ -104,7 +105,7 @@ class Directions(Instruction):
     def receive(self, given: Input, name: str) -> Route:
         """A map, a pose and an instruction. Raises UserError for another input."""
         text = require_text(given, name)
-        if not (parts := _WALK.fullmatch(text)):
+        if not (parts := WALK.fullmatch(text)):
             raise UserError(
                 f"{make_title(text)!r}: where to walk? The input is a map, a pose and the instruction, "
                 'such as "l.xml 3,5,180 go to the lamp"'
@@ -145,7 +146,7 @@ class Directions(Instruction):
         return token_names(prepared.words)
 
     def title(self, given: Input) -> str:
-        parts = _WALK.fullmatch(str(given))
+        parts = WALK.fullmatch(str(given))
         return super().title(given) if parts is None else parts[3]
 
 

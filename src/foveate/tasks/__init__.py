@@ -84,7 +84,6 @@ TASKS: dict[str, Row] = {
     "draw": Row("foveate.tasks.draw", "Draw", ("text-to-image",)),
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
-    "control": Row("foveate.tasks.control", "Control", ("darqn", "mdarqn")),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
     "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),

@@ -196,7 +196,7 @@ class Skill:
     def _in_use(self, count: int, options: Any) -> nn.Module:
         """The model for this many inputs, laid out for the CPU where they are many or the options name a precision."""
         reads, writes = self.processor.reads, self.processor.writes
-        precision = getattr(options, "precision", "float32")
+        precision: Precision = getattr(options, "precision", "float32")
         trained = self.folder is not None
         least = min(reads.worth_optimizing, writes.worth_optimizing if trained else math.inf)
         if precision == "float32" and (self.device.type != "cpu" or self.model.training or count < least):

@@ -58,6 +58,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
     },
     "gan": lambda old: {"reads": {"labels": old["labels"]}, "writes": {"format": old["format"]}},
     "walk": lambda old: {"reads": {"words": old["words"]}, "writes": {"sights": old["sights"]}},
+    "control": lambda old: {
+        "reads": {name: old[name] for name in ("words", "channels", "views") if name in old},
+        "writes": {"count": old["actions"], "kind": old.get("kind", "choices")},
+    },
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},

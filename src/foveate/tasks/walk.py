@@ -50,7 +50,7 @@ TASK = Task(
     objective=SmoothedCrossEntropy(label_smoothing=0.05),
     read=lambda paths, recipe: read_routes(paths, recipe.examples.leave_out),
     files="ROUTES",
-    layout='Your own routes: a JSON file, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}, '
+    layout='Your own routes: JSON, a list of {"instruction": text, "map": file, "path": [[x, y, heading], ...]}; '
     "or an XML file as the SAIL corpus has it.",
     examples=Routes(batch=600),
     model="walker",
