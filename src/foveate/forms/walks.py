@@ -160,7 +160,7 @@ class MapActions(OutputForm):
         self, model: Any, inputs: dict[str, Tensor], prepared: Sequence[PreparedDirections], options: Any
     ) -> list[Walked]:
         """Where the model goes from the first pose of each route, or from where the options say."""
-        start = cache(options.start)
+        start = cache(lambda: options.start())
         places = [start() if one.route is None else (one.route.walk_map, one.route.path[0]) for one in prepared]
         worlds = [MapWorld(walk_map, pose, self.sights) for walk_map, pose in places]
         episodes = act(model, inputs, worlds, MOST_STEPS, options.width)
