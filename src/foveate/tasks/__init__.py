@@ -85,7 +85,6 @@ TASKS: dict[str, Row] = {
     "match-image": Row("foveate.tasks.match_image", "MatchImage", ("clip",)),
     "read": Row("foveate.tasks.read", "Read", ("sar",)),
     "transcribe": Row("foveate.tasks.transcribe", "Transcribe", ("las", "speech-transformer", "whisper")),
-    "speak": Row("foveate.tasks.speak", "Speak", ("transformer",)),
     "reward": Row("foveate.tasks.reward", "TrainReward", ("rnn-encoder", "transformer-encoder"), "text"),
     "dpo": Row("foveate.tasks.dpo", "TrainDPO", ("gpt",)),
     "rlhf": Row("foveate.tasks.rlhf", "TrainRLHF", ("gpt",)),

@@ -62,6 +62,10 @@ UPGRADES: dict[str, Callable[[Values], Values]] = {
         "reads": {name: old[name] for name in ("words", "channels", "views") if name in old},
         "writes": {"count": old["actions"], "kind": old.get("kind", "choices")},
     },
+    "speak": lambda old: {
+        "reads": {name: old[name] for name in ("characters", "texts")},
+        "writes": {name: old[name] for name in ("codec", "longest")},
+    },
     "complete-image": lambda old: {
         "reads": old,
         "writes": {"format": old["format"], "levels": old["levels"]},
